@@ -27,6 +27,22 @@ fn answer(id: u16, token: &[u8], options: &[(u16, &[u8])]) -> Vec<u8> {
     message(Type::NonConfirmable, Code::CONTENT, id, token, options, b"21.0")
 }
 
+#[test]
+fn the_message_id_of_a_group_request_is_that_of_no_open_exchange() {
+    // All message IDs begin at the same place.
+    let mut node = Node::under("default");
+    node.try_request(peer(1), &content(Code::GET, b""), Reliability::Confirmable).unwrap();
+    let open = node.one();
+    node.try_request(group(), &content(Code::GET, b""), Reliability::NonConfirmable).unwrap();
+    let asked = node.one();
+    assert_eq!((open.kind(), asked.kind()), (Type::Confirmable, Type::NonConfirmable));
+    // A member that does not know that the request came to a group may reset it.
+    assert_ne!(asked.id(), open.id());
+    let reset = message(Type::Reset, Code::EMPTY, asked.id(), b"", &[], b"");
+    node.arrive_from(peer(1), &reset);
+    assert!(node.failed.is_empty(), "{:?}", node.failed);
+}
+
 /// A datagram that was sent to a group which this endpoint is in.
 fn arrive(node: &mut Node, bytes: &[u8]) -> Got {
     let arrival = Arrival { from: peer(9), to_group: true, ..peer(9).into() };

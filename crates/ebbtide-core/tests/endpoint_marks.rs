@@ -61,15 +61,19 @@ fn a_token_carries_the_ordinal_in_its_first_byte() {
 }
 
 #[test]
-fn a_registration_keeps_its_token_under_every_control() {
-    for name in ["fasor-token", "ebb", "rcoap"] {
+fn a_registration_keeps_its_token_under_every_control_that_marks_tokens() {
+    for name in ["fasor-token", "ebb"] {
         let mut node = Node::under(name);
         let options = [Opt { number: OptionNumber::OBSERVE, value: &[] }];
         let get = Content { code: Code::GET, options: &options, payload: &[] };
         node.try_request(PEER, &get, Reliability::Confirmable).expect("accepted");
-        node.run_until(30.0);
-        let tokens: Vec<Vec<u8>> = node.take().iter().map(Datagram::token).collect();
-        assert!(tokens.len() > 1 && tokens.iter().all(|token| *token == tokens[0]), "{name}");
+        node.run_until(90.0);
+        // A control may send pings in between, which have no token.
+        let mut sent = node.take();
+        sent.retain(|datagram| datagram.code() == Code::GET);
+        let tokens: Vec<Vec<u8>> = sent.iter().map(Datagram::token).collect();
+        assert!(tokens.len() > 1, "{name}: {tokens:?}");
+        assert!(tokens.iter().all(|token| *token == tokens[0]), "{name}: {tokens:?}");
     }
 }
 

@@ -177,7 +177,50 @@ pub enum Error {
     Closed,
 }
 
+/// A copy of an error of the operating system.
+fn again(error: &io::Error) -> io::Error {
+    let copied = || io::Error::new(error.kind(), error.to_string());
+    error.raw_os_error().map_or_else(copied, io::Error::from_raw_os_error)
+}
+
 impl Error {
+    /// The same error once more, for another observer of the same resource.
+    pub(crate) fn again(&self) -> Self {
+        match self {
+            Self::Uri(error) => Self::Uri(error.clone()),
+            Self::Bind(BindError { address, source }) => {
+                Self::Bind(BindError { address: *address, source: again(source) })
+            }
+            Self::Resolve { host, source } => {
+                Self::Resolve { host: host.clone(), source: source.as_ref().map(again) }
+            }
+            Self::Send(error) => Self::Send(*error),
+            &Self::Failed { remote, reason } => Self::Failed { remote, reason },
+            &Self::NotSent { remote, reason } => Self::NotSent { remote, reason },
+            Self::Connection { remote, reason, diagnostic } => {
+                let (remote, reason) = (*remote, *reason);
+                Self::Connection { remote, reason, diagnostic: diagnostic.clone() }
+            }
+            Self::Tls { remote, source } => Self::Tls { remote: *remote, source: again(source) },
+            #[cfg(feature = "dtls")]
+            &Self::Dtls { remote, reason } => Self::Dtls { remote, reason },
+            &Self::NoCredentials { remote } => Self::NoCredentials { remote },
+            Self::Network { remote, source } => {
+                Self::Network { remote: *remote, source: again(source) }
+            }
+            &Self::Reset { remote } => Self::Reset { remote },
+            &Self::TimedOut { remote } => Self::TimedOut { remote },
+            &Self::Protocol { remote, what } => Self::Protocol { remote, what },
+            &Self::TooLarge { limit } => Self::TooLarge { limit },
+            &Self::Changed { remote } => Self::Changed { remote },
+            Self::Read(source) => Self::Read(again(source)),
+            Self::Status(error) => Self::Status(error.clone()),
+            #[cfg(feature = "serde")]
+            Self::Data(error) => Self::Data(error.clone()),
+            Self::Closed => Self::Closed,
+        }
+    }
+
     /// The same error with the peer's real address.
     pub(crate) fn of(mut self, address: SocketAddr) -> Self {
         match &mut self {

@@ -9,8 +9,9 @@
 
 mod eventually;
 
+use ebbtide::client::Observation;
 use ebbtide::server::{Call, Router, Server, Subject, fetch, get};
-use ebbtide::{Client, Code, Error, Request, Response};
+use ebbtide::{Client, Code, ContentFormat, Error, Request, Response};
 use eventually::eventually;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -94,6 +95,88 @@ async fn the_server_is_told_that_an_observation_is_cancelled() {
     states.cancel().await.unwrap();
     assert_eq!(observed.subject.observers(), 0, "without a change");
     assert_eq!(client.open_exchanges(), 0);
+}
+
+/// The next state, in time.
+async fn text(states: &mut Observation) -> String {
+    let next = tokio::time::timeout(Duration::from_secs(20), states.next()).await.unwrap();
+    next.unwrap().unwrap().text().into_owned()
+}
+
+#[tokio::test]
+async fn observers_of_one_resource_share_a_registration_and_end_one_by_one() {
+    let observed = Observed::new();
+    let client = Client::new().unwrap();
+    let uri = format!("coap://{}/short", observed.address());
+    let mut first = client.observe(&*uri).await.unwrap();
+    assert_eq!(text(&mut first).await, "0");
+    let mut second = client.observe(&*uri).await.unwrap();
+    assert_eq!(text(&mut second).await, "0", "the latest state");
+    assert_eq!(observed.subject.observers(), 1, "RFC 7641 section 3.1");
+    let waiting = tokio::spawn(async move { (text(&mut second).await, second) });
+    tokio::task::yield_now().await;
+    observed.change();
+    assert_eq!(text(&mut first).await, "1");
+    let (state, mut second) = waiting.await.unwrap();
+    assert_eq!(state, "1");
+    first.cancel().await.unwrap();
+    assert_eq!(observed.subject.observers(), 1, "the other one stays");
+    observed.change();
+    assert_eq!(text(&mut second).await, "2");
+    let mut third = client.observe(&*uri).await.unwrap();
+    drop(second);
+    observed.change();
+    while text(&mut third).await != "3" {}
+    third.cancel().await.unwrap();
+    assert_eq!(observed.subject.observers(), 0);
+    let mut fourth = client.observe(&*uri).await.unwrap();
+    assert_eq!(text(&mut fourth).await, "3", "registered anew");
+    assert_eq!(observed.subject.observers(), 1);
+}
+
+#[tokio::test]
+async fn options_of_the_cache_key_make_another_registration() {
+    let observed = Observed::new();
+    let client = Client::new().unwrap();
+    let request = Request::get(format!("coap://{}/short", observed.address())).unwrap();
+    let mut plain = client.observe_with(request.clone()).await.unwrap();
+    let mut json = client.observe_with(request.accept(ContentFormat::JSON)).await.unwrap();
+    assert_eq!((text(&mut plain).await, text(&mut json).await), ("0".into(), "0".into()));
+    assert_eq!(observed.subject.observers(), 2);
+}
+
+#[tokio::test]
+async fn a_state_that_is_no_longer_fresh_is_requested_for_an_observer_that_joins() {
+    let observed = Observed::new();
+    let client = Client::new().unwrap();
+    let uri = format!("coap://{}/short", observed.address());
+    let mut first = client.observe(&*uri).await.unwrap();
+    assert_eq!(text(&mut first).await, "0");
+    // A change that is not told, and the end of Max-Age.
+    observed.number.store(7, Ordering::SeqCst);
+    tokio::time::sleep(Duration::from_millis(1100)).await;
+    let mut second = client.observe(&*uri).await.unwrap();
+    let next = tokio::time::timeout(Duration::from_secs(3), second.next()).await.unwrap();
+    assert_eq!(next.unwrap().unwrap().text(), "7");
+    assert_eq!(text(&mut first).await, "7");
+    assert_eq!(observed.subject.observers(), 1);
+}
+
+#[tokio::test]
+async fn every_observer_gets_the_error_that_ends_the_registration() {
+    let silent = tokio::net::UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    let uri = format!("coap://{}/x", silent.local_addr().unwrap());
+    let request = Request::get(uri).unwrap().timeout(Duration::from_millis(300));
+    let client = Client::new().unwrap();
+    let mut both = Vec::new();
+    for _ in 0..2 {
+        both.push(client.observe_with(request.clone()).await.unwrap());
+    }
+    for states in &mut both {
+        let ended = tokio::time::timeout(Duration::from_secs(5), states.next()).await.unwrap();
+        assert!(matches!(ended, Some(Err(Error::TimedOut { .. }))), "{ended:?}");
+        assert!(states.next().await.is_none());
+    }
 }
 
 #[tokio::test]

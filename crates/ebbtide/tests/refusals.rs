@@ -33,7 +33,7 @@ fn router(subject: &Subject) -> Router {
         .route("/plain", put(changed).get(|_: &Call<'_>| Response::content("plain")))
         .route("/conditional", put(changed).conditional())
         .route("/absent", put(absent).conditional())
-        .route("/small", put(changed).max_body(100))
+        .route("/small", put(changed).delete(changed).max_body(100))
         .route(
             "/private",
             put(changed).authorize(|call| match call.query().any(|argument| argument == "key=1") {
@@ -112,6 +112,19 @@ async fn a_request_for_a_proxy_is_answered_that_there_is_none() {
         let (code, _, payload) = scene.ask(Code::GET, &options, b"").await;
         assert_eq!((code, payload), (Code::PROXYING_NOT_SUPPORTED, vec![]), "{options:?}");
     }
+}
+
+#[tokio::test]
+async fn the_payload_of_a_get_or_delete_is_ignored() {
+    let mut scene = scene().await;
+    let (code, _, payload) = scene.ask(Code::GET, &[(11, b"rooms"), (11, b"1")], b"body").await;
+    assert_eq!((code, payload), (Code::CHANGED, b"0".to_vec()), "RFC 7252 section 5.5");
+    let small = [(11, b"small".as_slice())];
+    // Longer than a body of this route may be.
+    let (code, _, payload) = scene.ask(Code::DELETE, &small, &[7; 200]).await;
+    assert_eq!((code, payload), (Code::CHANGED, b"0".to_vec()));
+    let (code, ..) = scene.ask(Code::PUT, &small, &[7; 200]).await;
+    assert_eq!(code, Code::REQUEST_ENTITY_TOO_LARGE);
 }
 
 #[tokio::test]

@@ -107,8 +107,9 @@ pub struct Limits {
     pub exchanges: usize,
     /// Messages per scope that wait for permission to leave. Default 64.
     pub queue_per_peer: u16,
-    /// Bytes of one message. Default 1280, the minimum MTU of IPv6, beyond which datagrams are
-    /// fragmented; RFC 7252 section 4.6 recommends 1152 if nothing is known about the path.
+    /// Bytes of one message, without the headers of DTLS, UDP and IP. Default 1152, which fits a packet of
+    /// 1280 bytes, the minimum MTU of IPv6, whatever these headers are (RFC 7252 section 4.6). Over UDP
+    /// and IPv6 alone 1232 bytes fit.
     pub message_bytes: usize,
     /// Messages remembered for deduplication. Default 65536. An address, or an IPv6 prefix of 64
     /// bits, holds at most as many of them as are free, hence at most half.
@@ -131,7 +132,7 @@ impl Default for Limits {
             peers: 131_072,
             exchanges: 65_536,
             queue_per_peer: 64,
-            message_bytes: 1_280,
+            message_bytes: 1_152,
             remembered_messages: 65_536,
             remembered_bytes: 8 << 20,
             deferred_requests: 16_384,

@@ -12,11 +12,28 @@ use crate::exchange::table::{Due, ExchangeState, Probe};
 use crate::time::{Instant, Micros};
 use crate::wire::{Code, Content, HEADER_LEN, MessageId, Token, Type};
 
+/// How many message IDs are tried for a request to a group before it waits. Exchanges that are open have few
+/// of the 65536 IDs, so that one or two suffice.
+const GROUP_ID_TRIES: u32 = 64;
+
 impl Endpoint {
     /// A message ID for a peer, or the instant from which one is free again.
     pub(super) fn fresh_id(&mut self, now: Instant, peer: u32) -> Result<MessageId, Instant> {
         let lifetime = self.config.unique_message_ids.then_some(self.exchange_lifetime);
         self.peers.get_mut(peer).ids.allocate(now, lifetime)
+    }
+
+    /// The message ID of a request to a group, which names no open exchange with any peer: a member that
+    /// does not know that the request came to a group may answer it with a Reset (RFC 7252 section 8.1).
+    pub(super) fn group_id(&mut self, now: Instant, peer: u32) -> Result<MessageId, Instant> {
+        for _ in 0..GROUP_ID_TRIES {
+            let id = self.fresh_id(now, peer)?;
+            if !self.table.is_id_in_use(id) {
+                return Ok(id);
+            }
+        }
+        // The next tries take other IDs.
+        Err(now + Shell::FLOOR)
     }
 
     /// Sends a probe instead of repeating the message, after the timeout of an open exchange.

@@ -272,6 +272,9 @@ impl Endpoint {
                 }
             };
             let id = match not_before {
+                None if self.table.get(index).remote.ip().is_multicast() => {
+                    self.group_id(now, peer_index)
+                }
                 None => self.fresh_id(now, peer_index),
                 Some(at) => Err(at),
             };

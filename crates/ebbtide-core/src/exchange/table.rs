@@ -136,6 +136,11 @@ pub(crate) struct Exchange {
 pub(crate) const NONE: u32 = u32::MAX;
 
 impl Exchange {
+    /// Whether the message, or one of its probes, was sent with this ID.
+    fn sent_as(&self, id: MessageId) -> bool {
+        self.has_id && self.id == id || self.probes.iter().any(|probe| probe.id == id)
+    }
+
     /// The measurements of an answer that arrives at `now`. `answered` is the ordinal of a mark,
     /// if it can be trusted.
     pub(crate) fn sample(&self, now: Instant, answered: Option<u8>) -> Sample {
@@ -449,15 +454,16 @@ impl Table {
         }
     }
 
+    /// Whether a message or a probe of any exchange has this ID. It looks at all exchanges.
+    pub(crate) fn is_id_in_use(&self, id: MessageId) -> bool {
+        self.places.iter().any(|exchange| exchange.sent_as(id))
+    }
+
     /// The exchange that sent a message, or a probe, with this ID.
     #[inline]
     pub(crate) fn by_id(&self, remote: SocketAddr, id: MessageId) -> Option<u32> {
         let Some(index) = &self.index else {
-            let is_it = |exchange: &Exchange| {
-                exchange.remote == remote
-                    && (exchange.has_id && exchange.id == id
-                        || exchange.probes.iter().any(|probe| probe.id == id))
-            };
+            let is_it = |exchange: &Exchange| exchange.remote == remote && exchange.sent_as(id);
             return self.places.iter().position(is_it).map(|place| place as u32);
         };
         let hash = index.hasher.hash_one((Hashed(remote), id));

@@ -169,6 +169,14 @@ impl Code {
         matches!(self, Self::GET | Self::PUT | Self::DELETE | Self::FETCH | Self::IPATCH)
     }
 
+    /// Whether a message with this code may have a payload. GET and DELETE are not defined to have one
+    /// (RFC 7252 sections 5.8.1 and 5.8.4), so a recipient ignores it (section 5.5).
+    #[inline]
+    #[must_use]
+    pub const fn has_payload(self) -> bool {
+        !matches!(self, Self::EMPTY | Self::GET | Self::DELETE)
+    }
+
     /// The registered name, such as `GET` or `Not Found`.
     #[must_use]
     pub fn name(self) -> Option<&'static str> {

@@ -46,7 +46,7 @@ impl Drive {
 
     /// Of a whole request.
     pub(super) fn of(session: &Session, request: &Request) -> Self {
-        let parts = request.parts();
+        let mut parts = request.parts();
         let mut settings = session.settings(request, &parts);
         let mut under_way = None;
         if !parts.is_idempotent() {
@@ -56,6 +56,7 @@ impl Drive {
             }
             under_way = Some(begun);
         }
+        session.echo(&mut parts);
         let transfer = Transfer::new(parts, settings);
         Self { _under_way: under_way, ..Self::new(session.clone(), request.reliability, transfer) }
     }
@@ -217,6 +218,9 @@ impl Drive {
 
     fn ended(&mut self, result: Result<Response, TransferError>) -> Result<Response, Error> {
         self.running.clear();
+        if let Ok(response) = &result {
+            self.session.keep_echo(response);
+        }
         let remote = self.session.remote;
         result.map_err(|error| match error {
             TransferError::Lost => self.lost.take().unwrap_or(Error::Closed),

@@ -6,14 +6,17 @@ mod controls;
 mod drive;
 #[cfg(feature = "dtls")]
 mod dtls;
+mod echoes;
 mod equals;
 mod group;
 mod observe;
 mod pending;
 mod q_block;
+mod registration;
 mod rooms;
 mod running;
 mod session;
+mod shared_registration;
 mod streamed;
 
 pub use burst::{Burst, NotAccepted, Reason, Report, Summary, Unacknowledged, Upload};
@@ -96,6 +99,8 @@ struct Inner {
     q_block: q_block::Support,
     rooms: Arc<Rooms>,
     equals: Arc<equals::Equals>,
+    echoes: echoes::Echoes,
+    registrations: shared_registration::Registrations,
     found: addresses::KnownAddresses,
 }
 
@@ -125,6 +130,8 @@ impl Client {
             q_block: q_block::Support::default(),
             rooms: Arc::default(),
             equals: Arc::default(),
+            echoes: echoes::Echoes::default(),
+            registrations: shared_registration::Registrations::default(),
             found: addresses::KnownAddresses::default(),
         };
         Self { inner: Arc::new(inner) }
@@ -286,7 +293,8 @@ impl Client {
         addresses::reach(&self.inner, uri, &addresses).await
     }
 
-    /// Observes a resource (RFC 7641): returns its state now and after each change.
+    /// Observes a resource (RFC 7641): returns its state now and after each change. All observations of
+    /// one target resource share a registration.
     ///
     /// # Errors
     ///
@@ -424,7 +432,9 @@ impl Request {
         for opt in self.options.iter() {
             options.push(opt.number, opt.value);
         }
-        let (code, payload, block_size) = (self.code, self.payload.clone(), self.block_size);
+        let (code, block_size) = (self.code, self.block_size);
+        // RFC 7252 section 5.5: a sender does not include one that the method does not have.
+        let payload = if code.has_payload() { self.payload.clone() } else { Bytes::new() };
         RequestParts { code, options, payload, block_size }
     }
 }

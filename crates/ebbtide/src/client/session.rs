@@ -4,7 +4,7 @@ use super::equals::EqualRequest;
 use super::pending::Pending;
 use super::{Inner, RequestParts};
 use crate::error::Error;
-use crate::message::{Options, Request, Scheme, Sizes, Uri, UriError};
+use crate::message::{Options, Request, Response, Scheme, Sizes, Uri, UriError};
 use crate::net::clock::Clock;
 use crate::net::shared::Shared;
 use crate::stream::Link;
@@ -12,7 +12,7 @@ use ebbtide_core::endpoint::{Failure, Reliability, SendError};
 use ebbtide_core::session::client::{Loss, Outgoing, Patience, TransferSettings};
 use ebbtide_core::stream;
 use ebbtide_core::time::Instant;
-use ebbtide_core::wire::{Block, Content};
+use ebbtide_core::wire::{Block, Code, Content, OptionNumber};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -148,6 +148,27 @@ impl Session {
     /// A request begins that changes something; whether an equal one is under way.
     pub(super) fn begin(&self, parts: &RequestParts) -> (EqualRequest, bool) {
         self.inner.equals.begin(self.remote, parts)
+    }
+
+    /// Adds the Echo value that the server gave with its last response, if there is one. Over a connection
+    /// there is none: the server knows that its client is there.
+    pub(super) fn echo(&self, parts: &mut RequestParts) {
+        if self.socket().is_some()
+            && parts.options.get(OptionNumber::ECHO).is_none()
+            && let Some(value) = self.inner.echoes.take(self.remote)
+        {
+            parts.options.push(OptionNumber::ECHO, &value);
+        }
+    }
+
+    /// Keeps the Echo value of a response for the next request (RFC 9175 section 2.3).
+    pub(super) fn keep_echo(&self, response: &Response) {
+        if self.socket().is_some()
+            && response.code() != Code::UNAUTHORIZED
+            && let Some(echo) = response.options().get(OptionNumber::ECHO)
+        {
+            self.inner.echoes.keep(self.remote, echo.value);
+        }
     }
 
     /// Messages that wait until congestion control lets them leave for this peer.

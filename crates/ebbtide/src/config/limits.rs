@@ -16,8 +16,8 @@ setters! {
     /// 64. Further requests wait for room, in turn.
     queue_per_peer(messages: u16) => endpoint.limits.queue_per_peer = messages;
 
-    /// Sets the maximum length of a message over UDP. Default 1280 bytes, the minimum MTU of IPv6,
-    /// beyond which datagrams may be fragmented.
+    /// Sets the maximum length of a message over UDP. Default 1152 bytes, which fits a packet of
+    /// 1280 bytes, the minimum MTU of IPv6, with all headers (RFC 7252 section 4.6).
     message_bytes(bytes: usize) => endpoint.limits.message_bytes = bytes;
 
     /// Sets the maximum number of messages that are remembered for deduplication, of which one IPv4

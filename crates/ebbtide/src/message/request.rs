@@ -85,7 +85,8 @@ impl Request {
         })
     }
 
-    /// Sets the payload. A payload longer than a block is transferred block-wise (RFC 7959).
+    /// Sets the payload. A payload longer than a block is transferred block-wise (RFC 7959). A GET or
+    /// DELETE has no payload (RFC 7252 section 5.5), so that it is not sent.
     #[must_use]
     pub fn payload(mut self, payload: impl Into<Bytes>) -> Self {
         self.payload = payload.into();

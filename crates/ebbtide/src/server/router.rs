@@ -117,7 +117,8 @@ impl<'r, 'm> RouteMatch<'r, 'm> {
             remote,
             peer,
             message: *message,
-            payload,
+            // RFC 7252 section 5.5: the recipient ignores a payload that the method does not have.
+            payload: if message.code().has_payload() { payload } else { &[] },
             names: &route.names,
             params,
             rest: rest.as_deref(),

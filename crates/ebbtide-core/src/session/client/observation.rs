@@ -173,6 +173,16 @@ impl Observation {
         self.settings.end_at_error = ends;
     }
 
+    /// Whether the latest state is fresh. If it is not, a registered client registers again at the next
+    /// [`poll`](Self::poll), so that another observer does not wait for the renewal.
+    pub fn refresh(&mut self, now: Instant) -> bool {
+        let is_fresh = self.state == ObservationState::Registered && now < self.fresh_until;
+        if !is_fresh {
+            self.renewal = Some(now);
+        }
+        is_fresh
+    }
+
     /// Returns the next step: an action for the driver, or an event.
     pub fn poll(&mut self, now: Instant, rng: &mut dyn Rng) -> ObservationStep {
         loop {

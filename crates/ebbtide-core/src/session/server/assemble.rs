@@ -23,7 +23,8 @@ impl<S: SharedState<ServerState>> Server<S> {
         }
         let facts = &received.facts;
         if !facts.is_part() {
-            if received.message.payload().len() > received.max_body {
+            let message = &received.message;
+            if message.code().has_payload() && message.payload().len() > received.max_body {
                 let answer = too_large(received.max_body);
                 return Next::Send(Outgoing::One(Finished::response(received.requester, answer)));
             }

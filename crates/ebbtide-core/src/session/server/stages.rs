@@ -341,10 +341,13 @@ impl<'p, 'm> Assembled<'p, 'm> {
         &self.0.message
     }
 
-    /// The whole body.
+    /// The whole body; empty if the method has none (RFC 7252 section 5.5).
     #[inline]
     #[must_use]
     pub fn body(&self) -> &[u8] {
+        if !self.0.message.code().has_payload() {
+            return &[];
+        }
         self.0.body.as_deref().unwrap_or(self.0.message.payload())
     }
 

@@ -1,0 +1,271 @@
+//! The registration of a client as an observer, and the states that it brings (RFC 7641 section 3).
+
+use super::Client;
+use super::pending::Pending;
+use super::session::{Session, is_no_room, loss_of};
+use crate::error::Error;
+use crate::message::{Request, Response};
+use crate::net::clock::{Clock, SystemRandom};
+use crate::net::pending::Answer;
+use ebbtide_core::endpoint::Failure;
+use ebbtide_core::session::client::{
+    self as core, ObservationSettings, ObservationStep, Outgoing, TransferError,
+};
+use ebbtide_core::time::Instant;
+use futures_util::future::BoxFuture;
+use std::future::Future;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::time::Sleep;
+
+/// A registration with a server, for all observers of one target resource. Each of them may
+/// poll it.
+pub(super) struct Registration {
+    client: Client,
+    request: Request,
+    session: Session,
+    /// All instants of the machine are this clock's.
+    clock: Clock,
+    machine: core::Observation,
+    running: Vec<(u32, Pending)>,
+    /// A message that waits for room.
+    starting: Option<(u32, BoxFuture<'static, Result<Pending, Error>>)>,
+    renewing: Option<BoxFuture<'static, Result<Session, Error>>>,
+    sleep: Option<(Instant, Pin<Box<Sleep>>)>,
+    /// The reason for which the last message was lost.
+    lost: Option<Error>,
+    /// How often it had to register anew because it was lost.
+    losses: u64,
+}
+
+impl std::fmt::Debug for Registration {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Registration")
+            .field("uri", &self.request.uri)
+            .field("remote", &self.session.remote)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Registration {
+    pub(super) fn new(client: Client, session: Session, request: Request) -> Self {
+        let parts = request.parts();
+        let settings = ObservationSettings {
+            transfer: session.settings(&request, &parts),
+            timeout: request.timeout,
+            ordered: session.link().is_some(),
+            end_at_error: false,
+        };
+        Self {
+            clock: session.clock(),
+            machine: core::Observation::new(parts, settings),
+            client,
+            request,
+            session,
+            running: Vec::new(),
+            starting: None,
+            renewing: None,
+            sleep: None,
+            lost: None,
+            losses: 0,
+        }
+    }
+
+    /// The client whose registration it is.
+    pub(super) const fn client(&self) -> &Client {
+        &self.client
+    }
+
+    /// The server that was asked last.
+    pub(super) const fn peer(&self) -> SocketAddr {
+        self.session.peer()
+    }
+
+    /// How long the server may take to confirm the end.
+    pub(super) const fn timeout(&self) -> Option<Duration> {
+        self.request.timeout
+    }
+
+    /// Whether errors end it instead of making it register again.
+    pub(super) fn set_end_at_error(&mut self, ends: bool) {
+        self.machine.set_end_at_error(ends);
+    }
+
+    /// Whether the last state is fresh. If it is not, a new one is requested.
+    pub(super) fn refresh(&mut self) -> bool {
+        self.machine.refresh(self.clock.now())
+    }
+
+    /// How often it had to register anew because it was lost.
+    pub(super) const fn losses(&self) -> u64 {
+        self.losses
+    }
+
+    /// The reason for which the last message was lost.
+    pub(super) fn loss(&self) -> Option<Error> {
+        self.lost.as_ref().map(|lost| lost.again().of(self.session.address))
+    }
+
+    /// Begins to deregister. Whether there is an answer to wait for: over a connection, dropping the
+    /// registration deregisters.
+    pub(super) fn cancel(&mut self) -> bool {
+        (self.renewing, self.starting, self.lost) = (None, None, None);
+        let waits = self.session.link().is_none();
+        if waits {
+            self.machine.cancel();
+        }
+        waits
+    }
+
+    /// The next state, or the error with which it ends, then nothing.
+    pub(super) fn poll_state(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Response, Error>>> {
+        loop {
+            self.poll_renewal(cx);
+            self.poll_start(cx);
+            match self.machine.poll(self.clock.now(), &mut SystemRandom) {
+                ObservationStep::Send { outgoing, again } => self.send(outgoing, again),
+                ObservationStep::Cancel(id) => self.running.retain(|(running, _)| *running != id),
+                ObservationStep::Renew => self.renew(),
+                ObservationStep::State(response) => return Poll::Ready(Some(Ok(response))),
+                ObservationStep::Failed(error) => return Poll::Ready(Some(Err(self.error(error)))),
+                ObservationStep::Over => {
+                    self.running.clear();
+                    return Poll::Ready(None);
+                }
+                ObservationStep::Wait(until) => {
+                    if !self.poll_answers(cx) && !self.poll_sleep(cx, until) {
+                        return Poll::Pending;
+                    }
+                }
+            }
+        }
+    }
+
+    fn send(&mut self, outgoing: Outgoing, again: Option<u32>) {
+        let (id, reliability) = (outgoing.id, self.request.reliability);
+        let old = again.and_then(|old| self.running.iter().position(|(id, _)| *id == old));
+        let old = old.map(|index| self.running.remove(index).1);
+        let started = match &old {
+            Some(old) => self.session.start_again(old, &outgoing, reliability),
+            None => self.session.start(&outgoing, reliability),
+        };
+        match started {
+            Ok(pending) => self.running.push((id, pending)),
+            Err(error) if is_no_room(&error) => {
+                let session = self.session.clone();
+                let waiting = async move { session.start_when_room(&outgoing, reliability).await };
+                self.starting = Some((id, Box::pin(waiting)));
+            }
+            Err(error) => self.lose(id, error),
+        }
+    }
+
+    /// Looks for what there was no room for.
+    fn poll_start(&mut self, cx: &mut Context<'_>) {
+        let Some((id, starting)) = &mut self.starting else { return };
+        let id = *id;
+        let Poll::Ready(started) = starting.as_mut().poll(cx) else { return };
+        self.starting = None;
+        match started {
+            Ok(pending) => self.running.push((id, pending)),
+            Err(error) => self.lose(id, error),
+        }
+    }
+
+    /// The server may be somewhere else, and a connection be lost.
+    fn renew(&mut self) {
+        if let Some(error) = &self.lost {
+            let peer = self.session.remote;
+            tracing::debug!(target: "ebbtide::request", %peer, %error, "observation registers again");
+        }
+        self.losses += 1;
+        self.running.clear();
+        self.client.inner.found.forget(&self.request.uri);
+        let (client, uri) = (self.client.clone(), self.request.uri.clone());
+        self.renewing = Some(Box::pin(async move { client.session(&uri).await }));
+    }
+
+    fn poll_renewal(&mut self, cx: &mut Context<'_>) {
+        let Some(renewing) = &mut self.renewing else { return };
+        let Poll::Ready(renewed) = renewing.as_mut().poll(cx) else { return };
+        self.renewing = None;
+        match renewed {
+            Ok(session) => {
+                self.session = session;
+                let parts = self.request.parts();
+                self.machine.renewed(self.session.settings(&self.request, &parts));
+            }
+            Err(error) => {
+                self.lost = Some(error);
+                self.machine.not_renewed();
+            }
+        }
+    }
+
+    /// Hands on one answer, if there is one.
+    fn poll_answers(&mut self, cx: &mut Context<'_>) -> bool {
+        let ready = self.running.iter().enumerate().find_map(|(index, (_, pending))| match pending
+            .poll_answer(cx)
+        {
+            Poll::Ready(answer) => Some((index, answer)),
+            Poll::Pending => None,
+        });
+        let Some((index, answer)) = ready else { return false };
+        let now = self.clock.now();
+        if let Some(Answer::More { response, .. }) = answer {
+            if let Some((id, _)) = self.running.get(index) {
+                self.machine.handle_response(now, *id, response, true);
+            }
+            return true;
+        }
+        let (id, pending) = self.running.remove(index);
+        match answer {
+            Some(Answer::Response { response, .. }) => {
+                self.machine.handle_response(now, id, response, false);
+            }
+            Some(other) => {
+                let error = pending.error(other);
+                self.lose(id, error);
+            }
+            None => self.lose(id, Error::Closed),
+        }
+        true
+    }
+
+    /// Whether the instant has come.
+    fn poll_sleep(&mut self, cx: &mut Context<'_>, until: Option<Instant>) -> bool {
+        let Some(until) = until else { return false };
+        if self.sleep.as_ref().is_none_or(|(at, _)| *at != until) {
+            let at = self.clock.to_tokio(until);
+            self.sleep = Some((until, Box::pin(tokio::time::sleep_until(at))));
+        }
+        let Some((_, sleep)) = &mut self.sleep else { return false };
+        let is_over = sleep.as_mut().poll(cx).is_ready();
+        if is_over {
+            self.sleep = None;
+        }
+        is_over
+    }
+
+    fn lose(&mut self, id: u32, error: Error) {
+        let loss = loss_of(&error);
+        self.lost = Some(error);
+        self.machine.handle_loss(self.clock.now(), id, loss);
+    }
+
+    fn error(&mut self, error: TransferError) -> Error {
+        let remote = self.session.address;
+        match error {
+            TransferError::Lost => self.lost.take().unwrap_or(Error::Closed).of(remote),
+            TransferError::TooLarge { limit } => Error::TooLarge { limit },
+            TransferError::Protocol(what) => Error::Protocol { remote, what },
+            TransferError::TimedOut => Error::TimedOut { remote },
+            _ => Error::Failed { remote, reason: Failure::NoResponse },
+        }
+    }
+}
