@@ -9,6 +9,7 @@ use super::search::Found;
 use super::sides::Sides;
 use super::workload::{Sizes, Traffic};
 use crate::stats::quantile;
+use std::collections::BTreeMap;
 
 /// A figure that was estimated.
 #[derive(Clone, Debug, PartialEq)]
@@ -243,4 +244,27 @@ fn traffic_rate(measured: &Measured<'_>, is_outward: bool) -> f64 {
         _ => 0,
     };
     bytes as f64 * 8e9 / time.max(1_000_000) as f64
+}
+
+/// Whether a lower bound of a rate, bit/s, or of a buffer, bytes, says anything.
+pub(super) fn has_bound(low: f64) -> bool {
+    low >= 1.0
+}
+
+/// The usual number of copies after the first of messages that were given up: those without a response whose host
+/// went on to another.
+pub(super) fn given_up(measured: &Measured<'_>) -> Option<usize> {
+    let all = &measured.contents.datagrams;
+    let mut last = BTreeMap::new();
+    for exchange in measured.exchanges {
+        last.insert(exchange.device, all[exchange.copies[0]].at);
+    }
+    let mut counts: BTreeMap<usize, u32> = BTreeMap::new();
+    for exchange in measured.exchanges.iter().filter(|own| own.ended.is_none()) {
+        let end = exchange.copies.last().map_or(0, |copy| all[*copy].at);
+        if last.get(&exchange.device).is_some_and(|latest| *latest > end) {
+            *counts.entry(exchange.copies.len() - 1).or_default() += 1;
+        }
+    }
+    counts.into_iter().max_by_key(|(_, count)| *count).map(|(copies, _)| copies)
 }

@@ -1,8 +1,7 @@
 //! The account of a fit: figures with ranges, and what the capture cannot tell.
 
-use super::figures::{Direction, Figure, Measured, Network, Room};
+use super::figures::{Direction, Figure, Measured, Network, Room, given_up, has_bound};
 use super::path::Path;
-use super::write::given_up;
 use super::{Fit, TakenAt};
 use serde_json::{Value, json};
 
@@ -75,11 +74,6 @@ fn rate_figure(key: &'static str, direction: &Direction) -> Figure {
         how: if direction.is_rate_known { "spacing of packets that queue" } else { "no queue" }
             .to_owned(),
     }
-}
-
-/// Whether a lower bound of a rate, bit/s, or of a buffer, bytes, says anything.
-pub(super) fn has_bound(low: f64) -> bool {
-    low >= 1.0
 }
 
 /// `is_alone`: whether the direction was measured by itself, or else a buffer is known only of the bottleneck.

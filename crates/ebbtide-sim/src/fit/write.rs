@@ -1,10 +1,8 @@
 //! The scenario file.
 
 use super::exchanges::Exchange;
-use super::figures::{Direction, Figure, Measured, Network, Room};
-use super::words::has_bound;
+use super::figures::{Direction, Figure, Measured, Network, Room, given_up, has_bound};
 use crate::scenario::units::{Rate, Time};
-use std::collections::BTreeMap;
 use std::fmt::Write;
 
 /// Microseconds: finer than the clocks of captures.
@@ -183,24 +181,6 @@ fn max_retransmit(measured: &Measured<'_>) -> usize {
             most => most.clamp(20, 254),
         },
     }
-}
-
-/// The usual number of copies after the first of messages that were given up: those without a response whose host
-/// went on to another.
-pub(super) fn given_up(measured: &Measured<'_>) -> Option<usize> {
-    let all = &measured.contents.datagrams;
-    let mut last = BTreeMap::new();
-    for exchange in measured.exchanges {
-        last.insert(exchange.device, all[exchange.copies[0]].at);
-    }
-    let mut counts: BTreeMap<usize, u32> = BTreeMap::new();
-    for exchange in measured.exchanges.iter().filter(|own| own.ended.is_none()) {
-        let end = exchange.copies.last().map_or(0, |copy| all[*copy].at);
-        if last.get(&exchange.device).is_some_and(|latest| *latest > end) {
-            *counts.entry(exchange.copies.len() - 1).or_default() += 1;
-        }
-    }
-    counts.into_iter().max_by_key(|(_, count)| *count).map(|(copies, _)| copies)
 }
 
 /// A delay, or the range of delays if they differ by more than the noise of clocks.
