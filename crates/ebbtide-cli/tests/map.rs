@@ -91,3 +91,15 @@ fn chance_is_what_the_best_published_controls_differ_from_themselves() {
     assert!(without["chance"].is_null());
     assert_eq!(without["summaries"], document["summaries"], "the comparison itself is the same");
 }
+
+#[test]
+fn a_control_that_is_the_best_one_by_several_measures_is_measured_again_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = map(&["--chance", "--out", folder.path().to_str().unwrap()]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let lines = std::fs::read_to_string(folder.path().join("networks.jsonl")).unwrap();
+    let distinct: std::collections::BTreeSet<&str> = lines.lines().collect();
+    assert_eq!(distinct.len(), lines.lines().count(), "{lines}");
+    // Eight controls in three networks, and at least one of them again in each.
+    assert!(distinct.len() > 3 * 8, "{lines}");
+}

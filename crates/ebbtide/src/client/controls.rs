@@ -4,10 +4,9 @@ use super::Inner;
 use crate::error::Error;
 use crate::net::shared::Shared;
 use ebbtide_core::cc::ControlConfig;
-use ebbtide_core::endpoint::Endpoint;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Addresses whose control is remembered until there is a socket. An endpoint has room for as many different controls,
 /// so all of them find room in a new one.
@@ -37,9 +36,8 @@ impl Chosen {
                 return true;
             }
             // A new endpoint has room for all of them.
-            let set =
-                |endpoint: &mut Endpoint, now| endpoint.set_control(now, *remote, control.clone());
-            let _ = shared.with(|state, now| set(&mut state.endpoint, now));
+            let _ =
+                shared.with(|state, now| state.endpoint.set_control(now, *remote, control.clone()));
             false
         });
     }
@@ -66,7 +64,7 @@ impl Inner {
         &self,
         remote: SocketAddr,
         control: &ControlConfig,
-    ) -> Result<Option<std::sync::Arc<Shared>>, Error> {
+    ) -> Result<Option<Arc<Shared>>, Error> {
         // Held until the control is remembered, so that a socket that is opened meanwhile finds it.
         let place = self.place(remote).lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(shared) = place.as_ref().filter(|shared| !shared.lock().closed) {
