@@ -208,12 +208,34 @@ def test_a_thousand_observations_in_one_process_all_hear_of_a_change() -> None:
         async with aio.Server(router, "127.0.0.1:0") as server:
             (base,) = server.addresses
             clients = [aio.Client(nstart=64) for _ in range(20)]
-            observed = [clients[index % 20].observe(f"{base}/counter") for index in range(1000)]
+            # Each query is a target resource, so that none of them shares a registration.
+            targets = [f"{base}/counter?reader={index}" for index in range(1000)]
+            observed = [clients[index % 20].observe(target) for index, target in enumerate(targets)]
             first = await asyncio.gather(*(anext(one) for one in observed))
             assert {state.text for state in first} == {"0"}
             assert counter.subject is not None and counter.subject.observers == 1000
             coming = [asyncio.ensure_future(anext(one)) for one in observed]
             await clients[0].put(f"{base}/counter", "5")
+            second = await asyncio.wait_for(asyncio.gather(*coming), 60)
+            assert {state.text for state in second} == {"5"}
+            for one in observed:
+                one.close()
+
+    asyncio.run(main())
+
+
+def test_observations_of_one_resource_by_one_client_share_a_registration() -> None:
+    async def main() -> None:
+        router, counter = demo()
+        async with aio.Server(router, "127.0.0.1:0") as server:
+            (base,) = server.addresses
+            client = aio.Client()
+            observed = [client.observe(f"{base}/counter") for _ in range(50)]
+            first = await asyncio.gather(*(anext(one) for one in observed))
+            assert {state.text for state in first} == {"0"}
+            assert counter.subject is not None and counter.subject.observers == 1
+            coming = [asyncio.ensure_future(anext(one)) for one in observed]
+            await client.put(f"{base}/counter", "5")
             second = await asyncio.wait_for(asyncio.gather(*coming), 60)
             assert {state.text for state in second} == {"5"}
             for one in observed:
