@@ -27,8 +27,8 @@ fn while_nothing_is_known_one_probe_leaves_before_the_first_copy_and_intervals_g
     let probes: Vec<usize> = (0..sent.len()).filter(|&n| sent[n].is_probe()).collect();
     assert_eq!((probes, sent.len()), (vec![1], 22), "it asks once, and the probe costs no copy");
     let timeouts: Vec<f64> = sent.iter().map(timeout).collect();
-    // 3/4 ACK_TIMEOUT; the probe's seven times that; two copies close together; doubled to 60 s.
-    assert_eq!(timeouts[..7], [1.5, 10.5, 1.5, 21.0, 42.0, 60.0, 60.0]);
+    // ACK_TIMEOUT / 5; seven times 3/4 ACK_TIMEOUT; two copies close together; doubled to 60 s.
+    assert_eq!(timeouts[..7], [0.4, 10.5, 1.5, 21.0, 42.0, 60.0, 60.0]);
 }
 
 #[test]
@@ -36,15 +36,15 @@ fn an_exchange_asks_once_whatever_becomes_of_the_copy_after_the_verdict() {
     let mut node = Node::impatient("ebb");
     node.get();
     node.take();
-    node.wait(1.5);
+    node.wait(0.4);
     let probe = node.one();
-    node.wait(0.7);
+    node.wait(0.1);
     node.arrive(&probe.rst());
     node.wait(500.0);
     let copies = node.take();
     assert!(copies.iter().all(|copy| !copy.is_probe()));
     let timeouts: Vec<f64> = copies.iter().map(timeout).collect();
-    assert_eq!(timeouts, [2.0, 4.0, 8.0, 16.0], "ACK_TIMEOUT for the peer, doubled from there");
+    assert_eq!(timeouts, [0.5, 1.0, 2.0, 4.0], "ACK_TIMEOUT / 4 for the peer, doubled from there");
 }
 
 #[test]
@@ -58,7 +58,7 @@ fn without_a_message_id_for_the_probe_copies_are_as_far_apart_as_if_it_had_left(
     for (ordinal, timeout) in (0..).zip(&mut timeouts) {
         *timeout = float(shell.on_transmit((Kind::Message, ordinal), &mut slot, cx));
     }
-    assert_eq!(timeouts, [1.5, 10.5, 21.0, 42.0]);
+    assert_eq!(timeouts, [0.4, 10.5, 21.0, 42.0]);
 }
 
 #[test]
@@ -66,15 +66,15 @@ fn the_reset_of_a_probe_is_a_verdict_and_the_message_is_repeated_at_once() {
     let mut node = Node::under("ebb");
     node.get();
     let request = node.one();
-    node.wait(1.5);
+    node.wait(0.4);
     let probe = node.one();
     node.wait(0.7);
     node.arrive(&probe.rst());
     node.wait(0.0);
     let copy = node.one();
     assert_eq!((copy.id(), copy.ordinal()), (request.id(), 1));
-    // The path took 0.7 s; what the peer needs is not known: ACK_TIMEOUT.
-    assert_eq!(timeout(&copy), 2.0);
+    // The path took 0.7 s; what the peer needs is not known: half as long again.
+    assert_eq!(timeout(&copy), 1.05);
     assert_eq!(state(&node), "BLIND", "a ping is no sample of an exchange");
 }
 
@@ -164,7 +164,12 @@ fn one_sample_is_trusted_with_a_short_repeat_and_then_doubted() {
     node.wait(15.0);
     // The first round trip of a queue that fills up is short, the second may be of ten seconds.
     let timeouts: Vec<f64> = node.take().iter().map(timeout).collect();
-    assert_eq!(timeouts, [1.4375, 1.4375, 5.75, 11.5]);
+    assert_eq!(timeouts, [2.0, 2.0, 8.0, 16.0]);
+    // On a long path the margin is ACK_TIMEOUT.
+    let mut node = Node::under("ebb");
+    answered(&mut node, 1, 3.0);
+    node.get();
+    assert_eq!(timeout(&node.one()), 5.0);
 }
 
 #[test]
@@ -174,7 +179,7 @@ fn a_sample_beside_the_answer_of_a_probe_is_not_doubted() {
     let mut node = Node::with_rng(config, common::Constant::lowest());
     node.get();
     node.take();
-    node.wait(1.5);
+    node.wait(0.4);
     let probe = node.one();
     node.wait(1.0);
     node.arrive(&probe.rst());
@@ -324,18 +329,19 @@ fn the_worked_example_of_the_specification_is_what_happens() {
     let mut node = Node::with_rng(config, common::Constant::lowest());
     node.get();
     let original = node.one();
-    assert_eq!(timeout(&original), 1.5);
+    assert_eq!(timeout(&original), 0.4);
     node.wait(1.0);
+    assert!(node.one().is_probe());
     node.arrive(&original.answer());
     node.get();
     let mut last = node.one();
-    for (armed, ordinal) in [(1.4375, 1), (1.4375, 2), (5.75, 3)] {
+    for (armed, ordinal) in [(2.0, 1), (2.0, 2), (8.0, 3)] {
         assert_eq!(timeout(&last), armed);
         node.wait(armed);
         last = node.one();
         assert_eq!(last.ordinal(), ordinal);
     }
-    assert_eq!(timeout(&last), 11.5);
+    assert_eq!(timeout(&last), 16.0);
     let third = last;
     node.wait(1.0);
     node.arrive(&third.answer());

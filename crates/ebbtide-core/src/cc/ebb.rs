@@ -8,19 +8,19 @@ use crate::time::{Duration, Instant, Micros};
 
 /// Ebb: a missing answer alone does not cause a retransmission; a detected loss does.
 ///
-/// * **Blind** (no round trip known): the first timeout sends a probe, which is a CoAP ping,
-///   instead of a copy. On a path that preserves order, the Reset that answers the probe shows
-///   that the message or its answer was lost, so the message is repeated at once. If the answer
-///   arrives first, nothing was lost, and the probe cost a third of a copy. If neither arrives,
-///   the message is repeated twice after a long interval, and then at growing ones.
+/// * **Blind** (no round trip known): the first timeout, which is short, sends a probe instead of a
+///   copy; a probe is a CoAP ping. On a path that preserves order, the Reset that answers the probe
+///   shows that the message or its answer was lost, so the message is repeated at once. If the
+///   answer arrives first, nothing was lost, and the probe cost a third of a copy. If neither
+///   arrives, the message is repeated twice after a long interval, and then at growing ones.
 /// * **Known, no queue** (the last round trip is near the smallest one): a missing answer means a
 ///   loss. The message is repeated after the same short timeout a few times, then with doubled
 ///   ones. If nearly every second transmission is lost, a buffer must be full, and timeouts double
 ///   from the start.
 /// * **Known, queue** (the last round trip is well above the smallest one): a missing answer most
-///   likely means a queue. A probe is sent first, and timeouts double from the start.
+///   likely means a queue. Timeouts double from the start.
 ///
-/// Each exchange sends one probe. After an exchange that was given up, or nearly was, the next one
+/// An exchange sends at most one probe. After an exchange that was given up, or nearly was, the next one
 /// begins with the timeouts that the earlier one had reached. Copies are marked, so that every
 /// answer is a sample. For a peer that does not answer probes Ebb behaves as FASOR does, whose
 /// estimator it uses.
@@ -91,6 +91,8 @@ const SILENT: u8 = 3;
 const GROWN: u8 = 2;
 /// The factor of doubled timeouts while only one sample of the path is known.
 const DOUBT: u32 = 2;
+/// A queue stands if the last round trip is more than this many times the smallest one.
+const QUEUE: u32 = 3;
 /// The maximum number of doublings of a timeout, in addition to the bound in seconds.
 const MAX_DOUBLINGS: u8 = 5;
 /// Timeouts may exceed the bound up to this multiple of the original's timeout, but not
@@ -122,7 +124,7 @@ enum Last {
     Probe,
     /// An answered probe, which is a verdict on all copies; the next copy is due.
     Verdict,
-    /// The copy that followed a verdict.
+    /// The copy that followed a verdict, which is the first one, or a later one.
     Sentenced,
 }
 
@@ -181,7 +183,7 @@ impl Ebb {
 
     /// Whether there is a queue: the last round trip was well above the smallest one.
     fn queued(&self) -> bool {
-        self.fasor.previous > self.least.scale(2, 1)
+        self.fasor.previous > self.least.scale(QUEUE, 1)
     }
 
     /// Records a finished exchange that took this many copies; it contributes an eighth of the
@@ -221,10 +223,10 @@ impl Ebb {
         }
     }
 
-    /// The minimum first timeout while nothing is known: three quarters of ACK_TIMEOUT, because a
-    /// probe leaves then.
+    /// The minimum first timeout while nothing is known: a fifth of ACK_TIMEOUT, because a probe
+    /// leaves then. It may be short: no copy follows the probe for a long interval.
     fn first(cx: &Context<'_>) -> Micros {
-        cx.settings.initial_rto.unwrap_or(cx.params.ack_timeout.scale(3, 4))
+        cx.settings.initial_rto.unwrap_or(cx.params.ack_timeout.scale(1, 5))
     }
 
     /// How long to wait, while nothing is known, after the probe (ordinal 0) or after the copy
@@ -237,15 +239,20 @@ impl Ebb {
     }
 
     /// The timeout of an original transmission: SRTT + max(3.5 RTTVAR, margin), at least the last
-    /// sample and the held timeout, plus a small dither.
+    /// sample and the held timeout, plus a small dither. A single sample may have met a queue that
+    /// grows, so the margin is then at least as long as the sample, or as ACK_TIMEOUT.
     fn first_timeout(&self, cx: &mut Context<'_>) -> Micros {
         let (Some(srtt), Some(rttvar)) = (self.fasor.fast.srtt(), self.fasor.fast.rttvar()) else {
-            let blind = Self::first(cx).max(self.held());
-            return cx.uniform(blind, blind.scale(5, 4));
+            // Spread widely: the probes of devices that begin together must not meet in a small buffer.
+            let first = Self::first(cx);
+            let least = first.max(self.held());
+            return cx.uniform(least, first.scale(2, 1).max(least.scale(5, 4)));
         };
         let margin = srtt.scale(cx.settings.margin_percent.into(), 100);
         let margin = margin.max(cx.settings.granularity).max(rttvar.scale(7, 2));
         let rto = srtt.saturating_add(margin).max(self.fasor.previous).max(self.held());
+        let doubt = if self.doubtful() { srtt.min(cx.params.ack_timeout) } else { Micros::ZERO };
+        let rto = rto.max(srtt.saturating_add(doubt));
         cx.uniform(rto, rto.saturating_add(srtt.scale(cx.settings.dither_percent.into(), 100)))
     }
 
@@ -294,16 +301,28 @@ impl Ebb {
         let Self { guard, held, copies, counts, .. } = *self;
         *self = Self { guard, held, copies, ..Self::new(self.fasor.marking) };
         self.counts.set_fails(counts.fails());
+        // Only what is not known is asked about, so that a peer which answers no probes is never found if
+        // they are forgotten.
+        self.counts.set_silent(counts.silent());
         timeout
     }
 
-    /// Prepares an original transmission.
-    fn begin(&mut self, slot: &mut Slot, cx: &mut Context<'_>) -> Memory {
-        let aged = self.age(cx);
+    /// Prepares an original transmission, and returns its timeout.
+    fn begin(&mut self, slot: &mut Slot, cx: &mut Context<'_>) -> (Memory, Micros) {
         // Another control may have begun the exchange; its timeout is then the minimum.
-        slot.base = self.first_timeout(cx).max(aged).max(slot.armed);
+        let least = self.age(cx).max(slot.armed);
+        let timeout = self.first_timeout(cx);
         let blind = self.counts.samples() == 0;
-        Memory { last: Last::Copy, blind, unheard: false, steps: 0 }
+        slot.base = least.max(if blind { Self::blind_base(timeout, cx) } else { timeout });
+        let memory = Memory { last: Last::Copy, blind, unheard: false, steps: 0 };
+        (memory, timeout.max(least))
+    }
+
+    /// The base of the intervals while nothing is known: at least three quarters of ACK_TIMEOUT, because
+    /// copies follow them, and at least the first timeout.
+    fn blind_base(timeout: Micros, cx: &mut Context<'_>) -> Micros {
+        let least = cx.params.ack_timeout.scale(3, 4);
+        timeout.max(cx.uniform(least, least.scale(5, 4)))
     }
 }
 
@@ -323,37 +342,36 @@ impl CongestionControl for Ebb {
         }
         let mut memory = Memory::load(slot.tag);
         let after = memory.last;
+        let mut first = None;
         memory.last = match (transmission.kind, after) {
             (Kind::Probe, _) => Last::Probe,
-            (Kind::Message, Last::Verdict) => Last::Sentenced,
+            (Kind::Message, Last::Verdict | Last::Sentenced) => Last::Sentenced,
             (Kind::Message, _) => Last::Copy,
         };
         match transmission.kind {
             Kind::Message if transmission.ordinal == 0 || slot.base == Micros::ZERO => {
-                memory = self.begin(slot, cx);
+                let (begun, timeout) = self.begin(slot, cx);
+                (memory, first) = (begun, Some(timeout));
             }
-            Kind::Message if after == Last::Verdict && memory.blind => {
-                // The path is known, but the peer's processing time is not. RFC 7252 section 4.8.2
-                // allows it ACK_TIMEOUT.
-                slot.base =
-                    Micros::from_millis(self.path.into()).scale(3, 2).max(cx.params.ack_timeout);
+            Kind::Message if after == Last::Verdict => {
+                // The path is known, but the peer's processing time is not.
+                let path = Micros::from_millis(self.path.into()).scale(3, 2);
+                slot.base = path.max(cx.params.ack_timeout.scale(1, 4));
                 memory.blind = false;
             }
-            Kind::Message if after == Last::Verdict => {}
             Kind::Message if after == Last::Probe => memory.unheard = true,
             // This also applies when the message replaces a probe that may not leave.
             Kind::Message if memory.blind => memory.steps = 1,
             Kind::Message => memory.steps = memory.steps.saturating_add(1),
-            Kind::Probe if memory.blind => memory.steps = 1,
-            Kind::Probe => memory.steps = self.short_repeats(cx) + 1,
+            Kind::Probe => memory.steps = 1,
         }
         slot.tag = memory.store();
-        let timeout = match memory.blind {
-            // The original, and the copy that followed the probe: there are two transmissions at
-            // either end of the first long interval.
-            true if memory.steps == 0 || after == Last::Probe => slot.base,
-            true => self.interval(slot.base, transmission.ordinal, cx),
-            false => self.backed_off(slot.base, memory.steps, cx),
+        let timeout = match (first, memory.blind) {
+            (Some(timeout), _) => timeout,
+            // There are two transmissions at either end of the first long interval.
+            (None, true) if after == Last::Probe => slot.base,
+            (None, true) => self.interval(slot.base, transmission.ordinal, cx),
+            (None, false) => self.backed_off(slot.base, memory.steps, cx),
         };
         let is_last = transmission.kind == Kind::Message
             && transmission.ordinal >= cx.params.max_retransmit.max(1);
@@ -362,7 +380,7 @@ impl CongestionControl for Ebb {
 
     fn on_expire(&mut self, slot: &Slot, _cx: &mut Context<'_>) -> Expiry {
         let memory = Memory::load(slot.tag);
-        let ask = (memory.blind || self.queued()) && memory.steps == 0;
+        let ask = memory.blind && memory.steps == 0;
         if ask && self.counts.silent() < SILENT { Expiry::Probe } else { Expiry::Repeat }
     }
 
@@ -404,9 +422,9 @@ impl CongestionControl for Ebb {
         }
         let last = sample.transmissions.saturating_sub(1);
         match sample.answered.map(|answered| answered.ordinal) {
-            // The answer to an earlier copy arrived after the verdict, so the probe had overtaken
-            // it. The next verdict waits for as long as this answer was late.
-            Some(ordinal) if memory.last == Last::Sentenced && ordinal < last => {
+            // The answer to the original arrived after the verdict, so the probe had overtaken it.
+            // The next verdict waits longer, by the time for which the last copy was early.
+            Some(0) if memory.last == Last::Sentenced => {
                 let late = sample.since_last.get() / 1000 + u32::from(self.guard);
                 self.guard = u16::try_from(late.saturating_add(1)).unwrap_or(u16::MAX);
             }
