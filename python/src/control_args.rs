@@ -158,6 +158,7 @@ impl From<&cc::Transmission> for Transmission {
         let kind = match transmission.kind {
             cc::Kind::Message => "message",
             cc::Kind::Probe => "probe",
+            cc::Kind::Unprobed => "unprobed",
         };
         Self { kind, ordinal: transmission.ordinal, beside: transmission.beside }
     }

@@ -35,6 +35,21 @@ fn a_flight_takes_its_timeout_from_the_control_and_the_control_learns_its_round_
 }
 
 #[test]
+fn nothing_for_which_no_probe_may_leave_is_repeated_as_soon_as_one_would_leave() {
+    for control in ["ebb", "ebb:initial-rto=100ms"] {
+        let mut node = Node::under(control);
+        let flight = node.ep.begin_flight(at(1.0), PEER).unwrap();
+        assert_eq!(flight.timeout(), Micros::from_millis(1500), "{control}: 3/4 ACK_TIMEOUT");
+        node.ep.end_flight(at(1.1), PEER, &flight, None);
+        let mut node = Node::under(control);
+        node.ep.ping(node.now, PEER).unwrap();
+        node.settle();
+        let ping = node.one();
+        assert_eq!(ping.timeout(), Micros::from_millis(1500), "{control}: a ping is its own probe");
+    }
+}
+
+#[test]
 fn a_request_waits_while_a_flight_holds_the_only_place() {
     let mut node = Node::under("default:nstart=1");
     let flight = node.ep.begin_flight(at(1.0), PEER).unwrap();

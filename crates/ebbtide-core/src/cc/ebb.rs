@@ -345,25 +345,28 @@ impl CongestionControl for Ebb {
         let mut first = None;
         memory.last = match (transmission.kind, after) {
             (Kind::Probe, _) => Last::Probe,
-            (Kind::Message, Last::Verdict | Last::Sentenced) => Last::Sentenced,
-            (Kind::Message, _) => Last::Copy,
+            (_, Last::Verdict | Last::Sentenced) => Last::Sentenced,
+            _ => Last::Copy,
         };
         match transmission.kind {
-            Kind::Message if transmission.ordinal == 0 || slot.base == Micros::ZERO => {
+            Kind::Probe => memory.steps = 1,
+            kind if transmission.ordinal == 0 || slot.base == Micros::ZERO => {
                 let (begun, timeout) = self.begin(slot, cx);
-                (memory, first) = (begun, Some(timeout));
+                // The first timeout of what is not known is one for a probe; that of the pair is for a
+                // copy.
+                first = Some(if kind == Kind::Unprobed { slot.base } else { timeout });
+                memory = begun;
             }
-            Kind::Message if after == Last::Verdict => {
+            _ if after == Last::Verdict => {
                 // The path is known, but the peer's processing time is not.
                 let path = Micros::from_millis(self.path.into()).scale(3, 2);
                 slot.base = path.max(cx.params.ack_timeout.scale(1, 4));
                 memory.blind = false;
             }
-            Kind::Message if after == Last::Probe => memory.unheard = true,
+            _ if after == Last::Probe => memory.unheard = true,
             // This also applies when the message replaces a probe that may not leave.
-            Kind::Message if memory.blind => memory.steps = 1,
-            Kind::Message => memory.steps = memory.steps.saturating_add(1),
-            Kind::Probe => memory.steps = 1,
+            _ if memory.blind => memory.steps = 1,
+            _ => memory.steps = memory.steps.saturating_add(1),
         }
         slot.tag = memory.store();
         let timeout = match (first, memory.blind) {
@@ -373,7 +376,7 @@ impl CongestionControl for Ebb {
             (None, true) => self.interval(slot.base, transmission.ordinal, cx),
             (None, false) => self.backed_off(slot.base, memory.steps, cx),
         };
-        let is_last = transmission.kind == Kind::Message
+        let is_last = transmission.kind != Kind::Probe
             && transmission.ordinal >= cx.params.max_retransmit.max(1);
         Self::bounded(timeout, memory, slot.base, is_last, cx)
     }

@@ -113,6 +113,10 @@ pub enum Kind {
     /// A probe: an empty Confirmable message with a message ID of its own, that is, a CoAP ping.
     /// Every endpoint answers it with a Reset at once (RFC 7252 section 4.3).
     Probe,
+    /// A message for which no probe may leave: a ping, which is one itself, or a flight of a DTLS
+    /// handshake. When its timeout expires, it is repeated, whatever the control would rather do, so
+    /// the timeout must be long enough for a copy.
+    Unprobed,
 }
 
 /// A transmission that is about to leave.

@@ -31,7 +31,7 @@ pub struct Settings {
     pub mark: Marking,
     /// How often `ebb` repeats a message after the same short timeout while there is no queue.
     pub copies: u8,
-    /// The factor of `ebb`'s first interval after its first probe, while nothing is known of the
+    /// The interval after `ebb`'s probe, over the base of its intervals while nothing is known of the
     /// path.
     pub probe_growth: u8,
     /// The minimum margin of `ebb`'s timeout above SRTT, in percent of SRTT.

@@ -387,7 +387,9 @@ impl Endpoint {
         exchange.due = Due::Expiry;
         let peer = self.peers.get_mut(exchange.peer);
         let cx = &mut context(now, &self.config, &self.controls[peer.control()], &mut *self.rng);
-        let timeout = peer.shell.on_transmit((Kind::Message, ordinal), &mut exchange.slot, cx);
+        let is_ping = exchange.purpose == Purpose::Ping;
+        let kind = if is_ping { Kind::Unprobed } else { Kind::Message };
+        let timeout = peer.shell.on_transmit((kind, ordinal), &mut exchange.slot, cx);
         let control = peer.control();
         let timeout = self.wait_after(now, index, timeout);
         self.controls.count(control, |counters| counters.transmitted(ordinal, timeout));
