@@ -121,6 +121,9 @@ fn the_flags_of_coap_client_do_here_what_they_do_there() {
     assert!(observed.lines().count() >= 2, "{observed}");
     assert_eq!(succeed(&["observe", "-c", "1", &server.uri("/time")]).lines().count(), 1);
     refuse(&["put", "-s", "1", &test], &["--observe"]);
+    let core = server.uri("/.well-known/core");
+    let unobserved = fail(&["observe", &core], &["no option Observe"]);
+    assert_eq!(unobserved.out.trim_end(), succeed(&["get", &core]), "its state is shown");
 }
 
 #[test]

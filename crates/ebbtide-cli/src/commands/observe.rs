@@ -5,7 +5,7 @@ use crate::client::pretty::ShowArgs;
 use crate::client::{TalkArgs, block_on, seconds};
 use crate::failure::Failure;
 use clap::Args;
-use ebbtide::{Client, ContentFormat, Request, Response};
+use ebbtide::{Client, ContentFormat, OptionNumber, Request, Response};
 use std::time::Duration;
 
 /// Show a resource's state, and again whenever it changes
@@ -79,9 +79,11 @@ pub(crate) async fn watch(
     if exit_on_error {
         observation = observation.end_at_error();
     }
-    let mut seen = 0;
+    let (mut seen, mut is_registered) = (0, false);
     while let Some(state) = observation.next().await {
-        show(&state?)?;
+        let state = state?;
+        is_registered |= state.options().get(OptionNumber::OBSERVE).is_some();
+        show(&state)?;
         seen += 1;
         if count.is_some_and(|count| seen >= count) {
             // The result does not matter.
@@ -90,5 +92,11 @@ pub(crate) async fn watch(
         }
     }
     let remote = observation.remote();
-    Err(Failure::work(format_args!("{remote} has ended the observation")))
+    Err(match is_registered {
+        true => Failure::work(format_args!("{remote} has ended the observation")),
+        false => Failure::work(format_args!(
+            "{remote} does not tell observers of changes of this resource: its answer has no option Observe (RFC \
+             7641 section 3.1)"
+        )),
+    })
 }
