@@ -158,26 +158,49 @@ fn a_peer_that_does_not_answer_probes_gets_fasor() {
     let mut node = Node::with_rng(config_faithful(), common::Constant::lowest());
     for _ in 0..3 {
         // The probe asks, nobody answers it, the copy after it is answered; then the estimate ages.
-        node.get();
-        node.take();
-        let mut sent = Vec::new();
-        while sent.len() < 2 {
-            node.wait(0.1);
-            sent.append(&mut node.take());
-        }
-        assert!(sent[0].is_probe() && !sent[1].is_probe());
-        node.arrive(&sent[1].answer());
+        unheard(&mut node);
         node.wait(256.0);
     }
     assert_eq!(state(&node), "FASOR");
     node.get();
-    node.wait(300.0);
-    assert!(node.take().iter().all(|sent| !sent.is_probe()));
+    let request = node.one();
+    assert_eq!(state(&node), "BLIND", "it is asked once more after each silence of 255 s");
+    node.wait(1.0);
+    assert!(node.one().is_probe());
+    node.arrive(&request.answer());
+    assert_eq!(state(&node), "CLEAR", "an answer before the copy says nothing of probes");
 }
 
 #[test]
-fn a_forged_reset_of_a_probe_buys_one_copy_and_shortens_nothing() {
-    // While nothing is known: the copy waits ACK_TIMEOUT / 4, however soon the forged Reset came.
+fn fasor_lasts_until_the_estimate_is_old() {
+    let mut node = Node::with_rng(config_faithful(), common::Constant::lowest());
+    for exchange in 0..3 {
+        if exchange > 0 {
+            node.wait(256.0);
+        }
+        unheard(&mut node);
+    }
+    assert_eq!(state(&node), "FASOR");
+    node.get();
+    node.wait(200.0);
+    assert!(node.take().iter().all(|sent| !sent.is_probe()));
+}
+
+/// An exchange whose probe is lost and whose first copy is answered.
+fn unheard(node: &mut Node) {
+    node.get();
+    let mut sent = Vec::new();
+    while sent.len() < 3 {
+        node.wait(0.1);
+        sent.append(&mut node.take());
+    }
+    assert!(sent[1].is_probe() && !sent[2].is_probe());
+    node.arrive(&sent[2].answer());
+}
+
+#[test]
+fn a_forged_reset_of_a_probe_changes_no_estimate_and_later_copies_wait_a_quarter_of_ack_timeout() {
+    // However soon the forged Reset came.
     let mut node = Node::under("ebb");
     node.get();
     node.take();
@@ -243,7 +266,6 @@ fn an_estimate_that_was_not_fed_for_255_s_is_asked_about_but_its_timeout_stays()
     node.wait(256.0);
     node.get();
     let original = node.one();
-    assert!(timeout(&original) >= 1.5);
     assert!(timeout(&original) >= timeout(&before) * 0.9, "{original:?} {before:?}");
     node.wait(timeout(&original));
     assert!(node.one().is_probe());

@@ -440,3 +440,18 @@ fn an_exchange_whose_transmissions_are_limited_gives_up_after_them() {
     node.run_until(2000.0);
     assert_eq!(node.take().len(), 5);
 }
+
+#[test]
+fn an_exchange_that_may_not_be_repeated_is_given_up_after_the_peers_time_to_process_it() {
+    for control in ["ebb", "default"] {
+        let mut node = Node::under(control);
+        let exchange = node.get();
+        node.ep.limit_transmissions(exchange, 1);
+        node.wait(1.9);
+        assert_eq!(node.failures(), [], "{control}: PROCESSING_DELAY is not over");
+        node.wait(60.0);
+        assert_eq!(node.take().len(), 1, "{control}: neither a probe nor a copy");
+        assert_eq!(node.failures(), [(exchange, Failure::GaveUp)], "{control}");
+        node.assert_free();
+    }
+}

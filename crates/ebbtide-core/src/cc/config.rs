@@ -67,7 +67,7 @@ algorithms! {
     FasorToken = "fasor-token", "Thesis19 7.3", "FASOR with the transmission's ordinal in the token";
     FasorOption = "fasor-option", "Thesis19 7.3, fasor-02", "FASOR with the transmission's ordinal in an option";
     Rcoap = "rcoap", "RCOAP21", "rate control for bursts: discovers, paces, several messages in flight";
-    Ebb = "ebb", "Ebbtide", "asks with a ping before it repeats, and marks every copy";
+    Ebb = "ebb", "Ebbtide", "asks with a ping while it does not know the path, and marks every copy";
 }
 
 impl fmt::Display for Algorithm {

@@ -288,13 +288,16 @@ impl Ebb {
         timeout.min(bound).max(least)
     }
 
-    /// Discards an estimate that is too old to repeat by; the timeout stays as long as it was.
-    fn age(&mut self, cx: &mut Context<'_>) -> Micros {
+    /// Whether an estimate is too old to repeat by.
+    fn is_stale(&self, cx: &Context<'_>) -> bool {
         let fed = Instant::ZERO + Duration::from_secs(self.fed.into());
-        if !cx.settings.ageing
-            || self.counts.samples() == 0
-            || cx.now.saturating_since(fed) <= STALE
-        {
+        let has_one = cx.settings.ageing && self.counts.samples() > 0;
+        has_one && cx.now.saturating_since(fed) > STALE
+    }
+
+    /// Discards a stale estimate; the timeout stays as long as it was.
+    fn age(&mut self, cx: &mut Context<'_>) -> Micros {
+        if !self.is_stale(cx) {
             return Micros::ZERO;
         }
         let timeout = self.first_timeout(cx);
@@ -302,8 +305,8 @@ impl Ebb {
         *self = Self { guard, held, copies, ..Self::new(self.fasor.marking) };
         self.counts.set_fails(counts.fails());
         // Only what is not known is asked about, so that a peer which answers no probes is never found if
-        // they are forgotten.
-        self.counts.set_silent(counts.silent());
+        // they are forgotten. One that was found is asked once more: its probes may just have been lost.
+        self.counts.set_silent(counts.silent().min(SILENT - 1));
         timeout
     }
 
@@ -337,7 +340,8 @@ impl CongestionControl for Ebb {
         slot: &mut Slot,
         cx: &mut Context<'_>,
     ) -> Micros {
-        if self.counts.silent() >= SILENT {
+        let begins = transmission.kind != Kind::Probe && transmission.ordinal == 0;
+        if self.counts.silent() >= SILENT && !(begins && self.is_stale(cx)) {
             return self.fasor.on_transmit(transmission, slot, cx);
         }
         let mut memory = Memory::load(slot.tag);
@@ -400,14 +404,15 @@ impl CongestionControl for Ebb {
         }
         self.counts.set_silent(0);
         self.path = u16::try_from(echo.since.get() / 1000).unwrap_or(u16::MAX).max(1);
-        // The probe left before the last copy and says nothing about it.
-        if echo.since > echo.since_last {
-            return None;
-        }
         let mut memory = Memory::load(slot.tag);
-        memory.last = Last::Verdict;
+        memory.unheard = false;
+        // The probe left before the last copy and says nothing about it.
+        let is_verdict = echo.since <= echo.since_last;
+        if is_verdict {
+            memory.last = Last::Verdict;
+        }
         slot.tag = memory.store();
-        Some(Micros::from_millis(self.guard.into()))
+        is_verdict.then(|| Micros::from_millis(self.guard.into()).min(slot.armed))
     }
 
     fn on_feedback(&mut self, slot: &Slot, sample: &Sample, cx: &mut Context<'_>) {

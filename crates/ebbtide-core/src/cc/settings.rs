@@ -11,7 +11,7 @@ pub struct Settings {
     pub bound: Option<Micros>,
     /// The minimum RTO of `linux-rto` and `peak-hopper` (RFC 6298 section 2.4: 1 s).
     pub floor: Micros,
-    /// The RTO before the first sample; `None` for ACK_TIMEOUT.
+    /// The RTO before the first sample; `None` for ACK_TIMEOUT, of which `ebb` takes a fifth.
     pub initial_rto: Option<Micros>,
     /// ACK_TIMEOUT for this control; `None` for the endpoint's value.
     pub ack_timeout: Option<Micros>,

@@ -471,8 +471,15 @@ impl Endpoint {
     /// The timeout of an open exchange passed: repeat the message or give up (RFC 7252 section
     /// 4.2).
     pub(super) fn expire(&mut self, now: Instant, index: u32) {
-        self.counters.timeouts += 1;
         let exchange = self.table.get(index);
+        // The limit may have come after the timeout was armed, which may be for a probe. A peer gets
+        // PROCESSING_DELAY to answer the last transmission (section 4.8.2).
+        let processed = exchange.last + self.config.params.ack_timeout;
+        if exchange.transmissions >= exchange.max_transmissions && now < processed {
+            self.timers.arm(index, processed);
+            return;
+        }
+        self.counters.timeouts += 1;
         let (effort, is_ping) = (exchange.effort(), exchange.purpose == Purpose::Ping);
         let more = exchange.transmissions < exchange.max_transmissions
             && now.saturating_since(exchange.first) <= self.retransmission_span(exchange);
