@@ -176,7 +176,7 @@ class Transmission:
 
     @property
     def kind(self) -> str:
-        """``"message"``, ``"probe"``, a CoAP ping, or ``"unprobed"``, a message for which none may leave."""
+        """``"message"``, ``"probe"`` (a CoAP ping) or ``"unprobed"``, for which none may leave."""
 
     @property
     def ordinal(self) -> int:
