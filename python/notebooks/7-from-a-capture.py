@@ -91,4 +91,4 @@ for buffer in ["4000", "14100", "100000", "infinite"]:
 real = ebbtide.run("nb-iot", set={**truth, "clients": 200}, cc=controls, reps=5)
 judgement = real.summary().set_index("cc")["judgement"].to_dict()
 print(judgement)
-assert judgement["default"] not in ("best", "level")
+assert judgement["ebb"] == "best" and judgement["default"] not in ("best", "level")

@@ -202,6 +202,24 @@ def test_a_request_that_is_cancelled_ends_its_exchange() -> None:
     asyncio.run(main())
 
 
+async def all_hear_of_a_change(
+    observed: list[aio.Observation],
+    counter: ebbtide.Resource,
+    registrations: int,
+    writer: tuple[aio.Client, str],
+) -> None:
+    first = await asyncio.gather(*(anext(one) for one in observed))
+    assert {state.text for state in first} == {"0"}
+    assert counter.subject is not None and counter.subject.observers == registrations
+    coming = [asyncio.ensure_future(anext(one)) for one in observed]
+    client, base = writer
+    await client.put(f"{base}/counter", "5")
+    second = await asyncio.wait_for(asyncio.gather(*coming), 60)
+    assert {state.text for state in second} == {"5"}
+    for one in observed:
+        one.close()
+
+
 def test_a_thousand_observations_in_one_process_all_hear_of_a_change() -> None:
     async def main() -> None:
         router, counter = demo()
@@ -211,15 +229,7 @@ def test_a_thousand_observations_in_one_process_all_hear_of_a_change() -> None:
             # Each query is a target resource, so that none of them shares a registration.
             targets = [f"{base}/counter?reader={index}" for index in range(1000)]
             observed = [clients[index % 20].observe(target) for index, target in enumerate(targets)]
-            first = await asyncio.gather(*(anext(one) for one in observed))
-            assert {state.text for state in first} == {"0"}
-            assert counter.subject is not None and counter.subject.observers == 1000
-            coming = [asyncio.ensure_future(anext(one)) for one in observed]
-            await clients[0].put(f"{base}/counter", "5")
-            second = await asyncio.wait_for(asyncio.gather(*coming), 60)
-            assert {state.text for state in second} == {"5"}
-            for one in observed:
-                one.close()
+            await all_hear_of_a_change(observed, counter, 1000, (clients[0], base))
 
     asyncio.run(main())
 
@@ -231,15 +241,7 @@ def test_observations_of_one_resource_by_one_client_share_a_registration() -> No
             (base,) = server.addresses
             client = aio.Client()
             observed = [client.observe(f"{base}/counter") for _ in range(50)]
-            first = await asyncio.gather(*(anext(one) for one in observed))
-            assert {state.text for state in first} == {"0"}
-            assert counter.subject is not None and counter.subject.observers == 1
-            coming = [asyncio.ensure_future(anext(one)) for one in observed]
-            await client.put(f"{base}/counter", "5")
-            second = await asyncio.wait_for(asyncio.gather(*coming), 60)
-            assert {state.text for state in second} == {"5"}
-            for one in observed:
-                one.close()
+            await all_hear_of_a_change(observed, counter, 1, (client, base))
 
     asyncio.run(main())
 

@@ -1,16 +1,16 @@
 //! aiocoap's own tests of servers, observation and block-wise transfer, against a server of ours.
 //! `docs/interop.md` names those that do not apply.
 
-use super::peers::{EBBTIDE, Peer, output};
+use super::peers::{EBBTIDE, Peer, output, output_of};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 /// A cargo that finds everything built. What cargo and `ci.sh` add to the environment of a test is
 /// removed: build scripts ask for some of it, and would build nearly every dependency again, now and
 /// once more after the tests.
 fn cargo(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO"));
-    command.args(args).stdin(Stdio::null());
+    command.args(args);
     let added =
         ["RUSTC_BOOTSTRAP", "LD_LIBRARY_PATH", "CARGO_PKG_", "CARGO_MANIFEST", "CARGO_BIN_EXE"];
     for (name, _) in std::env::vars_os() {
@@ -27,9 +27,9 @@ async fn aiocoaps_own_tests_pass_against_our_server() {
         return;
     }
     // The whole workspace, with the features of CI's tests: those of one package alone are others.
-    let mut site = cargo(&["build", "--quiet", "--workspace", "--example", "aiocoap_site"]);
-    site.args(["--features", "ebbtide/dtls13"]);
-    let built = tokio::task::spawn_blocking(move || site.output().unwrap()).await.unwrap();
+    let features = ["--workspace", "--features", "ebbtide/dtls13"];
+    let site = [&["build", "--quiet", "--example", "aiocoap_site"][..], &features].concat();
+    let built = output_of(cargo(&site)).await;
     assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
     let target = Path::new(EBBTIDE).parent().and_then(Path::parent).unwrap();
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../interop/aiocoap/own_tests.py");

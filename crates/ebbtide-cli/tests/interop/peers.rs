@@ -96,7 +96,13 @@ impl Peer {
 /// Runs a program to its end.
 pub(crate) async fn output(program: impl AsRef<OsStr>, args: &[&str]) -> Output {
     let mut command = Command::new(program);
-    command.args(args).stdin(Stdio::null());
+    command.args(args);
+    output_of(command).await
+}
+
+/// Runs a command to its end, without any input.
+pub(crate) async fn output_of(mut command: Command) -> Output {
+    command.stdin(Stdio::null());
     tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap()
 }
 

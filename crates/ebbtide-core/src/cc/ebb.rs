@@ -310,15 +310,52 @@ impl Ebb {
         timeout
     }
 
-    /// Prepares an original transmission, and returns its timeout.
-    fn begin(&mut self, slot: &mut Slot, cx: &mut Context<'_>) -> (Memory, Micros) {
+    /// Prepares an original transmission. Returns the exchange's memory and the first timeout.
+    fn begin(&mut self, kind: Kind, slot: &mut Slot, cx: &mut Context<'_>) -> (Memory, Micros) {
         // Another control may have begun the exchange; its timeout is then the minimum.
         let least = self.age(cx).max(slot.armed);
         let timeout = self.first_timeout(cx);
         let blind = self.counts.samples() == 0;
         slot.base = least.max(if blind { Self::blind_base(timeout, cx) } else { timeout });
         let memory = Memory { last: Last::Copy, blind, unheard: false, steps: 0 };
-        (memory, timeout.max(least))
+        // While nothing is known, the first timeout is one for a probe and the base one for a copy.
+        (memory, if kind == Kind::Unprobed { slot.base } else { timeout.max(least) })
+    }
+
+    /// A copy or a probe leaves. Returns the exchange's memory and the timeout.
+    fn go_on(
+        &self,
+        transmission: &Transmission,
+        slot: &mut Slot,
+        cx: &Context<'_>,
+    ) -> (Memory, Micros) {
+        let mut memory = Memory::load(slot.tag);
+        let after = memory.last;
+        memory.last = match (transmission.kind, after) {
+            (Kind::Probe, _) => Last::Probe,
+            (_, Last::Verdict | Last::Sentenced) => Last::Sentenced,
+            _ => Last::Copy,
+        };
+        match transmission.kind {
+            Kind::Probe => memory.steps = 1,
+            _ if after == Last::Verdict => {
+                // The path is known, but the peer's processing time is not.
+                let path = Micros::from_millis(self.path.into()).scale(3, 2);
+                slot.base = path.max(cx.params.ack_timeout.scale(1, 4));
+                memory.blind = false;
+            }
+            _ if after == Last::Probe => memory.unheard = true,
+            // This also applies when the message replaces a probe that may not leave.
+            _ if memory.blind => memory.steps = 1,
+            _ => memory.steps = memory.steps.saturating_add(1),
+        }
+        let timeout = match memory.blind {
+            // There are two transmissions at either end of the first long interval.
+            true if after == Last::Probe => slot.base,
+            true => self.interval(slot.base, transmission.ordinal, cx),
+            false => self.backed_off(slot.base, memory.steps, cx),
+        };
+        (memory, timeout)
     }
 
     /// The base of the intervals while nothing is known: at least three quarters of ACK_TIMEOUT, because
@@ -340,48 +377,18 @@ impl CongestionControl for Ebb {
         slot: &mut Slot,
         cx: &mut Context<'_>,
     ) -> Micros {
-        let begins = transmission.kind != Kind::Probe && transmission.ordinal == 0;
-        if self.counts.silent() >= SILENT && !(begins && self.is_stale(cx)) {
+        let Transmission { kind, ordinal, .. } = *transmission;
+        let is_message = kind != Kind::Probe;
+        let is_stale = is_message && ordinal == 0 && self.is_stale(cx);
+        if self.counts.silent() >= SILENT && !is_stale {
             return self.fasor.on_transmit(transmission, slot, cx);
         }
-        let mut memory = Memory::load(slot.tag);
-        let after = memory.last;
-        let mut first = None;
-        memory.last = match (transmission.kind, after) {
-            (Kind::Probe, _) => Last::Probe,
-            (_, Last::Verdict | Last::Sentenced) => Last::Sentenced,
-            _ => Last::Copy,
+        let (memory, timeout) = match is_message && (ordinal == 0 || slot.base == Micros::ZERO) {
+            true => self.begin(kind, slot, cx),
+            false => self.go_on(transmission, slot, cx),
         };
-        match transmission.kind {
-            Kind::Probe => memory.steps = 1,
-            kind if transmission.ordinal == 0 || slot.base == Micros::ZERO => {
-                let (begun, timeout) = self.begin(slot, cx);
-                // The first timeout of what is not known is one for a probe; that of the pair is for a
-                // copy.
-                first = Some(if kind == Kind::Unprobed { slot.base } else { timeout });
-                memory = begun;
-            }
-            _ if after == Last::Verdict => {
-                // The path is known, but the peer's processing time is not.
-                let path = Micros::from_millis(self.path.into()).scale(3, 2);
-                slot.base = path.max(cx.params.ack_timeout.scale(1, 4));
-                memory.blind = false;
-            }
-            _ if after == Last::Probe => memory.unheard = true,
-            // This also applies when the message replaces a probe that may not leave.
-            _ if memory.blind => memory.steps = 1,
-            _ => memory.steps = memory.steps.saturating_add(1),
-        }
         slot.tag = memory.store();
-        let timeout = match (first, memory.blind) {
-            (Some(timeout), _) => timeout,
-            // There are two transmissions at either end of the first long interval.
-            (None, true) if after == Last::Probe => slot.base,
-            (None, true) => self.interval(slot.base, transmission.ordinal, cx),
-            (None, false) => self.backed_off(slot.base, memory.steps, cx),
-        };
-        let is_last = transmission.kind != Kind::Probe
-            && transmission.ordinal >= cx.params.max_retransmit.max(1);
+        let is_last = is_message && ordinal >= cx.params.max_retransmit.max(1);
         Self::bounded(timeout, memory, slot.base, is_last, cx)
     }
 
