@@ -151,6 +151,7 @@ pub(crate) struct Transmission {
     kind: &'static str,
     ordinal: u8,
     beside: u16,
+    remaining: f64,
 }
 
 impl From<&cc::Transmission> for Transmission {
@@ -160,7 +161,8 @@ impl From<&cc::Transmission> for Transmission {
             cc::Kind::Probe => "probe",
             cc::Kind::Unprobed => "unprobed",
         };
-        Self { kind, ordinal: transmission.ordinal, beside: transmission.beside }
+        let remaining = seconds(transmission.remaining);
+        Self { kind, ordinal: transmission.ordinal, beside: transmission.beside, remaining }
     }
 }
 

@@ -121,7 +121,7 @@ proptest! {
                         Admission::Send | Admission::SendAsConfirmable => {
                             let mut slot = Slot::default();
                             shell.open_exchange();
-                            let timeout = shell.on_transmit((Kind::Message, 0), &mut slot, cx);
+                            let timeout = shell.on_transmit((Kind::Message, 0, Micros::MAX), &mut slot, cx);
                             prop_assert!(bounds.contains(&timeout), "{timeout:?}");
                             prop_assert_eq!(slot.armed, timeout);
                             open.push((slot, Attempts { transmissions: 1, ..Attempts::default() }));
@@ -166,8 +166,8 @@ proptest! {
                     let next = shell.on_expire(*effort, slot, cx);
                     if let Some(next) = next {
                         let kind = match next {
-                            Expiry::Repeat => (Kind::Message, effort.transmissions),
-                            Expiry::Probe => (Kind::Probe, effort.probes),
+                            Expiry::Repeat => (Kind::Message, effort.transmissions, Micros::MAX),
+                            Expiry::Probe => (Kind::Probe, effort.probes, Micros::MAX),
                         };
                         let timeout = shell.on_transmit(kind, slot, cx);
                         prop_assert!(bounds.contains(&timeout), "{timeout:?}");
@@ -196,7 +196,7 @@ proptest! {
                         prop_assert!(wait.is_none_or(|wait| wait <= Shell::CEILING));
                         if wait.is_some() && effort.transmissions < u8::MAX {
                             // As the endpoint does: no expiry is asked about, the message leaves.
-                            let repeat = (Kind::Message, effort.transmissions);
+                            let repeat = (Kind::Message, effort.transmissions, Micros::MAX);
                             let timeout = shell.on_transmit(repeat, slot, cx);
                             prop_assert!(bounds.contains(&timeout), "{timeout:?}");
                             effort.transmissions += 1;

@@ -186,6 +186,10 @@ class Transmission:
     def beside(self) -> int:
         """The number of other Confirmable exchanges that are open with the peer."""
 
+    @property
+    def remaining(self) -> float:
+        """The seconds within which copies of the message may still leave (EXCHANGE_LIFETIME)."""
+
 @final
 class OutgoingMessage:
     """A message that is ready to leave and asks for admission."""

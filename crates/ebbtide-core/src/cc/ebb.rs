@@ -21,8 +21,8 @@ use crate::time::{Duration, Instant, Micros};
 ///   likely means a queue. Timeouts double from the start.
 ///
 /// An exchange sends at most one probe. After an exchange that was given up, or nearly was, the next one
-/// begins with the timeouts that the earlier one had reached. Copies are marked, so that every
-/// answer is a sample. For a peer that does not answer probes Ebb behaves as FASOR does, whose
+/// begins with half of the last timeout. All copies on a known path leave within EXCHANGE_LIFETIME. Copies are
+/// marked, so that every answer is a sample. For a peer that does not answer probes Ebb behaves as FASOR does, whose
 /// estimator it uses.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Ebb {
@@ -39,7 +39,7 @@ pub struct Ebb {
     /// The round trip of the last probe in ms; zero before the first one. No timeout is computed
     /// from it alone.
     path: u16,
-    /// The minimum timeout of the next original transmission, in hundredths of a second: the
+    /// The minimum timeout of the next original transmission, in hundredths of a second: half of the
     /// timeout that the last exchange had backed off to if it was given up or nearly was.
     held: u16,
     /// Recent average of copies per exchange, in sixteenths.
@@ -96,7 +96,7 @@ const QUEUE: u32 = 3;
 /// The maximum number of doublings of a timeout, in addition to the bound in seconds.
 const MAX_DOUBLINGS: u8 = 5;
 /// Timeouts may exceed the bound up to this multiple of the original's timeout, but not
-/// [`LONGEST`].
+/// [`LONGEST`]. While nothing is known and the last exchange was given up, only the latter counts.
 const STRETCH: u32 = 4;
 /// The longest timeout, and the longest held timeout.
 const LONGEST: Micros = Micros::from_millis(240_000);
@@ -268,24 +268,40 @@ impl Ebb {
         base.scale(factor << doublings, 1).max(patience)
     }
 
-    /// Limits the timeout to the bound, and makes the wait after the last copy long enough.
+    /// Limits the timeout to the bound, lets the remaining copies leave in time, and makes the wait after
+    /// the last one long enough.
     fn bounded(
+        &self,
         timeout: Micros,
         memory: Memory,
         base: Micros,
-        is_last: bool,
+        transmission: &Transmission,
         cx: &Context<'_>,
     ) -> Micros {
-        let bound = cx
-            .settings
-            .bound
-            .map_or(Micros::MAX, |bound| bound.max(base.scale(STRETCH, 1).min(LONGEST)));
-        let least = match (is_last, memory.blind) {
-            (false, _) => Micros::ZERO,
-            (true, false) => LAST_WAIT,
-            (true, true) => BLIND_LAST_WAIT,
+        let stretched = match memory.blind && self.counts.fails() > 0 {
+            true => LONGEST,
+            false => base.scale(STRETCH, 1).min(LONGEST),
         };
-        timeout.min(bound).max(least)
+        let bound = cx.settings.bound.map_or(Micros::MAX, |bound| bound.max(stretched));
+        let timeout = timeout.min(bound);
+        let copies = match transmission.kind {
+            Kind::Probe => 0,
+            Kind::Message | Kind::Unprobed => transmission.ordinal,
+        };
+        match (cx.params.max_retransmit.saturating_sub(copies), memory.blind) {
+            (0, _) if copies == 0 => timeout,
+            (0, false) => timeout.max(LAST_WAIT),
+            (0, true) => timeout.max(BLIND_LAST_WAIT),
+            (left, false) => timeout.min(self.fitting(base, left, transmission.remaining)),
+            (_, true) => timeout,
+        }
+    }
+
+    /// The longest timeout with which the copies that are left can still leave before the message may no
+    /// longer be repeated, but never less than a round trip.
+    fn fitting(&self, base: Micros, left: u8, remaining: Micros) -> Micros {
+        let round_trip = self.fasor.fast.srtt().unwrap_or(base).max(self.fasor.previous);
+        remaining.scale(1, left.into()).max(round_trip)
     }
 
     /// Whether an estimate is too old to repeat by.
@@ -388,8 +404,7 @@ impl CongestionControl for Ebb {
             false => self.go_on(transmission, slot, cx),
         };
         slot.tag = memory.store();
-        let is_last = is_message && ordinal >= cx.params.max_retransmit.max(1);
-        Self::bounded(timeout, memory, slot.base, is_last, cx)
+        self.bounded(timeout, memory, slot.base, transmission, cx)
     }
 
     fn on_expire(&mut self, slot: &Slot, _cx: &mut Context<'_>) -> Expiry {
@@ -482,7 +497,8 @@ impl CongestionControl for Ebb {
             self.counts.set_fails(self.counts.fails() + 1);
             self.count(retransmissions);
             let is_known = self.counts.samples() > 0;
-            self.hold(if is_known { slot.armed.min(LONGEST) } else { Micros::ZERO });
+            let half = slot.armed.scale(1, 2).min(LONGEST);
+            self.hold(if is_known { half } else { Micros::ZERO });
         }
     }
 

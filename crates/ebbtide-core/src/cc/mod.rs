@@ -129,6 +129,10 @@ pub struct Transmission {
     pub ordinal: u8,
     /// The number of other Confirmable exchanges that are open in the scope.
     pub beside: u16,
+    /// The time within which copies of the message may still leave: until the end of
+    /// EXCHANGE_LIFETIME, or MAX_LATENCY earlier if the request is not idempotent (RFC 7252 section
+    /// 4.8.2). An exchange whose timeout expires later is given up, whatever tries are left.
+    pub remaining: Micros,
 }
 
 /// A message that is ready to leave and asks for admission.

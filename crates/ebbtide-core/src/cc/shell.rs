@@ -98,16 +98,18 @@ impl Shell {
         self.open = self.open.saturating_add(1);
     }
 
-    /// A transmission of the message or of a probe leaves. Returns the timeout to arm and writes
-    /// it to `slot.armed`.
+    /// A transmission of the message or of a probe leaves: its kind, its ordinal, and the time within which
+    /// copies may still leave ([`Transmission::remaining`]). Returns the timeout to arm and writes it to
+    /// `slot.armed`.
     #[inline]
     pub fn on_transmit(
         &mut self,
-        (kind, ordinal): (Kind, u8),
+        (kind, ordinal, remaining): (Kind, u8, Micros),
         slot: &mut Slot,
         cx: &mut Context<'_>,
     ) -> Micros {
-        let transmission = Transmission { kind, ordinal, beside: self.open.saturating_sub(1) };
+        let beside = self.open.saturating_sub(1);
+        let transmission = Transmission { kind, ordinal, beside, remaining };
         let timeout = self.control.on_transmit(&transmission, slot, cx);
         slot.armed = timeout.clamp(Self::FLOOR, Self::CEILING);
         slot.armed

@@ -40,8 +40,9 @@ impl Endpoint {
     /// Returns false and does nothing if no message ID is free.
     pub(super) fn probe_expired(&mut self, now: Instant, index: u32) -> bool {
         let Ok(id) = self.fresh_id(now, self.table.get(index).peer) else { return false };
+        let remaining = self.remaining(now, self.table.get(index));
         let exchange = self.table.get_mut(index);
-        let probe = (Kind::Probe, exchange.effort().probes);
+        let probe = (Kind::Probe, exchange.effort().probes, remaining);
         let peer = self.peers.get_mut(exchange.peer);
         let cx = &mut context(now, &self.config, &self.controls[peer.control()], &mut *self.rng);
         let timeout = peer.shell.on_transmit(probe, &mut exchange.slot, cx);

@@ -380,6 +380,7 @@ impl Endpoint {
 
     /// One transmission of an open exchange leaves and its timeout is armed.
     pub(super) fn transmit(&mut self, now: Instant, index: u32) {
+        let remaining = self.remaining(now, self.table.get(index));
         let exchange = self.table.get_mut(index);
         let ordinal = exchange.transmissions;
         exchange.last = now;
@@ -389,7 +390,7 @@ impl Endpoint {
         let cx = &mut context(now, &self.config, &self.controls[peer.control()], &mut *self.rng);
         let is_ping = exchange.purpose == Purpose::Ping;
         let kind = if is_ping { Kind::Unprobed } else { Kind::Message };
-        let timeout = peer.shell.on_transmit((kind, ordinal), &mut exchange.slot, cx);
+        let timeout = peer.shell.on_transmit((kind, ordinal, remaining), &mut exchange.slot, cx);
         let control = peer.control();
         let timeout = self.wait_after(now, index, timeout);
         self.controls.count(control, |counters| counters.transmitted(ordinal, timeout));
@@ -457,6 +458,12 @@ impl Endpoint {
             false => self.config.params.max_latency.to_duration(),
         };
         self.exchange_lifetime.saturating_sub(latency)
+    }
+
+    /// The time within which copies of the message may still leave.
+    pub(super) fn remaining(&self, now: Instant, exchange: &Exchange) -> Micros {
+        let since = now.saturating_since(exchange.first);
+        Micros::from_duration(self.retransmission_span(exchange).saturating_sub(since))
     }
 
     /// A probe was answered, and congestion control asked for a copy to be sent now.

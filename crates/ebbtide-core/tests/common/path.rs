@@ -68,7 +68,7 @@ impl Path {
 
     fn transmit(&mut self, ordinal: u8, slot: &mut Slot) -> Micros {
         let (shell, mut cx) = self.parts();
-        shell.on_transmit((Kind::Message, ordinal), slot, &mut cx)
+        shell.on_transmit((Kind::Message, ordinal, Micros::MAX), slot, &mut cx)
     }
 
     fn close(&mut self, slot: &Slot, outcome: Outcome, retransmissions: u8) {
