@@ -258,41 +258,8 @@ fn an_exchange_that_was_given_up_makes_the_next_one_wait_half_as_long_as_it_did(
 }
 
 #[test]
-fn every_copy_leaves_before_the_end_of_the_lifetime_of_its_exchange_unless_the_path_takes_longer() {
-    let mut config = config("ebb");
-    config.params.patience = false;
-    let lifetime = float(Micros::from_duration(config.params.exchange_lifetime()));
-    for round_trip in [0.02, 1.0, 10.0, 30.0, 61.0] {
-        let mut node = Node::with_rng(config.clone(), common::Constant::lowest());
-        // Slowly enough that no copy leaves on the way.
-        let mut lasts = 5.0_f64.min(round_trip);
-        while lasts < round_trip {
-            answered(&mut node, 1, lasts);
-            lasts *= 1.2;
-        }
-        answered(&mut node, 10, round_trip);
-        let answered = node.now;
-        // What is held after each exchange must not take tries from the next one. An estimate is
-        // forgotten after 255 s.
-        while node.now.saturating_since(answered).as_secs_f64() < 250.0 {
-            let (begun, failed) = (node.now, node.failed.len());
-            node.get();
-            while node.failed.len() == failed {
-                node.wait(1.0);
-            }
-            let sent = node.take();
-            assert_eq!(sent.len(), 5, "{round_trip} s: {sent:?}");
-            let last = float(Micros::from_duration(sent[4].at.saturating_since(begun)));
-            assert!(last <= lifetime, "{round_trip} s: the last copy left after {last} s");
-        }
-    }
-}
-
-#[test]
 fn blind_intervals_double_with_every_exchange_that_was_given_up() {
-    let mut config = config("ebb:bound=none");
-    config.params.patience = false;
-    let mut node = Node::with_rng(config, common::Constant::lowest());
+    let mut node = Node::impatient("ebb");
     let mut intervals = Vec::new();
     for _ in 0..7 {
         node.get();

@@ -21,8 +21,8 @@ use crate::time::{Duration, Instant, Micros};
 ///   likely means a queue. Timeouts double from the start.
 ///
 /// An exchange sends at most one probe. After an exchange that was given up, or nearly was, the next one
-/// begins with half of the last timeout. All copies on a known path leave within EXCHANGE_LIFETIME. Copies are
-/// marked, so that every answer is a sample. For a peer that does not answer probes Ebb behaves as FASOR does, whose
+/// begins with half of the last timeout. All copies on a known path leave within EXCHANGE_LIFETIME, unless the
+/// path takes longer. Copies are marked, so that every answer is a sample. For a peer that does not answer probes Ebb behaves as FASOR does, whose
 /// estimator it uses.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Ebb {
@@ -98,7 +98,7 @@ const MAX_DOUBLINGS: u8 = 5;
 /// Timeouts may exceed the bound up to this multiple of the original's timeout, but not
 /// [`LONGEST`]. While nothing is known and the last exchange was given up, only the latter counts.
 const STRETCH: u32 = 4;
-/// The longest timeout, and the longest held timeout.
+/// The longest timeout, and the longest held timeout if there is no bound.
 const LONGEST: Micros = Micros::from_millis(240_000);
 /// The minimum wait after the last copy.
 const LAST_WAIT: Micros = Micros::from_millis(3_000);
@@ -293,6 +293,10 @@ impl Ebb {
             (0, false) => timeout.max(LAST_WAIT),
             (0, true) => timeout.max(BLIND_LAST_WAIT),
             (left, false) => timeout.min(self.fitting(base, left, transmission.remaining)),
+            // Two copies must still leave after the probe, also if the request is not idempotent.
+            (_, true) if transmission.kind == Kind::Probe => {
+                timeout.min(transmission.remaining.scale(7, 8))
+            }
             (_, true) => timeout,
         }
     }
@@ -300,6 +304,9 @@ impl Ebb {
     /// The longest timeout with which the copies that are left can still leave before the message may no
     /// longer be repeated, but never less than a round trip.
     fn fitting(&self, base: Micros, left: u8, remaining: Micros) -> Micros {
+        if remaining == Micros::MAX {
+            return Micros::MAX;
+        }
         let round_trip = self.fasor.fast.srtt().unwrap_or(base).max(self.fasor.previous);
         remaining.scale(1, left.into()).max(round_trip)
     }

@@ -132,6 +132,7 @@ pub struct Transmission {
     /// The time within which copies of the message may still leave: until the end of
     /// EXCHANGE_LIFETIME, or MAX_LATENCY earlier if the request is not idempotent (RFC 7252 section
     /// 4.8.2). An exchange whose timeout expires later is given up, whatever tries are left.
+    /// [`Micros::MAX`] stands for any longer time as well.
     pub remaining: Micros,
 }
 

@@ -19,6 +19,8 @@ use core::net::SocketAddr;
 /// observer that no longer exists. 16 s with the default parameters, which exceeds the longest
 /// round trip that they allow for.
 const RESET_WAIT: u32 = 8;
+/// How much later than its end a timer that was armed for the end of a span may expire: drivers wake up late.
+const LATENESS: Duration = Duration::from_millis(100);
 
 /// The change to the encoded message of an exchange when one of its transmissions leaves.
 #[derive(Copy, Clone)]
@@ -460,6 +462,12 @@ impl Endpoint {
         self.exchange_lifetime.saturating_sub(latency)
     }
 
+    /// Whether a copy may still leave. A timer that was armed for the end of the span expires a little after it.
+    fn may_repeat(&self, now: Instant, exchange: &Exchange) -> bool {
+        let span = self.retransmission_span(exchange).saturating_add(LATENESS);
+        now.saturating_since(exchange.first) <= span
+    }
+
     /// The time within which copies of the message may still leave.
     pub(super) fn remaining(&self, now: Instant, exchange: &Exchange) -> Micros {
         let since = now.saturating_since(exchange.first);
@@ -469,7 +477,7 @@ impl Endpoint {
     /// A probe was answered, and congestion control asked for a copy to be sent now.
     pub(super) fn repeat(&mut self, now: Instant, index: u32) {
         let exchange = self.table.get(index);
-        match now.saturating_since(exchange.first) <= self.retransmission_span(exchange) {
+        match self.may_repeat(now, exchange) {
             true => self.transmit(now, index),
             false => self.expire(now, index),
         }
@@ -488,8 +496,8 @@ impl Endpoint {
         }
         self.counters.timeouts += 1;
         let (effort, is_ping) = (exchange.effort(), exchange.purpose == Purpose::Ping);
-        let more = exchange.transmissions < exchange.max_transmissions
-            && now.saturating_since(exchange.first) <= self.retransmission_span(exchange);
+        let more =
+            exchange.transmissions < exchange.max_transmissions && self.may_repeat(now, exchange);
         let peer = self.peers.get_mut(exchange.peer);
         let (peer_index, control) = (exchange.peer, peer.control());
         self.controls.count(control, |counters| counters.timeouts += 1);
