@@ -22,8 +22,8 @@ use crate::time::{Duration, Instant, Micros};
 ///
 /// An exchange sends at most one probe. After an exchange that was given up, or nearly was, the next one
 /// begins with half of the last timeout. All copies on a known path leave within EXCHANGE_LIFETIME, unless the
-/// path takes longer. Copies are marked, so that every answer is a sample. For a peer that does not answer probes Ebb behaves as FASOR does, whose
-/// estimator it uses.
+/// path takes longer. Copies are marked, so that every answer is a sample. For a peer that does not answer
+/// probes Ebb behaves as FASOR does, whose estimator it uses.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Ebb {
     /// The estimator and the last sample; it also runs the exchanges with a peer that does not
