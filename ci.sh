@@ -3,7 +3,8 @@
 #
 #   ./ci.sh              all steps (under 30 minutes on 2 cores)
 #   ./ci.sh quick        prose, links, format, lints, tests
-#   ./ci.sh --full       all steps, plus ten minutes of fuzzing per target, statistical tests
+#   ./ci.sh rest         all steps but tools, peers and test, which .ci/run has run before
+#   ./ci.sh --full       all steps, plus the tests as optimised, all combinations of features, ten minutes of fuzzing per target, statistical tests
 #                        (those marked #[ignore]) and benchmarks
 #   ./ci.sh STEP...      only these steps; ./ci.sh --list names them
 #   -v                   show each step's output as it comes, not only when it fails
@@ -23,14 +24,14 @@ MUTANTS=${MUTANTS-0/40} # which part of all mutants
 MUTANTS_VERSION=27
 TEST_LIMIT=1500   # seconds for the tests of one step: one that hangs must not eat the whole run
 ANSWER_LTO=off    # of the release build whose answers are compared
-FUZZ_SECONDS=20   # per target, as many targets at once as there are cores
+FUZZ_SECONDS=5    # per target, as many targets at once as there are cores
 # Of the property tests: whether a change lands must not be luck. `cargo test` alone and --full draw
 # a new one each time, to find what this one does not.
 export PROPTEST_RNG_SEED=${PROPTEST_RNG_SEED-7252}
 
-STEPS=(sizes prose links fmt tools deny clippy features no-std doc book packages peers test test-release same-answer python fuzz clean)
+STEPS=(sizes prose links fmt tools deny clippy features no-std doc book packages peers test same-answer python fuzz clean)
 QUICK=(prose links fmt clippy test)
-FULL=("${STEPS[@]:0:${#STEPS[@]}-1}" statistics bench floods matrix mutants clean)
+FULL=("${STEPS[@]:0:${#STEPS[@]}-1}" test-release statistics bench floods long-path matrix mutants clean)
 
 target=${CARGO_TARGET_DIR:-target}
 mkdir -p "$target/ci"
@@ -40,6 +41,12 @@ tools=$target/tools
 export CARGO_TARGET_DIR=$target PATH="$tools/bin:$PATH" CARGO_TERM_COLOR=never
 [ -z "${CI:-}" ] || export CARGO_INCREMENTAL=0 CARGO_PROFILE_DEV_DEBUG=line-tables-only
 locked=()
+# Of a change; --full checks all.
+FEATURES=("" udp tcp serde,dtls-cert)
+ALL_FEATURES=("" udp tcp serde dtls dtls-cert dtls13 tls ws tls,ws)
+# Tests of the core and of the testbed count much: a little optimised they take a fraction, with debug assertions
+# and overflow checks.
+TEST_PROFILE=(--config profile.dev.package.ebbtide-core.opt-level=1 --config profile.dev.package.ebbtide-sim.opt-level=1)
 [ -z "${CI:-}" ] || locked=(--locked)
 
 die() { echo "$*" >&2; exit 1; }
@@ -86,18 +93,19 @@ run_tests() { # cargo test's arguments for packages and profile [-- arguments of
     # the test programs alone: for cargo it would mean to build everything again.
     runner=CARGO_TARGET_$(rustc -vV | sed -n 's/^host: //p' | tr 'a-z-' 'A-Z_')_RUNNER
     # Apart from the limit: a machine that builds slowly is not a test that hangs.
-    cargo test "${locked[@]}" --no-run "${cargo[@]}"
+    cargo test "${locked[@]}" "${TEST_PROFILE[@]}" --no-run "${cargo[@]}"
     env "$runner=env RUSTC_BOOTSTRAP=1" timeout --kill-after=10 "$TEST_LIMIT" \
-        cargo test "${locked[@]}" "${cargo[@]}" --tests --examples -- -Z unstable-options --report-time "${tests[@]}" || rc=$?
+        cargo test "${locked[@]}" "${TEST_PROFILE[@]}" "${cargo[@]}" --tests --examples -- -Z unstable-options --report-time "${tests[@]}" || rc=$?
     if [ $rc = 0 ]; then
-        timeout --kill-after=10 "$TEST_LIMIT" cargo test "${locked[@]}" "${cargo[@]}" --doc -- "${tests[@]}" || rc=$?
+        timeout --kill-after=10 "$TEST_LIMIT" cargo test "${locked[@]}" "${TEST_PROFILE[@]}" "${cargo[@]}" --doc -- "${tests[@]}" || rc=$?
     fi
     [ $rc != 124 ] || die "the tests did not end within $TEST_LIMIT s"
     note "$(count_tests "$logs/$step.log")"
     return $rc
 }
 
-step_sizes() { # one file, one idea
+step_sizes() { # one file, one idea; and what may only shrink
+    python3 scripts/budgets.py
     local bad=0 file lines
     while IFS= read -r file; do
         [ -e "$file" ] || continue
@@ -166,10 +174,9 @@ step_clippy() {
 # lowest Rust that they allow.
 step_features() {
     local features
-    for features in "" udp tcp serde dtls dtls-cert dtls13 tls ws tls,ws; do
+    for features in "${FEATURES[@]}"; do
         echo "--- ebbtide with '$features'"
-        RUSTFLAGS="-D warnings" cargo check "${locked[@]}" -p ebbtide --no-default-features \
-            --features "$features" --target-dir "$target/features"
+        cargo clippy "${locked[@]}" -p ebbtide --no-default-features --features "$features" -- -D warnings
     done
     python3 scripts/features.py
     note "$(tail -1 "$logs/$step.log")"
@@ -235,7 +242,7 @@ step_peers() {
     note "$(grep -c ": built" "$logs/$step.log" || true) peers built"
 }
 
-# DTLS 1.3 is not part of the programs, but tested.
+# README shows it. DTLS 1.3 is not part of the published programs, but tested.
 step_test() { run_tests --workspace --features ebbtide/dtls13; }
 
 # The same tests as optimised: what debug assertions and overflow checks hide shows here. Of the core
@@ -245,11 +252,16 @@ step_test-release() {
     CARGO_PROFILE_RELEASE_LTO=off run_tests -p ebbtide-core -p ebbtide-sim --release
 }
 
+# The command as the step test has built it, with its features; otherwise it is built now.
+debug_command() {
+    [ -e "$logs/test.log" ] && [ -x "$target/debug/ebbtide" ] || cargo build "${locked[@]}" -p ebbtide-cli
+}
+
 # The release build against the debug build, with 1 and with 2 threads. With --full as the published
 # programs are built, with LTO, which compiles every dependency once more.
 step_same-answer() {
     [ -e scenarios/nb-iot.toml ] || skip "no scenarios/nb-iot.toml"
-    cargo build "${locked[@]}" -p ebbtide-cli
+    debug_command
     CARGO_PROFILE_RELEASE_LTO=$ANSWER_LTO cargo build "${locked[@]}" -p ebbtide-cli --release
     bash scripts/same-answer.sh "$target/debug/ebbtide" "$target/release/ebbtide"
 }
@@ -258,7 +270,7 @@ step_same-answer() {
 step_python() {
     [ -e python/pyproject.toml ] || skip "no python/pyproject.toml"
     local venv=$target/python rc=0
-    cargo build "${locked[@]}" -p ebbtide-cli
+    debug_command
     export EBBTIDE_BIN=$target/debug/ebbtide
     [ -x "$venv/bin/pip" ] || python3 -m venv "$venv"
     "$venv/bin/pip" install --quiet --disable-pip-version-check ruff mypy pytest "./python[test]"
@@ -329,15 +341,23 @@ step_bench() {
 }
 
 # Honest clients beside floods from forged addresses, and beside ten thousand hostile connections, as
-# docs/benchmarks.md has them.
+# studies/benchmarks.md has them.
 step_floods() {
     CARGO_PROFILE_RELEASE_LTO=thin cargo build "${locked[@]}" --release -p ebbtide-cli --bins --examples
     bash interop/build.sh limit
-    python3 scripts/floods.py --ebbtide "$target/release/ebbtide" --flood "$target/release/examples/flood" \
+    python3 studies/scripts/floods.py --ebbtide "$target/release/ebbtide" --flood "$target/release/examples/flood" \
         --responder "$target/interop/limit/peer"
-    python3 scripts/connections.py --ebbtide "$target/release/ebbtide"
+    python3 studies/scripts/connections.py --ebbtide "$target/release/ebbtide"
     cp "$logs/$step.log" "$logs/floods.txt"
     note "see $logs/floods.txt"
+}
+
+# libcoap 35 s away, in real time, as studies/long-paths.md has it: some three minutes.
+step_long-path() {
+    CARGO_PROFILE_RELEASE_LTO=thin cargo build "${locked[@]}" --release -p ebbtide-cli --bins
+    bash interop/build.sh libcoap-c
+    [ -x "$target/interop/libcoap/flow" ] || skip "no libcoap3-dev"
+    bash studies/scripts/emulator_long_path.sh "$target/release/ebbtide" "$target/interop/libcoap/flow"
 }
 
 # Changes that break the code and that no test notices: of the controls, exchanges, the session and the
@@ -368,7 +388,8 @@ chosen=()
 for arg; do
     case $arg in
         quick) chosen+=("${QUICK[@]}") ;;
-        --full) chosen+=("${FULL[@]}") FUZZ_SECONDS=600 TEST_LIMIT=7200 ANSWER_LTO=thin; unset PROPTEST_RNG_SEED ;;
+        rest) for step in "${STEPS[@]}"; do [[ $step =~ ^(tools|peers|test)$ ]] || chosen+=("$step"); done ;;
+        --full) chosen+=("${FULL[@]}") FEATURES=("${ALL_FEATURES[@]}") FUZZ_SECONDS=600 TEST_LIMIT=7200 ANSWER_LTO=thin; unset PROPTEST_RNG_SEED ;;
         -v) verbose=1 ;;
         --list) printf '%s\n' "${FULL[@]}"; exit ;;
         -h | --help) sed -n '2,/^set /{/^#/s/^# \{0,1\}//p}' ci.sh; exit ;;
@@ -385,8 +406,11 @@ command -v cargo >/dev/null || die "ci.sh: no cargo: install Rust, at least the 
 
 step=start
 trap 'rc=$?; [ $rc = 0 ] || echo "ci.sh: FAILED in step $step, exit code $rc" >&2' EXIT
-rm -f "$logs"/*.log "$logs"/*.note "$logs/apt-updated"
-git status --porcelain >"$logs/status.before"
+# The parts of .ci/run share their logs.
+if [ -z "${KEEP_LOGS:-}" ] || [ ! -e "$logs/status.before" ]; then
+    rm -f "$logs"/*.log "$logs"/*.note "$logs/apt-updated"
+    git status --porcelain >"$logs/status.before"
+fi
 for step in "${chosen[@]}"; do
     began=$SECONDS rc=0
     printf '%-14s' "$step"

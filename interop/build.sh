@@ -5,7 +5,7 @@
 #   interop/build.sh [libcoap] [libcoap-q] [aiocoap] [californium] [go-coap] [mbedtls] [limit] [libcoap-c]   (all without)
 #   interop/build.sh matrix        the adapters of the matrix: interop/run.py
 #
-# limit and libcoap-c are for measuring: scripts/bench_peers.sh.
+# limit and libcoap-c are for measuring: studies/scripts/bench_peers.sh.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 target=$(mkdir -p "${CARGO_TARGET_DIR:-../target}/interop" && cd "${CARGO_TARGET_DIR:-../target}/interop" && pwd)

@@ -3,7 +3,7 @@
 
     scripts/book.py OUT [--mermaid FILE]     mdbook must be on PATH
 
-The book consists of docs/ and of the documents at the top of the repository. Links between them stay
+The book consists of docs/, studies/ and the documents at the top of the repository. Links between them stay
 links within the site; links to other files of the repository lead to its public location. FILE is
 mermaid.min.js; without it state diagrams are shown as their source.
 """
@@ -73,7 +73,7 @@ def rewritten(text: str, place: Path, inside: dict[Path, Path]) -> str:
             return match.group()
         name, mark, anchor = target.partition("#")
         path = (place.parent / name).resolve()
-        if path in inside:
+        if path in inside and path.name != "SUMMARY.md":
             here = inside[place].parent
             up = "../" * len(here.parts)
             return f"{match.group(1)}{up}{inside[path].as_posix()}{mark}{anchor}{match.group(3)}"
@@ -99,7 +99,8 @@ def main() -> int:
     docs = ROOT / "docs"
     inside = {path: path.relative_to(docs) for path in docs.rglob("*") if path.is_file()}
     inside |= {ROOT / name: Path("project") / name for name in TOP}
-    inside[ROOT / "README.md"] = Path("project/README.md")
+    inside |= {path: path.relative_to(ROOT) for path in (ROOT / "studies").rglob("*") if path.suffix in (".md", ".svg")}
+    inside[ROOT / "README.md"] = Path("README.md")
     for path, name in inside.items():
         to = src / name
         to.parent.mkdir(parents=True, exist_ok=True)
@@ -108,8 +109,6 @@ def main() -> int:
             to.write_text(text, encoding="utf-8")
         else:
             shutil.copy(path, to)
-    summary = (src / "SUMMARY.md").read_text(encoding="utf-8")
-    (src / "SUMMARY.md").write_text(summary + "- [The project's README](project/README.md)\n", encoding="utf-8")
     scripts = []
     if arguments.mermaid:
         shutil.copy(arguments.mermaid, out / "mermaid.min.js")

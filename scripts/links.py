@@ -71,6 +71,7 @@ def summary() -> list[str]:
     docs = ROOT / "docs"
     listed = LINK.findall((docs / "SUMMARY.md").read_text(encoding="utf-8"))
     pages = [path.relative_to(docs).as_posix() for path in docs.rglob("*.md")]
+    pages += [f"../studies/{path.name}" for path in (ROOT / "studies").glob("*.md")]
     twice = [f"docs/SUMMARY.md: {name} is listed twice" for name in sorted(set(listed)) if listed.count(name) > 1]
     missing = [f"docs/SUMMARY.md: {name} is not listed" for name in sorted(pages) if name not in [*listed, "SUMMARY.md"]]
     return twice + missing

@@ -5,7 +5,8 @@
     scripts/modules.py --check     fail if docs/modules.md is not what the code gives, or if there is
                                    a circle of imports that scripts/modules-circles.txt does not list
 
-A node is a top-level module of a crate: a file or folder directly in `src`. Test modules are left out.
+A node of the page is a top-level module of a crate: a file or folder directly in `src`. Circles are looked
+for among these modules and among single files. Test modules are left out.
 """
 
 import re
@@ -69,6 +70,56 @@ def graph(crate: str) -> dict[str, set[str]]:
     return uses
 
 
+def files(crate: str) -> dict[str, set[str]]:
+    """Which source file of a crate imports which: the file of the longest path of modules that a name has."""
+    src = ROOT / "crates" / crate / "src"
+    places: dict[tuple[str, ...], str] = {}
+    for path in (path for paths in modules(crate).values() for path in paths):
+        parts = path.relative_to(src).with_suffix("").parts
+        places[parts[:-1] if parts[-1] == "mod" else parts] = str(path.relative_to(src))
+    uses: dict[str, set[str]] = {name: set() for name in places.values()}
+    for own, name in places.items():
+        for names in imports(flattened((src / name).read_text(encoding="utf-8"))):
+            above = 0
+            while names[above : above + 1] == ["super"]:
+                above += 1
+            if above > len(own) or (not above and names[0] not in ("crate", "self")):
+                continue
+            base = list(own[: len(own) - above]) if above or names[0] == "self" else []
+            whole = (*base, *names[max(above, 1) :])
+            found = (whole[:end] for end in range(len(whole), 0, -1) if whole[:end] in places)
+            target = next(found, None)
+            # A module above hands on names of its files; its own declarations are no import.
+            if target is not None and target != own[: len(target)]:
+                uses[name].add(places[target])
+    return uses
+
+
+def imports(text: str) -> list[list[str]]:
+    """The paths of all `use` lines and of names that begin with `crate` or `super`, groups taken apart."""
+    found: list[list[str]] = []
+
+    def take(prefix: list[str], rest: str) -> None:
+        head, brace, inner = rest.partition("{")
+        path = [*prefix, *re.findall(r"\w+", head.split(" as ")[0])]
+        if not brace:
+            found.append(path)
+            return
+        depth, start = 0, 0
+        inner = inner[: inner.rfind("}")]
+        for place, char in enumerate(inner + ","):
+            depth += (char == "{") - (char == "}")
+            if char == "," and depth == 0:
+                if inner[start:place].strip():
+                    take(path, inner[start:place])
+                start = place + 1
+
+    for line in re.findall(r"(?:^|\s)use ((?:crate|super|self)[^;]*);", text):
+        take([], line)
+    found += [path.split("::") for path in re.findall(r"(?<![\w:])((?:crate|super)(?:::\w+)+)", text)]
+    return [path for path in found if path]
+
+
 def circles(uses: dict[str, set[str]]) -> list[list[str]]:
     """The strongly connected components of more than one module (Tarjan)."""
     index: dict[str, int] = {}
@@ -119,7 +170,7 @@ def mermaid(uses: dict[str, set[str]], in_circle: set[str]) -> str:
 
 
 def known() -> list[tuple[str, set[str]]]:
-    """Each circle that is allowed: its crate and the modules that it may span."""
+    """Each circle that is allowed: its crate and the modules or files that it may span."""
     lines = [line.split("#")[0].split() for line in CIRCLES.read_text().splitlines()]
     return [(crate, set(names)) for crate, *names in (line for line in lines if line)]
 
@@ -138,15 +189,16 @@ def main(arguments: list[str]) -> int:
     for crate in crates():
         uses = graph(crate)
         found = circles(uses)
+        among_files = circles(files(crate))
         parts += [f"## {crate}", mermaid(uses, {name for circle in found for name in circle})]
         if found:
             parts.append("Circles of imports:\n\n" + "\n".join("- " + ", ".join(f"`{n}`" for n in c) for c in found))
-        for circle in found:
+        for circle in found + among_files:
             if not any(name == crate and set(circle) <= names for name, names in allowed):
                 print(f"{crate}: a new circle of imports: {', '.join(circle)}")
                 failed = True
         for name, names in allowed:
-            if name == crate and not any(set(circle) <= names for circle in found):
+            if name == crate and not any(set(circle) <= names for circle in found + among_files):
                 print(f"{crate}: no circle of {', '.join(sorted(names))} any more: remove it from {CIRCLES.name}")
     page = "\n\n".join(parts) + "\n"
     if arguments == ["--check"]:

@@ -3,11 +3,9 @@
 //! that of the crate's tests; its `play` describes the first bytes.
 #![no_main]
 
-#[path = "../../crates/ebbtide-dtls/tests/common/mod.rs"]
+#[path = "../../crates/ebbtide-dtls/tests/it/common/mod.rs"]
 mod common;
-#[path = "../../crates/ebbtide-dtls/tests/common/script.rs"]
-mod script;
 
 use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|bytes: &[u8]| script::play(bytes));
+fuzz_target!(|bytes: &[u8]| common::script::play(bytes));

@@ -4,9 +4,11 @@
 //! `step` describes each byte.
 #![no_main]
 
-#[path = "../../crates/ebbtide-core/tests/common/machine.rs"]
+#[path = "../../crates/ebbtide-core/tests/it/common/machine.rs"]
 #[allow(dead_code, reason = "the property tests use more of it")]
 mod machine;
+#[path = "../../crates/ebbtide-core/tests/it/common/split_mix.rs"]
+mod split_mix;
 
 use libfuzzer_sys::fuzz_target;
 

@@ -5,9 +5,11 @@
 //! each byte.
 #![no_main]
 
-#[path = "../../crates/ebbtide-core/tests/common/session/mod.rs"]
+#[path = "../../crates/ebbtide-core/tests/it/common/session/mod.rs"]
 #[allow(dead_code, clippy::unwrap_used, clippy::expect_used, reason = "as in the test")]
 mod session;
+#[path = "../../crates/ebbtide-core/tests/it/common/split_mix.rs"]
+mod split_mix;
 
 use libfuzzer_sys::fuzz_target;
 

@@ -3,7 +3,7 @@
 //! describes the first bytes.
 #![no_main]
 
-#[path = "../../crates/ebbtide-core/tests/common/split.rs"]
+#[path = "../../crates/ebbtide-core/tests/it/common/split.rs"]
 mod split;
 
 use libfuzzer_sys::fuzz_target;

@@ -3,7 +3,7 @@
     target/interop/aiocoap/bin/python interop/aiocoap/own_tests.py [--fetch | NAME ...]
 
 The tests come from aiocoap's source distribution, which pip downloads; the helpers that it leaves out are
-written here. The server is the example `aiocoap_site`. docs/interop.md names the tests that do not apply.
+written here. The server is the example `aiocoap_site`. interop/README.md names the tests that do not apply.
 """
 
 import asyncio

@@ -2,7 +2,8 @@
  * one after the other, and the server that answers them.
  *
  *   flow server ADDRESS
- *   flow client ADDRESS CLIENTS EXCHANGES     prints each client's flow completion time in seconds
+ *   flow client ADDRESS CLIENTS EXCHANGES [ACK_TIMEOUT]
+ *                                    prints each client's flow completion time in seconds
  *
  * As in the scenario: MAX_RETRANSMIT 20, no token, a path of five bytes, a response of sixty. Each
  * client is a process of its own. libcoap's back-off has no bound of 60 s. */
@@ -63,11 +64,12 @@ static int serve(coap_address_t *self) {
     return 1;
 }
 
-static int ask(coap_address_t *server, int exchanges) {
+static int ask(coap_address_t *server, int exchanges, int ack_timeout) {
     coap_context_t *context = coap_new_context(NULL);
     coap_session_t *session = coap_new_client_session(context, NULL, server, COAP_PROTO_UDP);
     if (!session) return 1;
     coap_session_set_max_retransmit(session, 20);
+    coap_session_set_ack_timeout(session, (coap_fixed_point_t){(uint16_t)ack_timeout, 0});
     coap_register_response_handler(context, on_response);
     coap_register_nack_handler(context, on_nack);
     double began = seconds();
@@ -98,7 +100,7 @@ int main(int argc, char **argv) {
     if (!strcmp(argv[1], "server")) return serve(&address);
     int clients = argc > 3 ? atoi(argv[3]) : 1, exchanges = argc > 4 ? atoi(argv[4]) : 50;
     for (int i = 0; i < clients; i++)
-        if (fork() == 0) return ask(&address, exchanges);
+        if (fork() == 0) return ask(&address, exchanges, argc > 5 ? atoi(argv[5]) : 2);
     int status, all = 0;
     while (wait(&status) > 0) all |= status;
     return all != 0;

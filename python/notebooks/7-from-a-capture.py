@@ -83,12 +83,13 @@ for buffer in ["4000", "14100", "100000", "infinite"]:
 # ## The decision
 #
 # Today nothing is wrong with the plain control of RFC 7252. With 200 meters it is slower in a small buffer, and in a large one three of four
-# transmissions are copies of messages that only wait in the queue. No control here is better than `fasor-token` with any buffer. So the firmware
-# changes before the meters are added. The true network, which no step above has seen, agrees that the plain control must go; `ebb`, level with
-# `fasor-token` in three of the four fitted networks, is the best one there:
+# transmissions are copies of messages that only wait in the queue. With the smallest buffer `cocoa` is best, with all others `fasor-token`, and
+# `ebb` is level with it. So the firmware changes before the meters are added. The true network, which no step above has seen, agrees that the
+# plain control must go, and that `fasor-token` and `ebb` are the best ones:
 
 # %%
 real = ebbtide.run("nb-iot", set={**truth, "clients": 200}, cc=controls, reps=5)
 judgement = real.summary().set_index("cc")["judgement"].to_dict()
 print(judgement)
-assert judgement["ebb"] == "best" and judgement["default"] not in ("best", "level")
+assert {judgement["ebb"], judgement["fasor-token"]} <= {"best", "level"}
+assert judgement["default"] not in ("best", "level")

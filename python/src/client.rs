@@ -192,7 +192,7 @@ fn wait<T: Send + 'static>(
 
 async fn round_trip(client: &ebbtide::Client, uri: &str) -> Result<Option<f64>, Error> {
     let sample = client.ping(uri).await?;
-    Ok(sample.map(|sample| f64::from(sample.since_first.get()) / 1e6))
+    Ok(sample.map(|sample| sample.since_first.as_secs_f64()))
 }
 
 enum State {

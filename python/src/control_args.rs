@@ -25,14 +25,14 @@ scoped_tls_hkt::scoped_thread_local! {
 
 /// Seconds of a span.
 pub(crate) fn seconds(span: Micros) -> f64 {
-    f64::from(span.get()) / 1e6
+    span.as_secs_f64()
 }
 
 /// The span of so many seconds, rounded to a microsecond, at most the longest span; `None` for a
 /// negative number and for NaN.
 pub(crate) fn micros(seconds: f64) -> Option<Micros> {
     let micros = (seconds * 1e6).round();
-    (micros >= 0.0).then(|| Micros::new(micros.min(f64::from(u32::MAX)) as u32))
+    (micros >= 0.0).then(|| Micros::from_u64(micros as u64))
 }
 
 fn since_start(at: Instant) -> f64 {

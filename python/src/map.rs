@@ -3,7 +3,7 @@
 use crate::control::{PythonControl, Raised, registry};
 use crate::pool::{Cancel, in_pool};
 use crate::{attended, errors};
-use ebbtide_sim::map::{Map, MapError, Plan, Ranges, document, render};
+use ebbtide_sim::map::{Map, MapError, Plan, Ranges, document, render, scenario_of};
 use ebbtide_sim::run::Progress;
 use ebbtide_sim::scenario::load;
 use pyo3::exceptions::PyOSError;
@@ -31,14 +31,14 @@ impl MapPlan {
         ranges: Vec<String>,
         cc: Vec<String>,
         against: Option<Vec<String>>,
-        draw: (u32, u32, u64, u64),
+        draw: (u32, u32, u64, Option<u64>),
         controls: Vec<Py<PythonControl>>,
     ) -> PyResult<Self> {
         let (networks, reps, seed, work) = draw;
         let (registry, raised) = registry(py, &controls)?;
         let planned = move || {
             let ranges = Ranges::new(&preset, &ranges)?;
-            let source = load("nb-iot")?.with_controls(registry);
+            let source = load(scenario_of(&preset))?.with_controls(registry);
             let run = (networks, reps, seed);
             Plan::new(source, (&preset, ranges), (cc, against), run, work)
         };

@@ -30,6 +30,8 @@ pub mod session;
 #[cfg(feature = "alloc")]
 pub mod stream;
 pub mod time;
+#[cfg(feature = "alloc")]
+pub mod turns;
 pub mod wire;
 
 #[cfg(feature = "alloc")]

@@ -36,6 +36,12 @@ pub struct Parameters {
 }
 
 impl Parameters {
+    /// The longest span that anything may be set to, a day: above the round trip of any path that
+    /// CoAP has been proposed for (an hour to Saturn, some hours to a store-and-forward satellite's
+    /// next pass), and below what [`Micros`] holds. Every limit on a span in this project is this
+    /// one.
+    pub const LONGEST_SPAN: Micros = Micros::from_millis(86_400_000);
+
     /// The defaults of RFC 7252 section 4.8.
     pub const DEFAULT: Self = Self {
         ack_timeout: Micros::from_millis(2_000),
@@ -69,24 +75,78 @@ impl Parameters {
         self.ack_timeout.to_duration()
     }
 
+    /// MAX_LATENCY as it holds on this path: the parameter, or ACK_TIMEOUT if that is longer. A caller that sets a first
+    /// timeout above 100 s knows a path on which a datagram may take as long. 100 s.
+    #[must_use]
+    pub fn latency(&self) -> Duration {
+        self.max_latency.max(self.ack_timeout).to_duration()
+    }
+
     /// MAX_RTT: `2 * MAX_LATENCY + PROCESSING_DELAY`. 202 s.
     #[must_use]
     pub fn max_rtt(&self) -> Duration {
-        self.max_latency.to_duration().saturating_mul(2).saturating_add(self.processing_delay())
+        self.latency().saturating_mul(2).saturating_add(self.processing_delay())
+    }
+
+    /// The span in which copies of a message may leave: MAX_TRANSMIT_SPAN, with every timeout counted as at
+    /// most five times MAX_RTT. When nothing was heard for so long, a longer wait does not make an answer
+    /// more likely. Without a limit, 20 retransmissions would keep a message ID for 36 days; with this one,
+    /// 49152 message IDs last for 101 times MAX_RTT, which are 486 messages per MAX_RTT to each peer on
+    /// any path.
+    fn counted_span(&self) -> Duration {
+        let longest = self.max_rtt().saturating_mul(5);
+        self.max_transmit_span().min(longest.saturating_mul(self.max_retransmit.into()))
     }
 
     /// EXCHANGE_LIFETIME: from starting to send a Confirmable message until its message ID may be
-    /// used again, `MAX_TRANSMIT_SPAN + 2 * MAX_LATENCY + PROCESSING_DELAY`. 247 s.
+    /// used again, `MAX_TRANSMIT_SPAN + 2 * MAX_LATENCY + PROCESSING_DELAY`. 247 s. Of MAX_TRANSMIT_SPAN it
+    /// counts every timeout as at most five times MAX_RTT: with 20 retransmissions 5.7 hours instead of
+    /// 36 days, in which message IDs would run out.
     #[must_use]
     pub fn exchange_lifetime(&self) -> Duration {
-        self.max_transmit_span().saturating_add(self.max_rtt())
+        self.counted_span().saturating_add(self.max_rtt())
     }
 
     /// NON_LIFETIME: from sending a Non-confirmable message until its message ID may be used
     /// again, `MAX_TRANSMIT_SPAN + MAX_LATENCY`. 145 s.
     #[must_use]
     pub fn non_lifetime(&self) -> Duration {
-        self.max_transmit_span().saturating_add(self.max_latency.to_duration())
+        self.counted_span().saturating_add(self.latency())
+    }
+
+    /// How long a response is awaited: `response_timeout`, or EXCHANGE_LIFETIME on a path whose first
+    /// timeout is above MAX_LATENCY.
+    #[must_use]
+    pub fn response_wait(&self) -> Duration {
+        let set = self.response_timeout.to_duration();
+        if self.ack_timeout <= self.max_latency { set } else { set.max(self.exchange_lifetime()) }
+    }
+
+    /// The parameters from which the derived times follow under a control whose first timeout is `first`. If
+    /// that is above MAX_LATENCY, it says more of the path than the parameters, and counts as ACK_TIMEOUT.
+    #[must_use]
+    pub fn under(&self, first: Micros) -> Self {
+        let is_long = first > self.max_latency;
+        let ack_timeout = if is_long { self.ack_timeout.max(first) } else { self.ack_timeout };
+        Self { ack_timeout, ..*self }
+    }
+
+    /// Checks that no span is longer than [`Self::LONGEST_SPAN`].
+    ///
+    /// # Errors
+    ///
+    /// Returns the name of the first parameter that is longer.
+    pub fn check_spans(&self) -> Result<(), SpanTooLong> {
+        let spans = [
+            ("ack_timeout", self.ack_timeout),
+            ("max_latency", self.max_latency),
+            ("response_timeout", self.response_timeout),
+            ("default_leisure", self.default_leisure),
+        ];
+        match spans.into_iter().find(|(_, span)| *span > Self::LONGEST_SPAN) {
+            Some((parameter, _)) => Err(SpanTooLong { parameter }),
+            None => Ok(()),
+        }
     }
 
     /// The sum of `timeouts` doubling timeouts from the longest initial one.
@@ -98,6 +158,22 @@ impl Parameters {
         Duration::from_nanos(u64::try_from(first.saturating_mul(sum)).unwrap_or(u64::MAX))
     }
 }
+
+/// The error for a parameter that is longer than a day.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct SpanTooLong {
+    /// The name of the parameter.
+    pub parameter: &'static str,
+}
+
+impl core::fmt::Display for SpanTooLong {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        let seconds = Parameters::LONGEST_SPAN.as_micros() / 1_000_000;
+        write!(f, "{} is longer than a day: set at most {seconds} s", self.parameter)
+    }
+}
+
+impl core::error::Error for SpanTooLong {}
 
 impl Default for Parameters {
     fn default() -> Self {
@@ -117,6 +193,37 @@ mod tests {
         assert_eq!(p.max_rtt(), Duration::from_secs(202));
         assert_eq!(p.exchange_lifetime(), Duration::from_secs(247));
         assert_eq!(p.non_lifetime(), Duration::from_secs(145));
+    }
+
+    #[test]
+    fn every_derived_time_fits_a_path_whose_first_timeout_is_longer_than_max_latency() {
+        let hours = |hours: u64| Duration::from_secs(3600 * hours);
+        let set = Parameters { ack_timeout: Micros::from_millis(7_200_000), ..Parameters::DEFAULT };
+        let derived = Parameters::DEFAULT.under(set.ack_timeout);
+        for p in [set, derived] {
+            assert_eq!(p.latency(), hours(2));
+            assert_eq!(p.max_rtt(), hours(6));
+            assert_eq!(p.exchange_lifetime(), hours(45 + 6));
+            assert_eq!(p.non_lifetime(), hours(45 + 2));
+            assert_eq!(p.response_wait(), hours(45 + 6));
+        }
+        let short = Parameters::DEFAULT.under(Micros::from_millis(100_000));
+        assert_eq!(short, Parameters::DEFAULT);
+        assert_eq!(short.response_wait(), Duration::from_secs(247));
+    }
+
+    #[test]
+    fn twenty_retransmissions_keep_a_message_id_for_hours_and_not_for_weeks() {
+        let p = Parameters { max_retransmit: 20, ..Parameters::DEFAULT };
+        assert_eq!(p.exchange_lifetime(), Duration::from_secs(101 * 202));
+    }
+
+    #[test]
+    fn a_parameter_of_more_than_a_day_is_named() {
+        let day = Parameters { ack_timeout: Parameters::LONGEST_SPAN, ..Parameters::DEFAULT };
+        assert_eq!(day.check_spans(), Ok(()));
+        let more = Parameters { max_latency: Micros::MAX, ..Parameters::DEFAULT };
+        assert_eq!(more.check_spans(), Err(SpanTooLong { parameter: "max_latency" }));
     }
 
     #[test]

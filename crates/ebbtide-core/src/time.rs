@@ -9,6 +9,7 @@
 use core::fmt;
 use core::ops::{Add, Sub};
 pub use core::time::Duration;
+use rand_core::Rng;
 
 /// A point in time: nanoseconds since the driver's epoch.
 ///
@@ -82,29 +83,41 @@ impl fmt::Debug for Instant {
     }
 }
 
-/// A span in whole microseconds, at most [`Micros::MAX`] (4294.967295 s, longer than any timeout
-/// or round trip that CoAP's parameters allow). Arithmetic saturates at both ends.
+/// A span of microseconds in four bytes, at most [`Micros::MAX`] (38 hours), since the longest span
+/// that anything here may be set to is a day. A span below [`Micros::EXACT`] (35.8 minutes) is exact;
+/// a longer one is rounded down to a multiple of 64 us, far below the dithering of any timeout.
+/// Arithmetic saturates at both ends.
+///
+/// The order of the encoded words is the order of the spans: the top bit tells steps of 64 us from
+/// single microseconds.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Micros(u32);
 
 impl Micros {
     /// No time at all.
     pub const ZERO: Self = Self(0);
-    /// The longest span: 71 minutes and 34.967295 s.
+    /// The longest span: 2^37 - 64 us, 38 hours and 10 minutes.
     pub const MAX: Self = Self(u32::MAX);
+    /// The microseconds below which a span is exact: 2^31, 35 minutes and 47.483648 s.
+    pub const EXACT: u64 = 1 << 31;
+
+    /// The bit of the encoded word that says "in steps".
+    const COARSE: u32 = 1 << 31;
+    /// The logarithm of the microseconds of a step.
+    const STEP: u32 = 6;
 
     /// `micros` microseconds.
     #[inline]
     #[must_use]
     pub const fn new(micros: u32) -> Self {
-        Self(micros)
+        Self::from_u64(micros as u64)
     }
 
     /// `millis` milliseconds, saturating.
     #[inline]
     #[must_use]
     pub const fn from_millis(millis: u32) -> Self {
-        Self(millis.saturating_mul(1000))
+        Self::from_u64(millis as u64 * 1000)
     }
 
     /// `nanos` nanoseconds, rounded down to whole microseconds, saturating.
@@ -118,49 +131,75 @@ impl Micros {
     #[inline]
     #[must_use]
     pub fn from_duration(span: Duration) -> Self {
-        Self(u32::try_from(span.as_micros()).unwrap_or(u32::MAX))
+        Self::from_u64(u64::try_from(span.as_micros()).unwrap_or(u64::MAX))
     }
 
     /// `micros` microseconds, saturating.
     #[inline]
     #[must_use]
     pub const fn from_u64(micros: u64) -> Self {
-        if micros > u32::MAX as u64 { Self::MAX } else { Self(micros as u32) }
+        if micros < Self::EXACT {
+            return Self(micros as u32);
+        }
+        let steps = micros >> Self::STEP;
+        if steps < Self::COARSE as u64 { Self(steps as u32 | Self::COARSE) } else { Self::MAX }
     }
 
     /// The count of microseconds.
     #[inline]
     #[must_use]
-    pub const fn get(self) -> u32 {
-        self.0
+    pub const fn as_micros(self) -> u64 {
+        if self.0 < Self::COARSE {
+            self.0 as u64
+        } else {
+            ((self.0 & !Self::COARSE) as u64) << Self::STEP
+        }
+    }
+
+    /// The same span in seconds: of the floats near it the nearest.
+    #[inline]
+    #[must_use]
+    pub const fn as_secs_f64(self) -> f64 {
+        self.as_micros() as f64 / 1e6
     }
 
     /// The same span in nanoseconds.
     #[inline]
     #[must_use]
     pub const fn as_nanos(self) -> u64 {
-        self.0 as u64 * 1000
+        self.as_micros() * 1000
     }
 
     /// The same span as a [`Duration`].
     #[inline]
     #[must_use]
     pub const fn to_duration(self) -> Duration {
-        Duration::from_micros(self.0 as u64)
+        Duration::from_micros(self.as_micros())
+    }
+
+    /// A span drawn uniformly from `[low, high]`, both included; `low` if `high` is shorter.
+    #[must_use]
+    pub fn uniform(low: Self, high: Self, rng: &mut dyn Rng) -> Self {
+        let width = high.saturating_sub(low).as_micros() + 1;
+        let random = u64::from(rng.next_u32());
+        // Multiply-shift: the bias of a value's probability is below 2^-32, which is negligible
+        // here. A width above 2^32 us is multiplied in two parts.
+        let draw = random * (width >> 32) + ((random * (width & 0xffff_ffff)) >> 32);
+        low.saturating_add(Self::from_u64(draw))
     }
 
     /// `self + other`, saturating.
     #[inline]
     #[must_use]
     pub const fn saturating_add(self, other: Self) -> Self {
-        Self(self.0.saturating_add(other.0))
+        Self::from_u64(self.as_micros() + other.as_micros())
     }
 
     /// `self - other`, zero if `other` is longer.
     #[inline]
     #[must_use]
     pub const fn saturating_sub(self, other: Self) -> Self {
-        Self(self.0.saturating_sub(other.0))
+        Self::from_u64(self.as_micros().saturating_sub(other.as_micros()))
     }
 
     /// `self * numerator / denominator`, rounded down, saturating. A denominator of zero counts as
@@ -168,8 +207,14 @@ impl Micros {
     #[inline]
     #[must_use]
     pub const fn scale(self, numerator: u32, denominator: u32) -> Self {
-        let denominator = if denominator == 0 { 1 } else { denominator };
-        Self::from_u64(self.0 as u64 * numerator as u64 / denominator as u64)
+        let (micros, times) = (self.as_micros(), numerator as u64);
+        let parts = if denominator == 0 { 1 } else { denominator as u64 };
+        if micros <= u32::MAX as u64 {
+            return Self::from_u64(micros * times / parts);
+        }
+        // The product may exceed 64 bits: what a part holds and what remains, each for itself.
+        let whole = (micros / parts).saturating_mul(times);
+        Self::from_u64(whole.saturating_add(micros % parts * times / parts))
     }
 }
 
@@ -181,6 +226,7 @@ impl From<Micros> for Duration {
 
 impl fmt::Debug for Micros {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{:06}s", self.0 / 1_000_000, self.0 % 1_000_000)
+        let micros = self.as_micros();
+        write!(f, "{}.{:06}s", micros / 1_000_000, micros % 1_000_000)
     }
 }

@@ -4,6 +4,7 @@ use crate::CipherSuite;
 use crate::keys::Psk;
 use alloc::vec::Vec;
 use ebbtide_core::time::Duration;
+use ebbtide_core::turns::TurnLimits;
 
 /// The settings of an [`Endpoint`](crate::Endpoint).
 #[derive(Clone, Debug)]
@@ -62,10 +63,15 @@ pub struct Timing {
 }
 
 impl Timing {
-    /// This timing with another first timeout, for example that of a congestion control.
+    /// This timing with another first timeout, for example that of a congestion control. The longest
+    /// timeout is at least four times the first.
     #[must_use]
     pub fn beginning_with(self, first_timeout: Duration) -> Self {
-        Self { first_timeout, max_timeout: self.max_timeout.max(first_timeout), ..self }
+        Self {
+            first_timeout,
+            max_timeout: self.max_timeout.max(first_timeout.saturating_mul(4)),
+            ..self
+        }
     }
 
     /// The default for the flights of a server. A client repeats its flight if the answer does not come, and
@@ -93,11 +99,13 @@ impl Default for Timing {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Sessions, including those in a handshake. At the limit the least recently used one is
-    /// dropped.
+    /// dropped; of the source that has most, while that is more than an equal share.
     pub sessions: usize,
-    /// Handshakes in progress with peers whose cookie was correct. At the limit the oldest one is
-    /// dropped.
+    /// Handshakes in progress with peers whose cookie was correct. A source that has as many as are free to
+    /// others loses its oldest one; at the limit the oldest one of the source with most is dropped.
     pub handshakes: usize,
+    /// ClientHellos whose answers need a signature.
+    pub signatures: TurnLimits,
     /// Sessions that can be resumed at a server. At the limit the oldest one is dropped.
     pub resumable: usize,
     /// Bytes that wait for the driver. At the limit datagrams are dropped, as if the network had
@@ -107,7 +115,13 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { sessions: 131_072, handshakes: 4096, resumable: 131_072, outbox_bytes: 4 << 20 }
+        Self {
+            sessions: 131_072,
+            handshakes: 4096,
+            signatures: TurnLimits { per_second: 64, at_once: 128, waiting: 1024, sources: 16_384 },
+            resumable: 131_072,
+            outbox_bytes: 4 << 20,
+        }
     }
 }
 

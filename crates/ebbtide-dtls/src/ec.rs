@@ -67,9 +67,13 @@ impl Ephemeral {
         self.0.public_key().to_sec1_point(false).as_bytes().to_vec()
     }
 
-    /// The premaster secret (RFC 8422 section 5.10). `None` if the peer's value is not a point of the
-    /// curve.
+    /// The premaster secret (RFC 8422 section 5.10). `None` if the peer's value is not an uncompressed point of the
+    /// curve: other forms were not offered (section 5.1.2).
     pub(crate) fn agree(&self, peer: &[u8]) -> Option<Zeroizing<Vec<u8>>> {
+        const UNCOMPRESSED: u8 = 4;
+        if peer.first() != Some(&UNCOMPRESSED) {
+            return None;
+        }
         let peer = PublicKey::from_sec1_bytes(peer).ok()?;
         let shared = self.0.diffie_hellman(&peer);
         Some(Zeroizing::new(shared.raw_secret_bytes().to_vec()))

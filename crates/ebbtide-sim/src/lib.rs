@@ -12,7 +12,9 @@
 //! * [`fit`]: from a capture of a network to a scenario of it.
 //! * [`reproduce`]: the papers' experiments, compared with their published figures.
 //! * [`judge`]: the recommended control for a network, with the reason.
-//! * [`record`], [`stats`], [`report`]: measurements, their statistics and their presentation.
+//! * [`record`], [`stats`]: measurements and their statistics.
+//! * [`result`]: the figures of a campaign, cell by cell.
+//! * [`report`]: their presentation.
 
 pub mod emulation;
 pub mod engine;
@@ -29,6 +31,7 @@ pub mod random;
 pub mod record;
 pub mod report;
 pub mod reproduce;
+pub mod result;
 pub mod run;
 pub mod scenario;
 pub mod stats;

@@ -17,3 +17,29 @@ impl Stopwatch {
         self.0.elapsed().as_secs_f64()
     }
 }
+
+/// Measures the processor time of the current thread. Where the system does not report it, the elapsed time.
+pub(crate) struct ThreadTime {
+    elapsed: Stopwatch,
+    before_ns: Option<u64>,
+}
+
+impl ThreadTime {
+    pub(crate) fn start() -> Self {
+        Self { elapsed: Stopwatch::start(), before_ns: Self::used_ns() }
+    }
+
+    pub(crate) fn seconds(&self) -> f64 {
+        let used = self.before_ns.zip(Self::used_ns());
+        used.map_or_else(
+            || self.elapsed.seconds(),
+            |(before, now)| now.saturating_sub(before) as f64 / 1e9,
+        )
+    }
+
+    /// On Linux, the first number of this file.
+    fn used_ns() -> Option<u64> {
+        let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
+        text.split_whitespace().next()?.parse().ok()
+    }
+}

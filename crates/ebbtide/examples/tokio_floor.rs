@@ -1,6 +1,6 @@
 //! The limit of a client on tokio that has one request at a time: a Confirmable GET of /test with
 //! `send_to`, its answer with `recv_from`, again. It compares the message ID and nothing else, and
-//! repeats nothing. `scripts/bench_peers.sh clients` runs it beside the library's client.
+//! repeats nothing. `studies/scripts/bench_peers.sh clients` runs it beside the library's client.
 //!
 //! `cargo run --release -p ebbtide --example tokio_floor PORT SECONDS` prints requests per second.
 

@@ -2,7 +2,7 @@
 //!
 //! A [`Client`] sends requests and a [`Server`] answers them. Both consist of a core endpoint
 //! ([`ebbtide_core::endpoint`]) with a socket, a clock, and a congestion control, by default one
-//! that avoids congestion collapse (`fasor-token`). `coaps` URIs use DTLS with pre-shared keys or
+//! that avoids congestion collapse (`ebb`). `coaps` URIs use DTLS with pre-shared keys or
 //! certificates ([`dtls`]). Over TCP, TLS and WebSockets ([`stream`]) the client and the handlers are the same,
 //! and the transport controls congestion.
 //!

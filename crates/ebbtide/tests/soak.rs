@@ -1,15 +1,21 @@
 //! A soak: honest clients over UDP, TCP and DTLS beside hostile ones. Honest requests are answered, and
 //! neither descriptors nor tasks nor memory grow.
+//!
+//! A program of its own: it counts the descriptors of its process.
 
 #![allow(
+    clippy::disallowed_methods,
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
-    reason = "in a test a panic is how it fails"
+    reason = "a soak lasts for a span of real time; in a test a panic is how it fails"
 )]
-#![allow(clippy::disallowed_methods, reason = "a soak lasts for a span of real time")]
 
+#[path = "it/common/counting.rs"]
+#[allow(dead_code, reason = "a part of it")]
 mod counting;
+#[path = "it/common/many_clients.rs"]
+#[allow(dead_code, reason = "a part of it")]
 mod many_clients;
 
 use ebbtide::core::wire::Type;

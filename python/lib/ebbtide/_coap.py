@@ -132,7 +132,7 @@ class Client:
     It may be used by any number of threads at once; all share sockets, connections and what
     congestion control has learnt.
 
-    ``control``: congestion control as ``--cc`` has it, such as ``"fasor-token"`` (the default).
+    ``control``: congestion control as ``--cc`` has it, such as ``"ebb"`` (the default).
     ``nstart``: how many exchanges with one peer may be open at once (RFC 7252 section 4.7),
     default 1. ``busy_poll``: seconds that a socket goes on asking for datagrams before it sleeps.
     For ``coaps``: ``identity`` and ``psk``, the pre-shared key (text or bytes, a key of at most 64

@@ -104,7 +104,7 @@ class MapPlan:
         ranges: Sequence[str],
         cc: Sequence[str],
         against: Sequence[str] | None,
-        draw: tuple[int, int, int, int],
+        draw: tuple[int, int, int, int | None],
         controls: Sequence[PythonControl],
     ) -> MapPlan: ...
     def run(

@@ -14,9 +14,6 @@ from ebbtide._results import ProgressCallback
 from ebbtide._scenario import controls_of, count_of, seed_of
 from ebbtide.control import ControlLike
 
-#: The highest product of clients and exchanges of a network, unless the caller names another.
-WORK = 6000
-
 
 class Map:
     """Controls over networks: the result of :func:`map`."""
@@ -120,7 +117,7 @@ def map(
     against: str | Sequence[str] | None = None,
     reps: int = 4,
     seed: int = 1,
-    work: int = WORK,
+    work: int | None = None,
     out: str | os.PathLike[str] | None = None,
     within: float | None = None,
     jobs: int | None = None,
@@ -130,12 +127,14 @@ def map(
 
     The same arguments and seed give the same figures as the command line.
 
-    ``preset``: ``"all"``, ``"lpwan"``, ``"cellular"``, ``"satellite"``, ``"wifi"`` or ``"wired"``.
+    ``preset``: ``"all"``, ``"lpwan"``, ``"cellular"``, ``"satellite"``, ``"wifi"``, ``"wired"`` or
+    ``"fleets"``.
     ``ranges``: other ranges than the preset's, such as ``{"clients": "2..50"}``. ``networks``: how
     many to draw. ``cc``: the controls to compare. ``against``: the controls of which the best one
     in each network counts; None for the published ones. ``reps``, ``seed``: replications of each
     control in each network, and the seed of the draw and of all of them. ``work``: the highest
-    product of clients and exchanges of a network. ``out``: a folder; what it already has is not
+    product of clients and exchanges of a network, None for 6000, or for one per stratum of
+    ``"fleets"``. ``out``: a folder; what it already has is not
     computed again. ``within``: seconds after which nothing more begins. ``jobs``: threads, None for
     one per core. ``progress``: called with finished and all pairs of network and control.
 
@@ -157,7 +156,7 @@ def map(
         _count("networks", networks),
         _count("reps", reps),
         seed_of(seed) or 0,
-        _count("work", work),
+        count_of("work", work),
     )
     native = [each.native() for each in classes]
     plan = _ebbtide.MapPlan(preset, written, names, published, draw, native)

@@ -39,7 +39,7 @@ pub(crate) const GROUP_WAIT: Duration = Duration::from_secs(7);
 #[derive(Args, Debug, Clone)]
 pub(crate) struct TalkArgs {
     /// Congestion control, with settings as in `cocoa:nstart=4`; `ebbtide list` names them. By
-    /// default fasor-token
+    /// default ebb
     #[arg(long, value_name = "NAME")]
     pub(crate) cc: Option<String>,
     /// Send Non-confirmable messages: once, without acknowledgement

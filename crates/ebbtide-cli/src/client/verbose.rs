@@ -51,6 +51,10 @@ impl Subscriber for Printer {
     fn event(&self, event: &Event<'_>) {
         let mut line = Line::default();
         event.record(&mut line);
+        if line.get("message") == "began" {
+            // The message that is sent next says so.
+            return;
+        }
         let seconds = self.began.elapsed().as_secs_f64();
         // If standard error is closed, nothing needs to be printed.
         let _ = writeln!(std::io::stderr().lock(), "{seconds:>8.3}  {line}");

@@ -5,6 +5,7 @@ use crate::client::tls::TlsArgs;
 use crate::client::{block_on, control, load_stream, seconds};
 use crate::failure::Failure;
 use clap::{Args, ValueEnum};
+use ebbtide::core::cc::Algorithm;
 use ebbtide::core::endpoint::EndpointConfig;
 use ebbtide::{Client, Code, Config, Scheme, Uri};
 use serde::Serialize;
@@ -41,7 +42,7 @@ pub(crate) struct BenchArgs {
     #[arg(long, value_enum, default_value_t = Engine::Loop)]
     engine: Engine,
     /// Congestion control, which matters only when messages are lost
-    #[arg(long, default_value = "fasor-token", value_name = "NAME")]
+    #[arg(long, default_value = Algorithm::DEFAULT.name(), value_name = "NAME")]
     cc: String,
     /// Print one JSON object
     #[arg(long)]

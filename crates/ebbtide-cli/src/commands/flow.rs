@@ -6,7 +6,7 @@ use crate::output::number::significant;
 use clap::Args;
 use ebbtide::Uri;
 use ebbtide::core::cc::ControlConfig;
-use ebbtide_sim::report::Summary;
+use ebbtide_sim::result::Summary;
 use ebbtide_sim::run::simulate;
 use ebbtide_sim::scenario::{
     Control, Override, Scenario, WorkloadKind, combinations, load, parse_set,

@@ -45,6 +45,31 @@ pub(super) fn forecast(campaign: &Campaign, jobs: usize) -> Result<(), Failure> 
     Ok(())
 }
 
+/// Refuses a map whose largest networks do not fit in memory at once.
+pub(super) fn fits(largest: u32, jobs: usize) -> Result<(), Failure> {
+    let (each, jobs) = (u64::from(largest) * BYTES_PER_CLIENT, jobs.max(1) as u64);
+    let available = available_bytes().filter(|available| each.saturating_mul(jobs) > *available);
+    match available {
+        Some(available) => Err(Failure::usage(too_large(each, available, largest, jobs))),
+        None => Ok(()),
+    }
+}
+
+/// The error for a fleet that does not fit in memory, with the remedy.
+fn too_large(each: u64, available: u64, largest: u32, jobs: u64) -> String {
+    let fitting = available / each.max(1);
+    let way_out = match fitting {
+        0 => format!("--range clients=1..{} fits with --jobs 1", available / BYTES_PER_CLIENT),
+        jobs => format!("--jobs {jobs} fits"),
+    };
+    format!(
+        "--range clients and --jobs: {jobs} networks of up to {largest} devices at once need about {} \
+         of memory, and {} are available; {way_out}",
+        size(each.saturating_mul(jobs)),
+        size(available)
+    )
+}
+
 /// The error for a campaign that does not fit in memory, with the remedy.
 fn too_much((needed, each, available): (u64, u64, u64), (at_once, clients): (u64, u32)) -> String {
     let way_out = if at_once > 1 && each <= available {
@@ -87,7 +112,19 @@ fn size(bytes: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::too_much;
+    use super::{too_large, too_much};
+
+    #[test]
+    fn a_fleet_that_does_not_fit_is_refused_with_both_keys_and_the_way_out() {
+        let text = too_large(2_200_000_000, 5_000_000_000, 1_000_000, 4);
+        assert_eq!(
+            text,
+            "--range clients and --jobs: 4 networks of up to 1000000 devices at once need about 8.8 GB \
+             of memory, and 5.0 GB are available; --jobs 2 fits"
+        );
+        let text = too_large(2_200_000_000, 1_100_000_000, 1_000_000, 1);
+        assert!(text.ends_with("--range clients=1..500000 fits with --jobs 1"), "{text}");
+    }
 
     #[test]
     fn a_run_that_does_not_fit_is_refused_with_the_way_out() {

@@ -4,13 +4,14 @@ use crate::failure::Failure;
 use crate::text::lines;
 use clap::ValueEnum;
 use ebbtide_core::cc::Algorithm;
+use ebbtide_sim::result::{Better, all_figures};
 use ebbtide_sim::scenario::{
     self, BUILTIN, Q_BLOCK, Q_BLOCK_ABOUT, Q_BLOCK_SOURCE, Scenario, TCP, TCP_ABOUT, TCP_SOURCE,
 };
 use serde_json::json;
 use std::io::{Write, stdout};
 
-/// List scenarios, congestion controls and links
+/// List scenarios, congestion controls, links and figures
 #[derive(clap::Args)]
 pub(crate) struct ListArgs {
     /// The kind of thing to list; everything if it is left out
@@ -25,6 +26,7 @@ enum Subject {
     Scenarios,
     CongestionControls,
     Links,
+    Figures,
 }
 
 pub(crate) fn run(args: &ListArgs) -> Result<(), Failure> {
@@ -61,6 +63,13 @@ pub(crate) fn run(args: &ListArgs) -> Result<(), Failure> {
                 .filter(|s| !s.network.up.is_missing())
                 .map(|s| json!({"name": s.name, "up": s.network.up, "down": s.network.down}));
             document.insert("links".into(), list.collect());
+        }
+        if wanted(Subject::Figures) {
+            let list = all_figures().map(|one| {
+                json!({"name": one.name, "unit": one.unit.symbol(), "about": one.about,
+                       "better": better(one.better)})
+            });
+            document.insert("figures".into(), list.collect());
         }
         serde_json::to_writer_pretty(&mut out, &document).map_err(std::io::Error::from)?;
         return Ok(writeln!(out)?);
@@ -106,7 +115,28 @@ pub(crate) fn run(args: &ListArgs) -> Result<(), Failure> {
             }
         }
     }
+    if wanted(Subject::Figures) {
+        writeln!(out, "\nFigures of a cell (run --json):")?;
+        for one in all_figures() {
+            let notes = [one.unit.symbol(), better(one.better)];
+            let notes: Vec<&str> = notes.into_iter().filter(|note| !note.is_empty()).collect();
+            writeln!(out, "  {:<33} {}", one.name, notes.join(", "))?;
+            let words: Vec<&str> = one.about.split(' ').collect();
+            for line in lines(&words, " ", 74) {
+                writeln!(out, "    {line}")?;
+            }
+        }
+    }
     Ok(())
+}
+
+/// Which values of a figure are better, in words.
+const fn better(direction: Better) -> &'static str {
+    match direction {
+        Better::Less => "less is better",
+        Better::More => "more is better",
+        Better::Neither => "",
+    }
 }
 
 /// A name, its description and its source.

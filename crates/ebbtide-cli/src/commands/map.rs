@@ -1,12 +1,13 @@
 //! `ebbtide map`: controls over networks drawn from ranges.
 
 use super::campaign::in_pool;
+use super::forecast::fits;
 use super::run::controls;
 use crate::failure::Failure;
 use crate::output::map::write;
 use crate::output::progress::CampaignBar;
 use clap::Args;
-use ebbtide_sim::map::{MapError, Plan, Ranges, WORK, document, render};
+use ebbtide_sim::map::{FLEETS, MapError, Plan, Ranges, document, render, scenario_of};
 use ebbtide_sim::run::Progress;
 use ebbtide_sim::scenario::load;
 use std::io::{Write, stdout};
@@ -17,10 +18,12 @@ use std::time::{Duration, Instant};
 #[derive(Args)]
 #[command(after_help = "Ranges, separated by commas where one of several is drawn: rate, uplink, \
     round-trip, variation, buffer, clients, exchanges, workload, errors, max-retransmit, payload, \
-    direction, server. A buffer is in bytes, in multiples of rate times round trip (0.5..16 bdp), \
-    or infinite. Numbers are drawn evenly by their logarithm.")]
+    direction, server, window, period, ack-timeout. A buffer is in bytes, in multiples of rate times \
+    round trip (0.5..16 bdp), or infinite; an ack-timeout is a time, or path for one that fits the \
+    path. Numbers are drawn evenly by their logarithm. The preset fleets draws 1 to 100,000 devices \
+    in strata, each with a budget of its own.")]
 pub(crate) struct MapArgs {
-    /// Ranges to draw networks from: all, lpwan, cellular, satellite, wifi, wired
+    /// Ranges to draw networks from: all, lpwan, cellular, satellite, wifi, wired, fleets
     #[arg(long, value_name = "NAME", default_value = "all")]
     preset: String,
     /// Another range instead of one of the preset's, such as clients=2..50
@@ -37,10 +40,10 @@ pub(crate) struct MapArgs {
     /// cocoa, fasor, fasor-token, linux-rto, default-fb2, slow]
     #[arg(long, value_name = "NAME[,NAME...]")]
     against: Option<String>,
-    /// Replications of each control in each network
-    #[arg(long, value_name = "N", default_value_t = 4,
+    /// Replications of each control in each network [default: 4, in fleets 3]
+    #[arg(long, value_name = "N",
         value_parser = clap::value_parser!(u32).range(1..), allow_negative_numbers = true)]
-    reps: u32,
+    reps: Option<u32>,
     /// Seed of the draw and of every replication
     #[arg(long, value_name = "S", default_value_t = 1, allow_negative_numbers = true)]
     seed: u64,
@@ -48,10 +51,11 @@ pub(crate) struct MapArgs {
     /// compare them with themselves: a regret that no control can avoid
     #[arg(long)]
     chance: bool,
-    /// The maximum of clients times exchanges of a network
-    #[arg(long, value_name = "N", default_value_t = WORK,
+    /// The maximum of clients times exchanges of a network [default: 6000, in fleets one for each
+    /// stratum]
+    #[arg(long, value_name = "N",
         value_parser = clap::value_parser!(u64).range(1..), allow_negative_numbers = true)]
-    work: u64,
+    work: Option<u64>,
     /// Start nothing after this time; unfinished networks are left out and listed
     #[arg(long, value_name = "SECONDS", allow_negative_numbers = true)]
     within: Option<u32>,
@@ -62,6 +66,10 @@ pub(crate) struct MapArgs {
     /// Keep results in this folder, with a page; existing results are not computed again
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
+    /// Write the networks in which each control is worst, or unsafe where another one is safe, to
+    /// this file, with the commands that run them
+    #[arg(long, value_name = "FILE")]
+    worst: Option<PathBuf>,
     /// Print one JSON document
     #[arg(long)]
     json: bool,
@@ -69,17 +77,23 @@ pub(crate) struct MapArgs {
 
 pub(crate) fn run(args: &MapArgs) -> Result<(), Failure> {
     let ranges = Ranges::new(&args.preset, &args.range).map_err(Failure::usage)?;
-    let source = load("nb-iot").map_err(Failure::usage)?;
+    let source = load(scenario_of(&args.preset)).map_err(Failure::usage)?;
     let published = args.against.as_deref().map(controls).transpose()?;
+    // Three are the least whose confidence interval tells anything.
+    let reps = args.reps.unwrap_or(if args.preset == FLEETS { 3 } else { 4 });
     let plan = Plan::new(
         source,
         (&args.preset, ranges),
         (controls(&args.cc)?, published),
-        (args.networks, args.reps, args.seed),
+        (args.networks, reps, args.seed),
         args.work,
     )
     .map_err(Failure::usage)?;
     let plan = if args.chance { plan.with_chance() } else { plan };
+    let largest = plan.networks.iter().map(|network| network.scenario.clients.count).max();
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let jobs = args.jobs.map_or(cores, |jobs| jobs as usize).min(plan.pairs());
+    fits(largest.unwrap_or(0), jobs)?;
     let watch = DeadlineBar::new(plan.pairs(), args.within);
     let map = in_pool(args.jobs, || plan.run(args.out.as_deref(), &watch))?;
     let map = map.map_err(|error: MapError| Failure::work(error))?;
@@ -89,6 +103,13 @@ pub(crate) fn run(args: &MapArgs) -> Result<(), Failure> {
         writeln!(out, "{:#}", document(&plan, &map))?;
     } else {
         write(&mut out, &plan, &map)?;
+    }
+    if let Some(path) = &args.worst {
+        let failed = |error| Failure::work(format!("{}: {error}", path.display()));
+        std::fs::write(path, map.worst_file(&plan)).map_err(failed)?;
+        if !args.json {
+            writeln!(out, "\nWorst networks: {}", path.display())?;
+        }
     }
     if let Some(folder) = &args.out {
         let path = folder.join("map.html");

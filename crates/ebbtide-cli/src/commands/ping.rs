@@ -48,7 +48,7 @@ pub(crate) fn run(args: PingArgs) -> Result<(), Failure> {
                 Some(sample) => writeln!(
                     io::stdout(),
                     "{remote}: {:.3} ms, {} sent",
-                    f64::from(sample.since_first.get()) / 1000.0,
+                    sample.since_first.as_micros() as f64 / 1000.0,
                     sample.transmissions
                 ),
                 None => writeln!(io::stdout(), "{remote}: alive"),

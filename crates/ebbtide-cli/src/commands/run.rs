@@ -2,12 +2,13 @@
 
 use super::campaign::CampaignArgs;
 use crate::failure::Failure;
-use crate::output::table;
+use crate::output::{curve, table};
 use ebbtide_core::cc::Algorithm;
 use ebbtide_sim::record::Store;
-use ebbtide_sim::report::{Report, render};
+use ebbtide_sim::report::render;
+use ebbtide_sim::result::Report;
 use ebbtide_sim::run::{Campaign, Results, Shard, document, left_out, report};
-use ebbtide_sim::scenario::{load, parse_set};
+use ebbtide_sim::scenario::{LoadCurve, load, parse_set};
 use std::io::{Write, stdout};
 use std::path::{Path, PathBuf};
 
@@ -23,6 +24,15 @@ pub(crate) struct RunArgs {
     /// Set a key of the scenario; several values make a sweep
     #[arg(long, value_name = "KEY=VALUE[,VALUE...]")]
     set: Vec<String>,
+    /// Draw goodput over a key whose values are spaced in equal ratios, such as clients=10..100000
+    #[arg(long, value_name = "KEY=FROM..TO")]
+    curve: Option<String>,
+    /// Points of the curve, 2 to 50 [default: three for each factor of ten]
+    #[arg(long, value_name = "N", requires = "curve", allow_negative_numbers = true)]
+    points: Option<u32>,
+    /// Exchanges of all clients together at a point of the curve at most; each client has at least one
+    #[arg(long, value_name = "N", requires = "curve", default_value_t = 200_000)]
+    work: u32,
     /// Compute only part I (from 1) of N of the replications, into --out
     #[arg(long, value_name = "I/N", requires = "out")]
     shard: Option<String>,
@@ -34,12 +44,20 @@ pub(crate) struct RunArgs {
 }
 
 pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
-    let axes = args.set.iter().map(|text| parse_set(text)).collect::<Result<_, _>>();
-    let axes = axes.map_err(Failure::usage)?;
+    let axes = args.set.iter().map(|text| parse_set(text)).collect::<Result<Vec<_>, _>>();
+    let mut axes = axes.map_err(Failure::usage)?;
+    let curve = args.curve.as_ref().map(|text| LoadCurve::parse(text, args.points, args.work));
+    let curve = curve.transpose().map_err(Failure::usage)?.map(|(curve, axis)| {
+        axes.push(axis);
+        curve
+    });
     let source = load(&args.scenario).map_err(Failure::usage)?;
     let run = (args.campaign.reps, args.campaign.seed);
     let mut campaign =
         Campaign::plan(source, axes, controls(&args.cc)?, run).map_err(Failure::usage)?;
+    if let Some(curve) = curve {
+        campaign = campaign.with_curve(curve);
+    }
     campaign.percentile = args.campaign.percentile;
     campaign.exchanges = args.exchanges;
     let shard = args.shard.as_deref().map(parse_shard).transpose()?;
@@ -52,6 +70,8 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
         if let Some(left_out) = left_out(&campaign, &ran.results) {
             eprintln!("{left_out}");
         }
+    } else if campaign.curve.is_some() {
+        curve::write(&mut out, &campaign, &ran.results)?;
     } else {
         table::write(&mut out, &campaign, &ran.results)?;
     }

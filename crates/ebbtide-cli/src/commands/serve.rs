@@ -7,6 +7,7 @@ use crate::client::{block_on, control, psk, tls};
 use crate::failure::Failure;
 use cap_std::fs::Dir;
 use clap::Args;
+use ebbtide::core::cc::Algorithm;
 use ebbtide::dtls::DtlsBind;
 use ebbtide::server::{StateFile, Subject, interface_index};
 use ebbtide::stream::{Listen, TlsServer};
@@ -58,7 +59,7 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "INTERFACE")]
     multicast: Option<Option<String>>,
     /// Congestion control of separate responses and notifications
-    #[arg(long, default_value = "fasor-token", value_name = "NAME")]
+    #[arg(long, default_value = Algorithm::DEFAULT.name(), value_name = "NAME")]
     cc: String,
     /// Also act as a scenario's server: offer the resource that its clients request, over UDP and
     /// TCP, with its patience

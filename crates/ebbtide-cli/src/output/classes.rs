@@ -4,7 +4,7 @@ use super::number::{percent, significant};
 use super::{NAME, name, name_width};
 use crate::text::paragraph;
 use ebbtide_sim::judge::{Judgement, Percentile};
-use ebbtide_sim::report::judge_classes;
+use ebbtide_sim::result::judge_classes;
 use ebbtide_sim::run::CellResult;
 use std::io::{self, Write};
 
@@ -29,7 +29,7 @@ pub(super) fn rows(
         )?;
         for cell in cells {
             let all = &cell.outcome.all;
-            let time = if cell.is_periodic { &cell.duration } else { &cell.fct };
+            let time = if cell.is_periodic { cell.spread("exchange_duration_s") } else { cell.fct };
             let range = format!("{} to {}", significant(time.p10), significant(time.p90));
             let by = all.delivered_by_s[2].map_or_else(|| "never".to_owned(), significant);
             writeln!(

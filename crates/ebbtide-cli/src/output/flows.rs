@@ -2,7 +2,7 @@
 
 use super::number::significant;
 use super::{name, name_width};
-use ebbtide_sim::report::{FlowCell, FlowFigures};
+use ebbtide_sim::result::{FlowCell, FlowFigures};
 use ebbtide_sim::run::CellResult;
 use std::io::{self, Write};
 

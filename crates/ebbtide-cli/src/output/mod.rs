@@ -1,17 +1,16 @@
 //! The output of commands: text tables, JSON, and progress.
 
-mod background;
 mod classes;
+pub(crate) mod curve;
 #[cfg(target_os = "linux")]
 pub(crate) mod emulation;
 pub(crate) mod fit;
 mod flows;
+mod group;
 pub(crate) mod map;
-mod mesh;
 pub(crate) mod number;
 pub(crate) mod progress;
 pub(crate) mod table;
-mod wifi;
 
 /// The maximum width of a control's name in the first column of a table.
 const NAME: usize = 20;

@@ -1,10 +1,11 @@
 //! The table of `run`, for a terminal of 80 columns.
 
 use super::number::{percent, significant};
-use super::{background, classes, flows, mesh, name, name_width, wifi};
+use super::{classes, flows, group, name, name_width};
 use crate::text::paragraph;
 use ebbtide_sim::judge::{Judgement, Verdict};
-use ebbtide_sim::report::Summary;
+use ebbtide_sim::result::metrics::{BACKGROUND, MESH, WIFI};
+use ebbtide_sim::result::{Cell, Summary};
 use ebbtide_sim::run::{Campaign, CellResult, CellSpec, Results, left_out};
 use std::io::{self, Write};
 
@@ -15,26 +16,33 @@ pub(crate) fn write(
     results: &Results,
 ) -> io::Result<()> {
     let mut is_first = true;
-    for (group, verdict) in results.judged(campaign.percentile) {
+    for (results, verdict) in results.judged(campaign.percentile) {
         if !is_first {
             writeln!(out)?;
         }
         is_first = false;
-        heading(out, campaign, &group)?;
-        let has_own_figures = match mesh::cells(&group) {
-            Some(cells) => mesh::rows(out, &cells).map(|()| false)?,
-            None => match flows::cells(&group) {
-                Some(cells) => flows::rows(out, &cells).map(|()| true)?,
-                None => rows(out, &group, &verdict).map(|()| false)?,
-            },
-        };
-        wifi::rows(out, &group)?;
-        background::rows(out, &group)?;
+        heading(out, campaign, &results)?;
+        let cells: Vec<&Cell> = results.iter().map(|result| &result.cell).collect();
+        let mut has_own_figures = false;
+        if cells.iter().all(|cell| MESH.is_of(cell)) {
+            mesh(out, &cells)?;
+        } else if let Some(flows) = flows::cells(&results) {
+            has_own_figures = true;
+            flows::rows(out, &flows)?;
+        } else {
+            rows(out, &results, &verdict)?;
+        }
+        for part in [&WIFI, &BACKGROUND] {
+            if cells.iter().any(|cell| part.is_of(cell)) {
+                writeln!(out)?;
+                group::rows(out, &cells, part)?;
+            }
+        }
         if !has_own_figures {
             writeln!(out)?;
             paragraph(out, "", &verdict.sentence)?;
         }
-        classes::rows(out, &group, campaign.percentile)?;
+        classes::rows(out, &results, campaign.percentile)?;
     }
     notes(out, campaign, results)?;
     let Some(left_out) = left_out(campaign, results) else { return Ok(()) };
@@ -42,6 +50,24 @@ pub(crate) fn write(
         writeln!(out)?;
     }
     paragraph(out, "", &left_out)
+}
+
+/// Prints the served requests of a low-power network, or the losses and their causes.
+fn mesh(out: &mut impl Write, cells: &[&Cell]) -> io::Result<()> {
+    group::rows(out, cells, &MESH)?;
+    if cells.iter().any(|cell| cell.number("mesh.messages") > 0.0) {
+        return writeln!(
+            out,
+            "\nworst: of all sources; events: of the reports of events; busy, queue, air, else:\n\
+             % of all messages; rexmits: per message taken up; early: % of them"
+        );
+    }
+    writeln!(out, "\ns each, retries: per request served; RTT: median without retries")?;
+    let share = cells.iter().map(|cell| cell.number("mesh.no_route")).fold(0.0, f64::max);
+    if share > 0.0 {
+        writeln!(out, "no route: the root dropped up to {:.0} % of the datagrams", 100.0 * share)?;
+    }
+    Ok(())
 }
 
 /// Prints the notes on these results.
@@ -148,6 +174,7 @@ fn is_periodic(group: &[&CellResult]) -> bool {
 }
 
 /// The times by which a cell is judged.
-fn times(result: &CellResult) -> &Summary {
-    if is_periodic(&[result]) { &result.cell.duration } else { &result.cell.fct }
+fn times(result: &CellResult) -> Summary {
+    let cell = &result.cell;
+    if is_periodic(&[result]) { cell.spread("exchange_duration_s") } else { cell.fct }
 }

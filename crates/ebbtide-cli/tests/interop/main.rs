@@ -25,7 +25,7 @@ mod over_streams;
 mod peers;
 mod plugtest;
 mod quick;
-#[path = "../../../ebbtide/tests/relay/mod.rs"]
+#[path = "../../../ebbtide/tests/it/common/relay.rs"]
 mod relay;
 mod tap;
 

@@ -3,8 +3,8 @@
 
 use super::estimator::{Estimator, Gains};
 use super::{
-    Admission, CongestionControl, Context, Load, Metrics, Outcome, OutgoingMessage, Sample,
-    Settings, Slot, Transmission, admit_non_at_interval,
+    Admission, CongestionControl, Context, Load, Metrics, Outcome, OutgoingMessage, Sample, Slot,
+    Transmission, admit_non_at_interval,
 };
 use crate::time::{Instant, Micros};
 
@@ -124,7 +124,7 @@ impl Cocoa {
         let mut idle_ms = millis(cx.now).wrapping_sub(self.updated_ms);
         loop {
             let times_rto_ms =
-                |times: u64| (u64::from(self.rto.get()) * times / 1000).min(u64::from(u32::MAX));
+                |times: u64| (self.rto.as_micros() * times / 1000).min(u64::from(u32::MAX));
             let (after_ms, aged) = match self.variant {
                 Variant::Contiki if self.rto < SMALL => (times_rto_ms(16) as u32, SMALL),
                 _ if self.rto < SMALL => {
@@ -157,7 +157,7 @@ impl Cocoa {
 
     /// The timeout after `armed` expired: variable backoff, truncated. The truncation bounds the
     /// backoff but not the estimate, which may be larger.
-    fn backed_off(&self, armed: Micros, initial: Micros, settings: &Settings) -> Micros {
+    fn backed_off(&self, armed: Micros, initial: Micros, cx: &mut Context<'_>) -> Micros {
         let factor = match self.variant {
             // By the armed value at each expiry (ANRW18, Thesis19): 3, 2, 1.5.
             Variant::Cocoa03 => factor_permille(armed, [3000, 1500]),
@@ -166,7 +166,7 @@ impl Cocoa {
             Variant::Contiki => factor_permille(initial, [2500, 1500]),
         };
         let next = armed.scale(factor, 1000);
-        settings.bound.map_or(next, |bound| next.min(bound.max(armed)))
+        cx.bounded(next, initial)
     }
 
     fn feed(&mut self, sample: &Sample, cx: &Context<'_>) {
@@ -192,8 +192,8 @@ impl Cocoa {
         if let Some(estimate) = estimate {
             // strong: RTO = 1/2 E + 1/2 RTO; weak: RTO = 1/4 E + 3/4 RTO, in the authors' code the other
             // way round.
-            let before = u64::from(self.overall(cx).get());
-            let mean = (u64::from(estimate.get()) * new + before * old) / (new + old);
+            let before = self.overall(cx).as_micros();
+            let mean = (estimate.as_micros() * new + before * old) / (new + old);
             self.rto = Micros::from_u64(mean).max(Micros::new(1));
             self.updated_ms = millis(cx.now);
         }
@@ -262,7 +262,7 @@ impl CongestionControl for Cocoa {
             let base = self.base(transmission.beside, cx);
             self.first_timeout(base, slot, cx)
         } else {
-            self.backed_off(slot.armed, slot.base, cx.settings)
+            self.backed_off(slot.armed, slot.base, cx)
         }
     }
 
@@ -293,7 +293,27 @@ pub struct Cocoa01 {
 impl Cocoa01 {
     /// The longest configurable history.
     pub const LONGEST_HISTORY: u8 = 4;
-    const UNIT: Micros = Micros::from_millis(10);
+    /// The unit of an earlier value in microseconds, and the bit that says that the value is in coarse
+    /// units of 2^9 of them (5 s), which begin at 5.5 minutes and reach 46 hours.
+    const UNIT: u64 = 10_000;
+    const COARSE: u16 = 1 << 15;
+    const COARSE_SHIFT: u32 = 9;
+
+    fn pack(rto: Micros) -> u16 {
+        let units = rto.as_micros() / Self::UNIT;
+        match u16::try_from(units) {
+            Ok(units) if units < Self::COARSE => units.max(1),
+            _ => (units >> Self::COARSE_SHIFT) as u16 | Self::COARSE,
+        }
+    }
+
+    fn unpack(value: u16) -> u64 {
+        let units = match value < Self::COARSE {
+            true => u64::from(value),
+            false => u64::from(value & !Self::COARSE) << Self::COARSE_SHIFT,
+        };
+        units * Self::UNIT
+    }
 
     /// Creates a control without a sample.
     #[must_use]
@@ -308,8 +328,8 @@ impl Cocoa01 {
             .iter()
             .take(usize::from(history.saturating_sub(1)))
             .take_while(|&&value| value > 0);
-        let (sum, count) = earlier.fold((u64::from(newest.get()), 1), |(sum, count), &value| {
-            (sum + u64::from(value) * u64::from(Self::UNIT.get()), count + 1)
+        let (sum, count) = earlier.fold((newest.as_micros(), 1), |(sum, count), &value| {
+            (sum + Self::unpack(value), count + 1)
         });
         Micros::from_u64(sum / count)
     }
@@ -345,8 +365,7 @@ impl CongestionControl for Cocoa01 {
         self.cocoa.feed(sample, cx);
         if before.has_sample() && self.cocoa != before {
             self.earlier.rotate_right(1);
-            let units = before.rto.get() / Self::UNIT.get();
-            self.earlier[0] = u16::try_from(units).unwrap_or(u16::MAX).max(1);
+            self.earlier[0] = Self::pack(before.rto);
         }
     }
 
@@ -428,7 +447,7 @@ impl CongestionControl for CocoaFullBackoff {
                 Outcome::Acknowledged | Outcome::Reset => self.kept.max(slot.armed),
                 Outcome::GaveUp | Outcome::Cancelled => slot.armed,
             };
-            self.kept = self.cocoa.backed_off(base, base, cx.settings);
+            self.kept = self.cocoa.backed_off(base, slot.base, cx);
         } else {
             self.kept = slot.armed;
         }

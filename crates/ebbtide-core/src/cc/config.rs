@@ -1,6 +1,7 @@
 //! Names, settings and factory of the congestion controls.
 
 use super::config_error::{ConfigError, UnknownAlgorithm};
+use super::span::{Span, parse_span};
 use super::{
     Cocoa, Cocoa01, CocoaCode, CocoaFullBackoff, Controller, Default, Ebb, Fasor, FullBackoff,
     InFlight, LinuxRto, Marking, PeakHopper, Rcoap, Settings,
@@ -128,13 +129,23 @@ const MARKS: [(&str, Marking); 4] = [
     ("none", Marking::None),
 ];
 
+impl Algorithm {
+    /// The control of an endpoint that names none: the safest over the map of fleets
+    /// (docs/controls/README.md, "The default").
+    pub const DEFAULT: Self = Self::Ebb;
+}
+
 impl ControlConfig {
     /// The control with the settings of its publication.
     #[must_use]
     pub const fn new(algorithm: Algorithm) -> Self {
         use Algorithm as A;
         let bound = match algorithm {
+            // Thesis19 sets 60 s for its FASOR variants: a property of its experiments, which the
+            // scenarios set.
             A::Default | A::DefaultB | A::DefaultFb1 | A::DefaultFb2 => None,
+            A::Slow | A::FastSlow | A::FasorK4 | A::Fasor | A::FasorToken | A::FasorOption => None,
+            A::PeakHopper | A::Ebb => None,
             A::Cocoa | A::CocoaFb1 | A::CocoaFb2 => Some(Micros::from_millis(32_000)),
             A::LinuxRto => Some(Micros::from_millis(120_000)),
             _ => Some(Micros::from_millis(60_000)),
@@ -237,22 +248,30 @@ impl ControlConfig {
                 false => ConfigError::Key { key, control, keys },
             });
         }
+        let before = self.settings;
         let s = &mut self.settings;
-        let span = || parse_span(value).ok_or(bad("a time such as 2s, 1.5 or 200ms"));
+        let span = || {
+            parse_span(value)
+                .ok_or(bad("a time of at most a day (86400s) such as 2s, 1.5 or 200ms"))
+        };
         match key {
             "bound" if value == "none" => s.bound = None,
             "bound" => {
                 let span = parse_span(value).filter(|bound| *bound > Micros::ZERO);
-                s.bound = Some(span.ok_or(bad("a time above zero such as 60s, or none"))?);
+                s.bound = Some(span.ok_or(bad(
+                    "a time above zero, at most a day (86400s), such as 60s, or none",
+                ))?);
             }
             "floor" => s.floor = span()?,
             "initial-rto" => {
                 let span = parse_span(value).filter(|rto| *rto > Micros::ZERO);
-                s.initial_rto = Some(span.ok_or(bad("a time above zero such as 2s"))?);
+                s.initial_rto =
+                    Some(span.ok_or(bad("a time above zero, at most a day (86400s), such as 2s"))?);
             }
             "ack-timeout" => {
                 let span = parse_span(value).filter(|rto| *rto > Micros::ZERO);
-                s.ack_timeout = Some(span.ok_or(bad("a time above zero such as 2s"))?);
+                s.ack_timeout =
+                    Some(span.ok_or(bad("a time above zero, at most a day (86400s), such as 2s"))?);
             }
             "nstart" => {
                 let nstart = value.parse().ok().filter(|&n| n >= 1);
@@ -317,7 +336,31 @@ impl ControlConfig {
                 return Err(ConfigError::Key { key, control, keys });
             }
         }
-        Ok(())
+        match self.contradiction(key) {
+            Some(contradiction) => {
+                self.settings = before;
+                Err(contradiction)
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// A bound below a first timeout, of which `key` has just set one: the text does not tell which of
+    /// the two the caller means. The bound of the control's publication gives way to a first timeout.
+    fn contradiction(&self, key: &str) -> Option<ConfigError<'static>> {
+        let s = &self.settings;
+        let bound = s.bound?;
+        if let (Selection::BuiltIn(algorithm), "initial-rto" | "ack-timeout") =
+            (&self.selection, key)
+            && Self::new(*algorithm).settings.bound == Some(bound)
+        {
+            return None;
+        }
+        let firsts = [("initial-rto", s.initial_rto), ("ack-timeout", s.ack_timeout)];
+        firsts.into_iter().find_map(|(key, first)| {
+            let first = first.filter(|first| *first > bound)?;
+            Some(ConfigError::Contradiction { key, first, bound })
+        })
     }
 
     /// Parses `NAME[:KEY=VALUE]...`.
@@ -452,48 +495,10 @@ fn whole(text: &str, range: core::ops::RangeInclusive<u8>) -> Option<u8> {
     text.parse().ok().filter(|value| range.contains(value))
 }
 
-/// A span, printed in seconds with as many decimals as it needs.
-struct Span(Micros);
-
-impl fmt::Display for Span {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (whole, mut fraction) = (self.0.get() / 1_000_000, self.0.get() % 1_000_000);
-        if fraction == 0 {
-            return write!(f, "{whole}s");
-        }
-        let mut digits = 6;
-        while fraction.is_multiple_of(10) {
-            fraction /= 10;
-            digits -= 1;
-        }
-        write!(f, "{whole}.{fraction:0digits$}s")
-    }
-}
-
 impl FromStr for Algorithm {
     type Err = UnknownAlgorithm;
 
     fn from_str(name: &str) -> Result<Self, Self::Err> {
         Self::ALL.iter().copied().find(|a| a.name() == name).ok_or(UnknownAlgorithm)
     }
-}
-
-/// Parses `2s`, `1.5s`, `1.5` (seconds) or `200ms`, without floating point.
-fn parse_span(text: &str) -> Option<Micros> {
-    let (number, decimals) = match text.strip_suffix("ms") {
-        Some(number) => (number, 3),
-        None => (text.strip_suffix('s').unwrap_or(text), 6),
-    };
-    let (whole, fraction) = number.trim().split_once('.').unwrap_or((number.trim(), ""));
-    if whole.is_empty()
-        || fraction.len() > decimals
-        || !fraction.bytes().all(|b| b.is_ascii_digit())
-    {
-        return None;
-    }
-    let unit = 10u64.pow(decimals as u32);
-    let scale = 10u64.pow((decimals - fraction.len()) as u32);
-    let fraction = if fraction.is_empty() { 0 } else { fraction.parse::<u64>().ok()? * scale };
-    let micros = u64::from(whole.parse::<u32>().ok()?).checked_mul(unit)?.checked_add(fraction)?;
-    u32::try_from(micros).ok().map(Micros::new)
 }

@@ -1,6 +1,8 @@
 //! The errors for texts that describe no control.
 
 use super::Algorithm;
+use super::span::Span;
+use crate::time::Micros;
 use core::fmt;
 
 /// The error for an unknown control name. Its message lists the known names.
@@ -51,6 +53,15 @@ pub enum ConfigError<'t> {
         /// A description of the accepted values.
         expected: &'static str,
     },
+    /// The bound of timeouts is below a first timeout.
+    Contradiction {
+        /// The key of the first timeout.
+        key: &'static str,
+        /// The first timeout.
+        first: Micros,
+        /// The bound.
+        bound: Micros,
+    },
 }
 
 impl<'t> ConfigError<'t> {
@@ -61,7 +72,7 @@ impl<'t> ConfigError<'t> {
         match *self {
             Self::Name { name } => (name, Algorithm::NAMES),
             Self::Key { key, keys, .. } => (key, keys),
-            Self::Unused { .. } | Self::Value { .. } => ("", &[]),
+            Self::Unused { .. } | Self::Value { .. } | Self::Contradiction { .. } => ("", &[]),
         }
     }
 }
@@ -101,6 +112,11 @@ impl fmt::Display for ConfigError<'_> {
             }
             Self::Value { key, value, expected } => {
                 write!(f, "'{key}' cannot be '{value}': it takes {expected}")
+            }
+            Self::Contradiction { key, first, bound } => {
+                let (first, bound) = (Span(*first), Span(*bound));
+                write!(f, "'bound' of {bound} is below '{key}' of {first}: ")?;
+                write!(f, "set a bound of {first} or more, bound=none, or a shorter {key}")
             }
         }
     }

@@ -43,9 +43,8 @@ pub(super) fn initial_timeout(cx: &mut Context<'_>) -> Micros {
 }
 
 /// The timeout after `armed` expired (RFC 7252 section 4.2: "the timeout is doubled").
-pub(super) fn doubled(armed: Micros, cx: &Context<'_>) -> Micros {
-    let next = armed.scale(2, 1);
-    cx.settings.bound.map_or(next, |bound| next.min(bound.max(armed)))
+pub(super) fn doubled(armed: Micros, cx: &mut Context<'_>) -> Micros {
+    cx.bounded(armed.scale(2, 1), Micros::ZERO)
 }
 
 /// PROBING_RATE (RFC 7252 section 4.7): Non-confirmable messages to a peer that does not respond

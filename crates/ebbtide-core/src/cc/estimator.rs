@@ -39,7 +39,7 @@ impl Estimator {
     #[inline]
     #[must_use]
     pub const fn has_sample(&self) -> bool {
-        self.srtt.get() != 0
+        self.srtt.as_micros() != 0
     }
 
     /// The smoothed round trip, if there has been a sample.
@@ -90,7 +90,7 @@ impl Estimator {
 /// `(1 - 1/divisor) * old + new / divisor`.
 fn weighted(old: Micros, new: Micros, divisor: u32) -> Micros {
     let divisor = u64::from(divisor.max(1));
-    Micros::from_u64((u64::from(old.get()) * (divisor - 1) + u64::from(new.get())) / divisor)
+    Micros::from_u64((old.as_micros() * (divisor - 1) + new.as_micros()) / divisor)
 }
 
 #[cfg(test)]

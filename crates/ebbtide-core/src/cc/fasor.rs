@@ -117,12 +117,11 @@ impl Fasor {
     }
 
     /// Spreads `rto` over `[RTO + SRTT/4, RTO + SRTT]`. Before any sample, a third of the initial
-    /// RTO takes the place of SRTT. The result is at most 60 s (a setting).
+    /// RTO takes the place of SRTT.
     fn dithered(&self, rto: Micros, cx: &mut Context<'_>) -> Micros {
         let srtt =
             self.fast.srtt().unwrap_or_else(|| cx.settings.initial_rto(cx.params).scale(1, 3));
-        let draw = cx.uniform(rto.saturating_add(srtt.scale(1, 4)), rto.saturating_add(srtt));
-        draw.min(cx.settings.bound.unwrap_or(Micros::MAX))
+        cx.uniform(rto.saturating_add(srtt.scale(1, 4)), rto.saturating_add(srtt))
     }
 
     fn next_state(&self, retransmissions: u8) -> FasorState {
@@ -153,9 +152,8 @@ impl CongestionControl for Fasor {
             let fast = self.fast_rto(cx);
             slot.base = self.dithered(fast, cx);
         }
-        let bound = cx.settings.bound.unwrap_or(Micros::MAX);
         let fast = |doublings: u8| {
-            slot.base.scale(1u32.checked_shl(doublings.into()).unwrap_or(u32::MAX), 1).min(bound)
+            slot.base.scale(1u32.checked_shl(doublings.into()).unwrap_or(u32::MAX), 1)
         };
         // An exchange that began without a slow RTO cannot use one, so its state is FAST
         // throughout.
@@ -164,7 +162,7 @@ impl CongestionControl for Fasor {
         } else {
             FasorState::from_tag(slot.tag)
         };
-        match (self.series, state, ordinal) {
+        let timeout = match (self.series, state, ordinal) {
             (_, FasorState::Fast, n) => fast(n),
             (_, FasorState::FastSlow, 0) => fast(0),
             (Series::SlowThenFast, FasorState::FastSlow, 1) => {
@@ -173,11 +171,13 @@ impl CongestionControl for Fasor {
             (Series::SlowThenFast, FasorState::Slow, 0) => self.dithered(self.slow, cx),
             (Series::SlowThenFast, _, n) => fast(n - 1),
             (_, FasorState::FastSlow, 1) | (_, FasorState::Slow, 0) => self.dithered(self.slow, cx),
-            _ => slot.armed.scale(2, 1).min(bound),
-        }
+            _ => slot.armed.scale(2, 1),
+        };
+        // The base comes from measured round trips, or from the initial RTO.
+        cx.bounded(timeout, slot.base)
     }
 
-    fn on_feedback(&mut self, _slot: &Slot, sample: &Sample, cx: &mut Context<'_>) {
+    fn on_feedback(&mut self, _slot: &Slot, sample: &Sample, _cx: &mut Context<'_>) {
         let retransmissions = sample.retransmissions();
         let unambiguous = match (self.marking, sample.answered) {
             (Marking::Token | Marking::CopyToken | Marking::Option, Some(answered)) => {
@@ -192,11 +192,7 @@ impl CongestionControl for Fasor {
         }
         if retransmissions > 0 {
             // 1.5 times the time from the original transmission to the first acknowledgement.
-            self.slow = sample
-                .since_first
-                .scale(3, 2)
-                .min(cx.settings.bound.unwrap_or(Micros::MAX))
-                .max(Micros::new(1));
+            self.slow = sample.since_first.scale(3, 2).max(Micros::new(1));
         }
     }
 

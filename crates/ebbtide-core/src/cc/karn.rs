@@ -16,16 +16,17 @@ impl Karn {
         Self { kept: Micros::ZERO }
     }
 
-    /// The timeout of a message's first transmission: the kept one, or otherwise the estimate,
-    /// within the control's bounds.
+    /// The timeout of a message's first transmission: the kept one, or otherwise the estimate, which
+    /// no bound cuts; at least the control's floor.
     pub(super) fn timeout(self, estimate: Micros, cx: &Context<'_>) -> Micros {
         let timeout = self.kept().unwrap_or(estimate);
-        timeout.max(cx.settings.floor).min(cx.settings.bound.unwrap_or(Micros::MAX))
+        timeout.max(cx.settings.floor)
     }
 
-    /// The timeout of a retransmission: twice the previous one (RFC 6298 section 5.5).
-    pub(super) fn backed_off(slot: &Slot, cx: &Context<'_>) -> Micros {
-        slot.armed.scale(2, 1).min(cx.settings.bound.unwrap_or(Micros::MAX))
+    /// The timeout of a retransmission: twice the previous one (RFC 6298 section 5.5), within the
+    /// bound, which does not hold below the `estimate`.
+    pub(super) fn backed_off(slot: &Slot, estimate: Micros, cx: &mut Context<'_>) -> Micros {
+        cx.bounded(slot.armed.scale(2, 1), estimate)
     }
 
     /// The round trip of an unambiguous answer; the kept timeout is then dropped.

@@ -36,12 +36,15 @@ impl LinuxRto {
     }
 
     fn rto(&self, cx: &Context<'_>) -> Micros {
-        let estimate = if self.srtt > Micros::ZERO {
+        self.karn.timeout(self.estimate(cx), cx)
+    }
+
+    fn estimate(&self, cx: &Context<'_>) -> Micros {
+        if self.srtt > Micros::ZERO {
             self.srtt.saturating_add(self.rttvar)
         } else {
             cx.settings.initial_rto(cx.params)
-        };
-        self.karn.timeout(estimate, cx)
+        }
     }
 
     fn update(&mut self, sample: Micros) {
@@ -54,15 +57,15 @@ impl LinuxRto {
             self.rttvar = self.mdev.max(MIN_VARIATION);
             return;
         }
-        let (old, new) = (i64::from(self.srtt.get()), i64::from(sample.get()));
+        let (old, new) = (signed(self.srtt), signed(sample));
         let error = new - old;
         // `mdev` is four times the deviation, so that mdev += |error| - mdev/4 is a gain of 1/4.
-        let mut change = error.abs() - i64::from(self.mdev.get()) / 4;
+        let mut change = error.abs() - signed(self.mdev) / 4;
         if error < 0 && change > 0 {
             change /= 8;
         }
         self.srtt = from_signed(old + error / 8);
-        self.mdev = from_signed(i64::from(self.mdev.get()) + change);
+        self.mdev = from_signed(signed(self.mdev) + change);
         let peak = self.mdev.max(MIN_VARIATION);
         self.rttvar = if peak >= self.rttvar {
             peak
@@ -70,6 +73,11 @@ impl LinuxRto {
             self.rttvar.saturating_sub(self.rttvar.saturating_sub(peak).scale(1, 4))
         };
     }
+}
+
+/// At most 2^37, so nothing is lost.
+const fn signed(span: Micros) -> i64 {
+    span.as_micros() as i64
 }
 
 fn from_signed(micros: i64) -> Micros {
@@ -87,7 +95,11 @@ impl CongestionControl for LinuxRto {
         slot: &mut Slot,
         cx: &mut Context<'_>,
     ) -> Micros {
-        if transmission.ordinal == 0 { self.rto(cx) } else { Karn::backed_off(slot, cx) }
+        if transmission.ordinal == 0 {
+            self.rto(cx)
+        } else {
+            Karn::backed_off(slot, self.estimate(cx), cx)
+        }
     }
 
     fn on_feedback(&mut self, _slot: &Slot, sample: &Sample, _cx: &mut Context<'_>) {

@@ -46,6 +46,7 @@ mod peak_hopper;
 mod rcoap;
 mod settings;
 mod shell;
+mod span;
 
 pub use cocoa::{Cocoa, Cocoa01, CocoaFullBackoff};
 pub use config::{Algorithm, ControlConfig, Selection};
@@ -85,11 +86,26 @@ pub struct Context<'a> {
 impl Context<'_> {
     /// A span drawn uniformly from `[low, high]`, both included; `low` if `high` is shorter.
     pub fn uniform(&mut self, low: Micros, high: Micros) -> Micros {
-        let width = u64::from(high.saturating_sub(low).get()) + 1;
-        // Multiply-shift: the bias of a value's probability is below 2^-32, which is negligible
-        // here.
-        let draw = (u64::from(self.rng.next_u32()) * width) >> 32;
-        low.saturating_add(Micros::from_u64(draw))
+        Micros::uniform(low, high, self.rng)
+    }
+
+    /// `timeout` as the control's bound ([`Settings::bound`]) leaves it. `measured` is the timeout that the
+    /// control derives from measured round trips, with its margin; zero if there is none.
+    ///
+    /// A timeout below the round trip repeats every message forever, and the copies lengthen the
+    /// queue that made it too short. No bound therefore holds below `measured`, nor below four times the
+    /// first timeout: before a round trip is measured, that timeout is all that is known of the
+    /// path, and two doublings tell whether the path is longer than this timeout supposes. A timeout that
+    /// is cut is drawn from the last tenth below the bound, and never below `measured`, because a
+    /// fleet whose timeouts are all equal repeats in step.
+    pub fn bounded(&mut self, timeout: Micros, measured: Micros) -> Micros {
+        let Some(bound) = self.settings.bound else { return timeout };
+        let first = self.settings.first_timeout(self.params);
+        let bound = bound.max(first.scale(4, 1)).max(measured.scale(10, 9));
+        if timeout <= bound {
+            return timeout;
+        }
+        self.uniform(bound.scale(9, 10).max(measured), bound)
     }
 }
 

@@ -45,8 +45,7 @@ impl PeakHopper {
     fn update(&mut self, sample: Micros, cx: &Context<'_>) {
         let sample = sample.max(Micros::new(1));
         let previous = if self.previous == Micros::ZERO { sample } else { self.previous };
-        let rise = u64::from(sample.saturating_sub(previous).get()) * 1000
-            / u64::from(previous.get().max(1));
+        let rise = sample.saturating_sub(previous).as_micros() * 1000 / previous.as_micros().max(1);
         let faded = u64::from(self.boost_permille) * u64::from(FADE.0) / u64::from(FADE.1);
         let boost = if self.previous == Micros::ZERO {
             // The variation is not known yet, so the algorithm is as careful as it can be.
@@ -79,7 +78,11 @@ impl CongestionControl for PeakHopper {
         slot: &mut Slot,
         cx: &mut Context<'_>,
     ) -> Micros {
-        if transmission.ordinal == 0 { self.timeout(cx) } else { Karn::backed_off(slot, cx) }
+        if transmission.ordinal == 0 {
+            self.timeout(cx)
+        } else {
+            Karn::backed_off(slot, self.rto, cx)
+        }
     }
 
     fn on_feedback(&mut self, _slot: &Slot, sample: &Sample, cx: &mut Context<'_>) {

@@ -7,7 +7,8 @@ use crate::time::Micros;
 /// The settings of the controls. Each control reads those that its documentation page names.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// The maximum of backed-off timeouts; `None` for no maximum.
+    /// The maximum of backed-off timeouts; `None` for no maximum. It does not hold below what the path
+    /// needs: see [`Context::bounded`](super::Context::bounded).
     pub bound: Option<Micros>,
     /// The minimum RTO of `linux-rto` and `peak-hopper` (RFC 6298 section 2.4: 1 s).
     pub floor: Micros,
@@ -92,6 +93,15 @@ impl Settings {
     #[must_use]
     pub fn ack_timeout(&self, params: &Parameters) -> Micros {
         self.ack_timeout.unwrap_or(params.ack_timeout)
+    }
+
+    /// The first timeout as it is set, for this control or for the endpoint: what the user says of the
+    /// length of the path.
+    #[inline]
+    #[must_use]
+    pub fn first_timeout(&self, params: &Parameters) -> Micros {
+        // None is shorter than any span.
+        self.initial_rto.max(self.ack_timeout).unwrap_or(params.ack_timeout)
     }
 
     /// NSTART as it applies to this control, at least 1.

@@ -4,6 +4,7 @@ use super::{
     Admission, Attempts, CongestionControl, Context, Controller, Expiry, Kind, Load, Marking,
     Metrics, Outcome, OutgoingMessage, ProbeReply, Sample, Slot, Transmission,
 };
+use crate::params::Parameters;
 use crate::time::{Instant, Micros};
 
 /// A control and the limits that the core enforces around it.
@@ -33,10 +34,8 @@ impl Shell {
     /// The shortest timeout. With a shorter one, the response time of an operating system would
     /// look like loss.
     pub const FLOOR: Micros = Micros::from_millis(10);
-    /// The longest timeout. It is above any estimate that the studies report, so that it does not
-    /// affect them, and short enough that a broken estimate is noticed within a quarter of an
-    /// hour.
-    pub const CEILING: Micros = Micros::from_millis(900_000);
+    /// The longest timeout: no path is longer than the longest span that can be set.
+    pub const CEILING: Micros = Parameters::LONGEST_SPAN;
     /// The minimum time between two pairs of probes for a waiting message. A thousand empty
     /// messages a second are 256 kbit/s with their IPv4 and UDP headers.
     pub const PROBE_GAP: Micros = Micros::from_millis(1);

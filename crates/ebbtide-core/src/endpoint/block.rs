@@ -62,6 +62,6 @@ impl Endpoint {
     /// A response arrived to a request that may have several responses; the request keeps waiting.
     pub(super) fn answer_again(&mut self, now: Instant, index: u32) {
         debug_assert_eq!(self.table.get(index).state, ExchangeState::Waiting);
-        self.timers.arm(index, now + self.config.params.response_timeout);
+        self.timers.arm(index, now + self.config.params_of_path().response_wait());
     }
 }

@@ -56,11 +56,20 @@ pub struct EndpointConfig {
     pub limits: Limits,
 }
 
+impl EndpointConfig {
+    /// The parameters from which the derived times follow: the path is as long as the first timeout of
+    /// the control says.
+    #[must_use]
+    pub fn params_of_path(&self) -> Parameters {
+        self.params.under(self.control.settings.first_timeout(&self.params))
+    }
+}
+
 impl Default for EndpointConfig {
     fn default() -> Self {
         Self {
             params: Parameters::DEFAULT,
-            control: ControlConfig::new(Algorithm::FasorToken),
+            control: ControlConfig::new(Algorithm::DEFAULT),
             scope: Scope::TransportAddress,
             token_length: 4,
             trust_marks: false,

@@ -50,7 +50,7 @@ pub use types::{
     SendError, Sent, Transmit,
 };
 
-use crate::cc::{Context, ControlConfig, Metrics, Outcome, Sample, Shell};
+use crate::cc::{Context, ControlConfig, Metrics, Outcome, Sample};
 use crate::exchange::ExchangeId;
 use crate::exchange::dedup::Dedup;
 use crate::exchange::table::{Due, ExchangeState, Table};
@@ -102,7 +102,7 @@ impl Endpoint {
         let [of_peers, of_exchanges, of_messages] = [(); 3].map(|()| rng.next_u64());
         Self {
             controls: Controls::new(config.clone()),
-            exchange_lifetime: exchange_lifetime(&config.params),
+            exchange_lifetime: config.params_of_path().exchange_lifetime(),
             now: Instant::ZERO,
             peers: Peers::new(limits.peers, of_peers),
             table: Table::new(limits.exchanges, of_exchanges),
@@ -166,7 +166,9 @@ impl Endpoint {
         }
     }
 
-    /// Reports that the driver could not send a datagram of this exchange, which fails at once.
+    /// Reports that the datagrams of this exchange cannot be sent at all, for example because they are
+    /// too long for the network. The exchange fails at once. A driver does not report an error that may pass,
+    /// such as a link that is down: the datagram counts as lost, and the timer of the exchange goes on.
     pub fn handle_send_error(&mut self, now: Instant, exchange: ExchangeId) {
         let now = self.advance(now);
         if let Some(index) = self.table.find(exchange) {
@@ -215,6 +217,30 @@ impl Endpoint {
     pub fn metrics(&self, remote: SocketAddr) -> Option<Metrics> {
         let index = self.peers.find(self.config.scope.key(remote))?;
         Some(self.peers.get(index).shell.metrics())
+    }
+
+    /// Whether anything in a peer's scope has answered a message of this endpoint. The state of a peer
+    /// without an exchange is forgotten after a while.
+    #[must_use]
+    pub fn has_answered(&self, remote: SocketAddr) -> bool {
+        self.last_heard(remote).is_some()
+    }
+
+    /// When anything in a peer's scope last answered a message of this endpoint, or sent a notification.
+    #[must_use]
+    pub fn last_heard(&self, remote: SocketAddr) -> Option<Instant> {
+        let index = self.peers.find(self.config.scope.key(remote))?;
+        self.peers.get(index).heard
+    }
+
+    /// The length of the datagram of an exchange in bytes, while it may be sent again; `None` if the exchange
+    /// has ended or was answered.
+    #[must_use]
+    pub fn unanswered_len(&self, exchange: ExchangeId) -> Option<usize> {
+        let exchange = self.table.get(self.table.find(exchange)?);
+        let is_open = matches!(exchange.state, ExchangeState::Open | ExchangeState::Queued)
+            || exchange.state == ExchangeState::Waiting && !exchange.confirmable;
+        is_open.then_some(exchange.datagram.len())
     }
 
     /// The address that identifies the scope of a remote. Remotes with the same one share a
@@ -418,14 +444,6 @@ impl Endpoint {
         let cx = &mut context(now, &self.config, &self.controls[peer.control()], &mut *self.rng);
         peer.shell.on_congestion_experienced(cx);
     }
-}
-
-/// EXCHANGE_LIFETIME (RFC 7252 section 4.8.2), with every timeout limited to the longest possible
-/// one. With 20 retransmissions the result is five hours; with unlimited doubling it would be 36
-/// days, in which message IDs would run out.
-fn exchange_lifetime(params: &crate::params::Parameters) -> Duration {
-    let span = Shell::CEILING.to_duration().saturating_mul(params.max_retransmit.into());
-    params.exchange_lifetime().min(span.saturating_add(params.max_rtt()))
 }
 
 /// The context in which a control of `config` is called.

@@ -108,6 +108,8 @@ pub(crate) struct Peer {
     pub(crate) nons_since_con: u8,
     pub(crate) unanswered_bytes: u32,
     pub(crate) unanswered_since: Instant,
+    /// When it last responded to a message of ours.
+    pub(crate) heard: Option<Instant>,
     last_used: Instant,
     /// Neighbours in the order of use, while the peer has no exchange.
     newer: u32,
@@ -140,8 +142,9 @@ impl Peer {
 
     /// Records that the peer has responded, so that earlier messages are no longer unanswered.
     #[inline]
-    pub(crate) fn heard(&mut self) {
+    pub(crate) fn hear(&mut self, now: Instant) {
         self.unanswered_bytes = 0;
+        self.heard = Some(now);
     }
 }
 
@@ -239,6 +242,7 @@ impl Peers {
             nons_since_con: 0,
             unanswered_bytes: 0,
             unanswered_since: now,
+            heard: None,
             last_used: now,
             newer: NONE,
             older: NONE,

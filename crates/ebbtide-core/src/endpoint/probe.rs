@@ -242,8 +242,8 @@ mod tests {
         }
     }
 
-    fn epochs(endpoint: &Endpoint) -> Option<u32> {
-        endpoint.metrics(PEER)?.second.map(Micros::get)
+    fn epochs(endpoint: &Endpoint) -> Option<u64> {
+        endpoint.metrics(PEER)?.second.map(Micros::as_micros)
     }
 
     #[test]
@@ -278,7 +278,7 @@ mod tests {
         let stuck = Discoverer { replies: 1, stuck: true, ..Discoverer::default() };
         let mut endpoint = endpoint(stuck);
         run(&mut endpoint, Duration::from_millis(1995));
-        let floor = Shell::FLOOR.get() / 1000;
+        let floor = Shell::FLOOR.as_micros() / 1000;
         assert_eq!(epochs(&endpoint), Some(1 + 995 / floor));
     }
 }

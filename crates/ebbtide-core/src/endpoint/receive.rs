@@ -244,7 +244,7 @@ impl Endpoint {
                 let peer = exchange.peer;
                 // The message ID stays known, so that a Reset can still end the exchange.
                 self.table.remember_id(index);
-                self.timers.arm(index, now + self.config.params.response_timeout);
+                self.timers.arm(index, now + self.config.params_of_path().response_wait());
                 self.pump(now, peer);
             }
         }
@@ -436,7 +436,7 @@ impl Endpoint {
     pub(super) fn hear(&mut self, now: Instant, index: u32) {
         let peer = self.table.get(index).peer;
         self.peers.touch(now, peer);
-        self.peers.get_mut(peer).heard();
+        self.peers.get_mut(peer).hear(now);
     }
 
     pub(super) fn unknown(&mut self) -> Received<'static> {

@@ -372,9 +372,9 @@ impl Endpoint {
         peer.last_non = Some(now);
         peer.nons_since_con = peer.nons_since_con.saturating_add(1);
         let wait = match self.table.get(index).purpose {
-            Purpose::Request | Purpose::Ping => self.config.params.response_timeout,
+            Purpose::Request | Purpose::Ping => self.config.params_of_path().response_wait(),
             // The only answer to a notification is a Reset, which arrives within a round trip.
-            Purpose::Response => self.config.params.ack_timeout.scale(RESET_WAIT, 1),
+            Purpose::Response => self.config.params.ack_timeout.scale(RESET_WAIT, 1).to_duration(),
         };
         self.timers.arm(index, now + wait);
         self.emit(index, 0, Micros::ZERO, Mark::Encoded);
@@ -390,8 +390,7 @@ impl Endpoint {
         exchange.due = Due::Expiry;
         let peer = self.peers.get_mut(exchange.peer);
         let cx = &mut context(now, &self.config, &self.controls[peer.control()], &mut *self.rng);
-        let is_ping = exchange.purpose == Purpose::Ping;
-        let kind = if is_ping { Kind::Unprobed } else { Kind::Message };
+        let kind = if exchange.may_be_probed() { Kind::Message } else { Kind::Unprobed };
         let timeout = peer.shell.on_transmit((kind, ordinal, remaining), &mut exchange.slot, cx);
         let control = peer.control();
         let timeout = self.wait_after(now, index, timeout);
@@ -457,7 +456,7 @@ impl Endpoint {
     fn retransmission_span(&self, exchange: &Exchange) -> Duration {
         let latency = match exchange.idempotent {
             true => Duration::ZERO,
-            false => self.config.params.max_latency.to_duration(),
+            false => self.config.params_of_path().latency(),
         };
         self.exchange_lifetime.saturating_sub(latency)
     }
@@ -487,15 +486,17 @@ impl Endpoint {
     /// 4.2).
     pub(super) fn expire(&mut self, now: Instant, index: u32) {
         let exchange = self.table.get(index);
-        // The limit may have come after the timeout was armed, which may be for a probe. A peer gets
-        // PROCESSING_DELAY to answer the last transmission (section 4.8.2).
-        let processed = exchange.last + self.config.params.ack_timeout;
-        if exchange.transmissions >= exchange.max_transmissions && now < processed {
+        // The limit may have come after the timeout was armed, which may be for a probe that must not leave
+        // now. So few transmissions are worth the longest first timeout of RFC 7252 section 4.2, which is above
+        // PROCESSING_DELAY, the time that a peer gets to answer (section 4.8.2).
+        let params = &self.config.params;
+        let processed = exchange.last + params.ack_timeout.scale(params.ack_random_permille, 1000);
+        if exchange.is_limited() && now < processed {
             self.timers.arm(index, processed);
             return;
         }
         self.counters.timeouts += 1;
-        let (effort, is_ping) = (exchange.effort(), exchange.purpose == Purpose::Ping);
+        let (effort, may_be_probed) = (exchange.effort(), exchange.may_be_probed());
         let more =
             exchange.transmissions < exchange.max_transmissions && self.may_repeat(now, exchange);
         let peer = self.peers.get_mut(exchange.peer);
@@ -503,8 +504,7 @@ impl Endpoint {
         self.controls.count(control, |counters| counters.timeouts += 1);
         let cx = &mut context(now, &self.config, &self.controls[control], &mut *self.rng);
         match peer.shell.on_expire(effort, &exchange.slot, cx) {
-            // A ping serves as its own probe.
-            Some(Expiry::Probe) if more && !is_ping && self.probe_expired(now, index) => {}
+            Some(Expiry::Probe) if more && may_be_probed && self.probe_expired(now, index) => {}
             Some(_) if more => self.transmit(now, index),
             _ => {
                 self.controls.count(control, |counters| counters.gave_up += 1);

@@ -16,7 +16,7 @@ pub struct Histogram {
 
 impl Histogram {
     /// The upper bounds in microseconds; each bound belongs to the bucket below it.
-    pub const BOUNDS: [u32; 22] = [
+    pub const BOUNDS: [u64; 22] = [
         100,
         200,
         500,
@@ -43,9 +43,9 @@ impl Histogram {
 
     /// Counts a span.
     pub fn record(&mut self, span: Micros) {
-        let place = Self::BOUNDS.partition_point(|bound| *bound < span.get());
+        let place = Self::BOUNDS.partition_point(|bound| *bound < span.as_micros());
         self.counts[place] += 1;
-        self.sum = self.sum.saturating_add(span.get().into());
+        self.sum = self.sum.saturating_add(span.as_micros());
     }
 
     /// The number of spans.
@@ -62,7 +62,7 @@ impl Histogram {
 
     /// Each bound in microseconds, with the number of spans up to it. Only [`Self::count`]
     /// includes the spans above the last bound.
-    pub fn cumulative(&self) -> impl Iterator<Item = (u32, u64)> + '_ {
+    pub fn cumulative(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         Self::BOUNDS.iter().zip(&self.counts).scan(0, |sum, (bound, count)| {
             *sum += count;
             Some((*bound, *sum))

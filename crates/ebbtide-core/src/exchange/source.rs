@@ -4,7 +4,8 @@ use core::net::{IpAddr, Ipv6Addr};
 
 /// The source of a message, which has one share: an IPv4 address, or an IPv6 prefix of 64 bits, of which one host may use any
 /// address (RFC 4291 section 2.5.4).
-pub(crate) fn source(address: IpAddr) -> IpAddr {
+#[must_use]
+pub fn source(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(ip) => IpAddr::V6(Ipv6Addr::from_bits(ip.to_bits() & !u128::from(u64::MAX))),
         ip => ip,

@@ -164,6 +164,17 @@ impl Exchange {
         self.first = now;
     }
 
+    /// Whether the remote's address may be forged, so that only so many transmissions may leave.
+    pub(crate) fn is_limited(&self) -> bool {
+        self.max_transmissions < u8::MAX
+    }
+
+    /// Whether probes may leave for it. A ping serves as its own, and the bytes of a probe would add to those
+    /// that an address which may be forged receives.
+    pub(crate) fn may_be_probed(&self) -> bool {
+        self.purpose != Purpose::Ping && !self.is_limited()
+    }
+
     /// The number of transmissions and probes so far.
     pub(crate) fn effort(&self) -> Attempts {
         let answered = self.probes.iter().filter(|probe| probe.answered).count();
@@ -262,14 +273,14 @@ impl Table {
     /// Reads the first exchange: see [`Endpoint::read_ahead`](crate::endpoint::Endpoint::read_ahead).
     pub(crate) fn read_ahead(&self) -> u64 {
         let Some(exchange) = self.places.first() else { return 0 };
-        let words = exchange.generation ^ exchange.peer ^ exchange.next;
+        let words = u64::from(exchange.generation ^ exchange.peer ^ exchange.next);
         let times = exchange.first.as_nanos() ^ exchange.last.as_nanos();
         let bytes = exchange.datagram.first().copied().unwrap_or_default() ^ exchange.transmissions;
         let bytes = bytes ^ u8::from(exchange.has_id) ^ exchange.token.len() as u8;
         let lengths = (exchange.probes.len() ^ self.used) as u64 ^ u64::from(exchange.id.0);
-        let sent = exchange.sent.first().map_or(0, |sent| sent.get());
-        let of_slot = exchange.slot.armed.get() ^ u32::from(exchange.remote.port());
-        times ^ lengths ^ u64::from(words ^ sent ^ of_slot) ^ u64::from(bytes)
+        let sent = exchange.sent.first().map_or(0, |sent| sent.as_micros());
+        let of_slot = exchange.slot.armed.as_micros() ^ u64::from(exchange.remote.port());
+        times ^ lengths ^ words ^ sent ^ of_slot ^ u64::from(bytes)
     }
 
     /// Takes a free place; `None` if the table is full.

@@ -67,10 +67,7 @@ impl QBlockParameters {
     /// NON_TIMEOUT_RANDOM, the delay between two sets of one body: drawn once per body from
     /// NON_TIMEOUT to NON_TIMEOUT * ACK_RANDOM_FACTOR. 2 to 3 s.
     pub fn non_timeout_random(&self, rng: &mut dyn Rng) -> Micros {
-        let spread = self.longest_delay().saturating_sub(self.non_timeout);
-        // Multiply-shift; the bias is less than a microsecond in 2^32.
-        let draw = (u64::from(rng.next_u32()) * (u64::from(spread.get()) + 1)) >> 32;
-        self.non_timeout.saturating_add(Micros::from_u64(draw))
+        Micros::uniform(self.non_timeout, self.longest_delay(), rng)
     }
 
     /// NON_RECEIVE_TIMEOUT: the time without a new block after which missing blocks are requested.
@@ -148,7 +145,8 @@ mod tests {
         assert_eq!(p.non_receive_timeout(), Micros::from_millis(4_000));
         assert_eq!(p.non_probing_wait(), Duration::from_secs(248));
         assert_eq!(p.non_partial_timeout(), Duration::from_secs(247));
-        let waits: Vec<u32> = (0..5).map(|asked| p.time_to_wait(asked).get() / 1_000_000).collect();
+        let waits: Vec<u64> =
+            (0..5).map(|asked| p.time_to_wait(asked).as_micros() / 1_000_000).collect();
         assert_eq!(waits, [4, 8, 16, 32, 64]);
         assert_eq!(p.time_to_wait(255), Micros::MAX);
     }

@@ -133,12 +133,14 @@ impl BlockTransfers {
             self.bodies.answers.remove(&key);
             return BlockOutcome::Answer(too_large(max_body));
         }
-        if block.more() && !block.is_full(payload.len()) {
+        let is_too_long = !block.is_bert() && payload.len() > block.size();
+        if is_too_long || block.more() && !block.is_full(payload.len()) {
             return BlockOutcome::Answer(Response::new(Code::BAD_REQUEST));
         }
         if block.num() == 0 {
             if !block.more() {
                 self.bodies.uploads.remove(&key);
+                self.bodies.answers.remove(&key);
                 return BlockOutcome::Single;
             }
             // A late copy of the first block must not discard the blocks after it.
@@ -152,13 +154,16 @@ impl BlockTransfers {
                     self.bodies.answers.remove(&key);
                     return BlockOutcome::Answer(no_room());
                 }
+                // The endpoint recognises copies of this message, so it begins another body, of which no block
+                // is a copy of an answered one.
+                self.bodies.answers.remove(&key);
             }
             if let Some(upload) = self.bodies.uploads.get_mut(&key) {
                 upload.if_none_match = message.option(OptionNumber::IF_NONE_MATCH).is_some();
             }
         }
         let Some(upload) = self.bodies.uploads.get_mut(&key) else {
-            return self.missing(&key);
+            return self.missing(&key, block);
         };
         let offset = block.offset() as usize;
         if upload.contradicts(&block, payload) {
@@ -170,7 +175,7 @@ impl BlockTransfers {
         if upload.has(&block, payload.len()) {
             // The block is a copy.
         } else if !upload.may_wait(&block, payload.len()) {
-            return self.missing(&key);
+            return self.missing(&key, block);
         } else {
             // This upload may itself have been dropped.
             let Some(upload) = self.bodies.grow_upload(now, key, payload.len()) else {
@@ -178,10 +183,6 @@ impl BlockTransfers {
             };
             upload.add(offset, payload);
             upload.advanced = (block.num() > 0).then_some(now);
-            if block.num() > 0 {
-                // This is another body, not a late copy of the first block of an answered one.
-                self.bodies.answers.remove(&key);
-            }
         }
         if block.more() {
             let mut response = Response::new(Code::CONTINUE);
@@ -209,13 +210,15 @@ impl BlockTransfers {
         self.bodies.uploads.get(key).is_some_and(|upload| upload.if_none_match)
     }
 
-    /// The answer to a block that does not continue the upload. If the body has been answered, the
-    /// block is a copy and receives that answer; otherwise blocks are missing (RFC 7959 section
-    /// 2.9.2).
-    fn missing(&self, key: &TransferKey) -> BlockOutcome {
-        match self.bodies.answers.get(key) {
-            Some(answer) => BlockOutcome::Known(answer.clone()),
-            None => BlockOutcome::Answer(Response::new(Code::REQUEST_ENTITY_INCOMPLETE)),
+    /// The answer to a block that does not continue the upload. A copy of the last block of a body that has
+    /// been answered receives that answer; otherwise blocks are missing (RFC 7959 section 2.9.2).
+    fn missing(&self, key: &TransferKey, block: Block) -> BlockOutcome {
+        let named = |answer: &&Response| {
+            answer.options.get_uint(OptionNumber::BLOCK1) == Some(block.to_uint())
+        };
+        match self.bodies.answers.get(key).filter(named) {
+            Some(answer) if !block.more() => BlockOutcome::Known(answer.clone()),
+            _ => BlockOutcome::Answer(Response::new(Code::REQUEST_ENTITY_INCOMPLETE)),
         }
     }
 

@@ -171,6 +171,9 @@ impl RequestOptions {
                 _ => {}
             }
         }
+        // Block1 describes the payload of a request (RFC 7959 section 2.1), and this method has none.
+        facts.bad_block |= !message.code().has_payload()
+            && facts.block1.is_some_and(|block| block.more() || block.num() > 0);
         facts
     }
 

@@ -60,6 +60,7 @@ pub use types::{
 use crate::time::Instant;
 use crate::wire::{BASE_MAX_MESSAGE_SIZE, Framing, Token};
 use alloc::collections::VecDeque;
+use alloc::vec::Vec;
 use buffer::Output;
 use deadlines::Deadlines;
 use requests::Requests;
@@ -313,8 +314,12 @@ impl Connection {
     }
 
     fn fail_requests(&mut self, closed: Closed) {
-        let reason = Failure::Closed(closed);
         let ended = self.requests.end_all();
+        self.fail(ended, closed);
+    }
+
+    fn fail(&mut self, ended: Vec<RequestId>, closed: Closed) {
+        let reason = Failure::Closed(closed);
         self.events.extend(ended.into_iter().map(|request| Event::Failed { request, reason }));
     }
 }

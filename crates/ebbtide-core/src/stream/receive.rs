@@ -180,7 +180,12 @@ impl Connection {
             Code::RELEASE => {
                 match self.phase {
                     // Both sides released at once: the side without open requests closes.
-                    Phase::Open | Phase::Releasing => self.leave(now, Closed::Released),
+                    Phase::Open | Phase::Releasing => {
+                        // No answer ends them, so they would keep the connection open.
+                        let ended = self.requests.end_observations();
+                        self.fail(ended, Closed::Released);
+                        self.leave(now, Closed::Released);
+                    }
                     _ => {}
                 }
                 Received::Release(Release::new(message))

@@ -183,9 +183,20 @@ impl Requests {
 
     /// Ends all requests, and returns those that were not cancelled.
     pub(super) fn end_all(&mut self) -> Vec<RequestId> {
+        let ended = self.end_where(|state| state != RequestState::Free);
+        self.earliest = None;
+        ended
+    }
+
+    /// Ends all observations, and returns them.
+    pub(super) fn end_observations(&mut self) -> Vec<RequestId> {
+        self.end_where(|state| state == RequestState::Observing)
+    }
+
+    fn end_where(&mut self, is: impl Fn(RequestState) -> bool) -> Vec<RequestId> {
         let all = self.slots.iter().enumerate();
         let all: Vec<_> = all
-            .filter(|(_, slot)| slot.state != RequestState::Free)
+            .filter(|(_, slot)| is(slot.state))
             .map(|(index, slot)| (self.id(index as u16, slot.generation), slot.state))
             .collect();
         let mut ended = Vec::new();
@@ -195,7 +206,6 @@ impl Requests {
             }
             self.end(request);
         }
-        self.earliest = None;
         ended
     }
 }

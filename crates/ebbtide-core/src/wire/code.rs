@@ -130,6 +130,27 @@ impl Code {
         self.0 == 0
     }
 
+    /// Whether it is a success: class 2.
+    #[inline]
+    #[must_use]
+    pub const fn is_success(self) -> bool {
+        self.class() == 2
+    }
+
+    /// Whether it is an error of the client: class 4.
+    #[inline]
+    #[must_use]
+    pub const fn is_client_error(self) -> bool {
+        self.class() == 4
+    }
+
+    /// Whether it is an error of the server: class 5.
+    #[inline]
+    #[must_use]
+    pub const fn is_server_error(self) -> bool {
+        self.class() == 5
+    }
+
     /// 0.01 to 0.31, registered or not (RFC 7252 section 12.1).
     #[inline]
     #[must_use]

@@ -1,7 +1,9 @@
 //! Any number of sessions over one socket, as client and as server.
 
+mod costly;
 mod path;
 mod receive;
+mod shares;
 mod table;
 mod types;
 
@@ -25,7 +27,9 @@ use alloc::collections::VecDeque;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::net::SocketAddr;
+use costly::WaitingHello;
 use ebbtide_core::time::Instant;
+use ebbtide_core::turns::Turns;
 use rand_core::CryptoRng;
 use table::{Session, Table};
 
@@ -44,6 +48,9 @@ pub struct Endpoint {
     cookies: Cookies,
     cache: SessionCache,
     table: Table,
+    costly: Turns<WaitingHello>,
+    /// No hello that needs a signature is answered before.
+    rest: Instant,
     out: Outbox,
     events: VecDeque<Event>,
     round_trips: Vec<RoundTrip>,
@@ -68,6 +75,8 @@ impl Endpoint {
             cookies: Cookies::new(secret, config.cookie_period),
             cache: SessionCache::new(limits.resumable, config.resumption_lifetime),
             table: Table::new(),
+            costly: Turns::new(limits.signatures),
+            rest: Instant::ZERO,
             out: Outbox::new(limits.outbox_bytes),
             config,
             rng,
@@ -131,7 +140,7 @@ impl Endpoint {
         if let Some(old) = self.table.handshakes.get(&remote).copied() {
             self.end(old, Failure::Replaced, None);
         }
-        self.make_room();
+        self.make_room(remote);
         let own_cid = self.fresh_cid();
         let mut cx = self.context(remote);
         let handshake = Handshake::connect(&mut cx, (credentials.into(), timing), own_cid);
@@ -144,7 +153,10 @@ impl Endpoint {
         if self.out.is_empty() {
             return match self.events.pop_front() {
                 Some(event) => Output::Event(event),
-                None => Output::Timeout(self.table.next_timeout()),
+                None => {
+                    let costly = self.costly_due();
+                    Output::Timeout(self.table.next_timeout().into_iter().chain(costly).min())
+                }
             };
         }
         match self.out.pop() {
@@ -153,8 +165,8 @@ impl Endpoint {
         }
     }
 
-    /// Processes everything that is due at `now`. Call it at the instant that
-    /// [`Self::poll_output`] returned.
+    /// Processes everything that is due at `now`, and at most one hello whose answer needs a signature. Call it
+    /// at the instant that [`Self::poll_output`] returned.
     pub fn handle_timeout(&mut self, now: Instant) {
         self.advance(now);
         while let Some(index) = self.table.pop_due(self.now) {
@@ -173,6 +185,7 @@ impl Endpoint {
             }
             self.step(index, |handshake, cx, protection| handshake.handle_timeout(cx, protection));
         }
+        self.answer_costly();
     }
 
     /// Appends a record with `data` to `out`, which the caller sends to the returned address.
@@ -336,21 +349,34 @@ impl Endpoint {
         }
         let began = self.table.get(index).map_or(self.now, |session| session.began);
         self.table.oldest_handshakes.insert((began, index));
+        self.table.handshake_shares.add(remote, began, index);
         if !own_cid.is_empty() {
             self.table.by_cid.insert(own_cid, index);
         }
         index
     }
 
-    /// Enforces the limits before another handshake begins.
-    fn make_room(&mut self) {
+    /// Enforces the limits before another handshake begins. A source that has as many handshakes as are free to
+    /// others loses its own oldest one.
+    fn make_room(&mut self, from: SocketAddr) {
         let limits = self.config.limits;
-        while self.table.handshakes.len() >= limits.handshakes.max(1) {
-            let Some((_, oldest)) = self.table.oldest_handshakes.first().copied() else { break };
+        let max = limits.handshakes.max(1);
+        let own = self.table.handshake_shares.of(from);
+        if own > 0
+            && own >= max.saturating_sub(self.table.handshakes.len())
+            && let Some(oldest) = self.table.handshake_shares.oldest_of(from)
+        {
             self.evict(oldest);
         }
-        while self.table.len() >= limits.sessions.max(1) {
-            let Some(idle) = self.table.least_recent() else { break };
+        while self.table.handshakes.len() >= max {
+            let oldest = self.table.oldest_handshakes.first().map(|(_, index)| *index);
+            let shares = &self.table.handshake_shares;
+            let Some(oldest) = shares.oldest_of_largest().or(oldest) else { break };
+            self.evict(oldest);
+        }
+        let max = limits.sessions.max(1);
+        while self.table.len() >= max {
+            let Some(idle) = self.table.surplus(max).or(self.table.least_recent()) else { break };
             self.evict(idle);
         }
     }
@@ -430,8 +456,9 @@ impl Endpoint {
 
     fn leave_handshakes(&mut self, index: u32) {
         let Some(session) = self.table.get(index) else { return };
-        let (remote, began) = (session.remote, session.began);
+        let (remote, began_at, began) = (session.remote, session.began_at, session.began);
         self.table.oldest_handshakes.remove(&(began, index));
+        self.table.handshake_shares.remove(began_at, began, index);
         if self.table.handshakes.get(&remote) == Some(&index) {
             self.table.handshakes.remove(&remote);
         }

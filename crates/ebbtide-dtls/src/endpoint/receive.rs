@@ -146,14 +146,28 @@ impl Endpoint {
             self.refuse(from, record_sequence, Failure::NoCommonVersion);
             return;
         }
-        self.make_room();
+        if self.is_costly(from, &hello) {
+            self.keep_hello(from, body, record_sequence);
+        } else {
+            self.accept_hello(from, (&fragment, &hello), record_sequence);
+        }
+    }
+
+    /// Begins the handshake of a hello whose cookie was correct.
+    pub(super) fn accept_hello(
+        &mut self,
+        from: SocketAddr,
+        (fragment, hello): (&Fragment<'_>, &ClientHello<'_>),
+        record_sequence: u64,
+    ) {
+        self.make_room(from);
         let own_cid = self.fresh_cid();
         let mut protection = None;
         let mut cx = self.context(from);
         match Handshake::accept(
             &mut cx,
             &mut protection,
-            (&fragment, &hello),
+            (fragment, hello),
             record_sequence,
             own_cid,
         ) {

@@ -2,6 +2,7 @@
 //! use.
 
 use super::path::NewPath;
+use super::shares::Shares;
 use super::types::SessionId;
 use crate::certificate::Identity;
 use crate::cid::OwnCid;
@@ -10,10 +11,11 @@ use crate::keys::Role;
 use crate::protect::Protection;
 use crate::session::{SavedSession, ServerSessionId};
 use alloc::boxed::Box;
-use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
 use core::net::SocketAddr;
 use ebbtide_core::time::Instant;
+use ebbtide_core::turns::source;
 
 const NONE: u32 = u32::MAX;
 
@@ -37,6 +39,8 @@ pub(crate) struct Session {
     /// Present while the peer uses an address that is not confirmed.
     pub(crate) path: Option<Box<NewPath>>,
     pub(crate) began: Instant,
+    /// Where the peer was then; that source has the place.
+    pub(crate) began_at: SocketAddr,
     armed: Option<Instant>,
     older: u32,
     newer: u32,
@@ -60,6 +64,7 @@ impl Session {
             saved: None,
             path: None,
             began,
+            began_at: remote,
             armed: None,
             older: NONE,
             newer: NONE,
@@ -87,6 +92,22 @@ struct SessionSlot {
     session: Option<Box<Session>>,
 }
 
+/// The sessions that a source has beyond an equal share. They are counted rarely, since that takes a pass over
+/// all sessions, and not before the table is full.
+#[derive(Debug)]
+struct Surplus {
+    sessions: VecDeque<SessionId>,
+    /// Evictions until they are counted again, if no source had more than its share.
+    recount_in: usize,
+}
+
+impl Surplus {
+    /// The evictions after which to count again, as a share of all sessions.
+    const RECOUNT: usize = 256;
+    /// Sessions that are noted at most.
+    const NOTED: usize = 1024;
+}
+
 #[derive(Debug)]
 pub(crate) struct Table {
     slots: Vec<SessionSlot>,
@@ -99,6 +120,9 @@ pub(crate) struct Table {
     pub(crate) handshakes: BTreeMap<SocketAddr, u32>,
     /// The same in the order in which they began.
     pub(crate) oldest_handshakes: BTreeSet<(Instant, u32)>,
+    /// The same by source.
+    pub(crate) handshake_shares: Shares,
+    surplus: Surplus,
     timers: BTreeSet<(Instant, u32)>,
     least_recent: u32,
     most_recent: u32,
@@ -114,6 +138,8 @@ impl Table {
             by_address: BTreeMap::new(),
             handshakes: BTreeMap::new(),
             oldest_handshakes: BTreeSet::new(),
+            handshake_shares: Shares::new(),
+            surplus: Surplus { sessions: VecDeque::new(), recount_in: 0 },
             timers: BTreeSet::new(),
             least_recent: NONE,
             most_recent: NONE,
@@ -173,6 +199,43 @@ impl Table {
     /// The least recently used session.
     pub(crate) fn least_recent(&self) -> Option<u32> {
         (self.least_recent != NONE).then_some(self.least_recent)
+    }
+
+    /// Of the source that has most sessions, if that is more than an equal share of `max`: the least recently
+    /// used one.
+    pub(crate) fn surplus(&mut self, max: usize) -> Option<u32> {
+        while let Some(id) = self.surplus.sessions.pop_front() {
+            if let Some(index) = self.find(id) {
+                return Some(index);
+            }
+        }
+        if self.surplus.recount_in > 0 {
+            self.surplus.recount_in -= 1;
+            return None;
+        }
+        let of = |session: &Session| source(session.began_at.ip());
+        let mut counts = BTreeMap::<_, usize>::new();
+        for session in self.slots.iter().filter_map(|slot| slot.session.as_ref()) {
+            *counts.entry(of(session)).or_default() += 1;
+        }
+        let share = max.div_ceil(counts.len().max(1));
+        let most = counts.into_iter().max_by_key(|(_, count)| *count);
+        let (largest, count) = most.filter(|(_, count)| *count > share).unzip();
+        let surplus = count.map_or(0, |count| (count - share).min(Surplus::NOTED));
+        let mut next = self.least_recent;
+        while self.surplus.sessions.len() < surplus
+            && let Some(session) = self.get(next)
+        {
+            let (index, newer) = (next, session.newer);
+            if Some(of(session)) == largest {
+                let id = self.name(index);
+                self.surplus.sessions.push_back(id);
+            }
+            next = newer;
+        }
+        self.surplus.recount_in = if surplus == 0 { max / Surplus::RECOUNT } else { 0 };
+        let id = self.surplus.sessions.pop_front()?;
+        self.find(id)
     }
 
     /// Marks a session as used.

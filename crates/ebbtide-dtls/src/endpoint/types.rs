@@ -126,6 +126,11 @@ pub struct Counters {
     /// ClientHellos without a correct cookie; each was answered by a HelloVerifyRequest without
     /// keeping state.
     pub hellos_verified: u64,
+    /// ClientHellos whose answers needed a signature.
+    pub signatures: u64,
+    /// ClientHellos with a correct cookie that were dropped, because their source has its share of those that
+    /// wait for a signature.
+    pub hellos_withheld: u64,
     /// Completed handshakes, including those of resumed sessions.
     pub established: u64,
     /// Completed handshakes that resumed a session.

@@ -10,6 +10,7 @@ use crate::failure::Failure;
 use crate::keys::{Psk, Role};
 use crate::message::{Fragment, HandshakeType, parse_identity};
 use crate::protect::Protection;
+use crate::session::Resumable;
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 
@@ -24,12 +25,7 @@ impl Handshake {
         own_cid: OwnCid,
     ) -> Result<Box<Self>, Failure> {
         let own = cx.certificates.and_then(|certificates| (certificates.own)());
-        let usable = |suite: &CipherSuite| match suite.has_certificates() {
-            true => own.is_some(),
-            false => cx.lookup.is_some(),
-        };
-        let ours = cx.config.suites.iter().copied().filter(usable);
-        let suite = hello.choose(ours).ok_or(Failure::NoCommonSuite)?;
+        let suite = hello.choose(suites(cx, own.is_some())).ok_or(Failure::NoCommonSuite)?;
         let mut random = [0; 32];
         cx.rng.fill_bytes(&mut random);
         // A client whose hello offers DTLS 1.3, but in a form that cannot be served, would refuse the mark.
@@ -98,30 +94,20 @@ impl Handshake {
         Ok(handshake)
     }
 
-    /// The master secret of the session that the client wants to resume, if that is allowed: the
-    /// session and its identity are known, and the client offers the same parameters.
+    /// Whether the answer to a hello needs a signature.
+    pub(crate) fn needs_signature(cx: &mut Context<'_>, hello: &ClientHello<'_>) -> bool {
+        let own = cx.certificates.and_then(|certificates| (certificates.own)());
+        let ours = suites(cx, own.is_some());
+        hello.choose(ours).is_some_and(CipherSuite::has_certificates) && known(cx, hello).is_none()
+    }
+
+    /// The master secret of the session that the client wants to resume, if that is allowed.
     fn resumable(
         &mut self,
         cx: &mut Context<'_>,
         hello: &ClientHello<'_>,
     ) -> Option<crate::keys::MasterSecret> {
-        let session = cx.cache.get(cx.now, hello.session_id)?;
-        // Kept sessions have an extended master secret; a hello without it begins a new one
-        // (RFC 7627 section 5.3).
-        if !self.extended_master_secret
-            || !hello.offers(session.suite)
-            || !cx.config.suites.contains(&session.suite)
-        {
-            return None;
-        }
-        if session.suite.has_certificates() {
-            let required = cx.certificates?.clients.is_required();
-            if required && session.identity.certificate().is_none() {
-                return None;
-            }
-        } else {
-            cx.lookup.as_mut()?.key(session.identity.name())?;
-        }
+        let session = known(cx, hello)?;
         self.suite = session.suite;
         self.identity = session.identity.clone();
         self.session_id = hello.session_id.to_vec();
@@ -153,4 +139,35 @@ impl Handshake {
         self.step = Step::Finished;
         Ok(true)
     }
+}
+
+/// Our suites for which there is what they need.
+fn suites(cx: &Context<'_>, certified: bool) -> impl Iterator<Item = CipherSuite> {
+    let keyed = cx.lookup.is_some();
+    let usable =
+        move |suite: &CipherSuite| if suite.has_certificates() { certified } else { keyed };
+    cx.config.suites.iter().copied().filter(usable)
+}
+
+/// The session that the client wants to resume, if that is allowed: the session and its identity are
+/// known, and the client offers the same parameters.
+fn known<'c>(cx: &'c mut Context<'_>, hello: &ClientHello<'_>) -> Option<&'c Resumable> {
+    let session = cx.cache.get(cx.now, hello.session_id)?;
+    // Kept sessions have an extended master secret; a hello without it begins a new one
+    // (RFC 7627 section 5.3).
+    if !hello.extensions.extended_master_secret
+        || !hello.offers(session.suite)
+        || !cx.config.suites.contains(&session.suite)
+    {
+        return None;
+    }
+    if session.suite.has_certificates() {
+        let required = cx.certificates?.clients.is_required();
+        if required && session.identity.certificate().is_none() {
+            return None;
+        }
+    } else {
+        cx.lookup.as_mut()?.key(session.identity.name())?;
+    }
+    Some(session)
 }

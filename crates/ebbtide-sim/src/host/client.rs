@@ -303,7 +303,7 @@ impl Client {
         }
         let metrics = self.exchanges.endpoint.metrics(server_address());
         if let Some(interval) = metrics.and_then(|metrics| metrics.interval) {
-            recorder.rate(now, self.number(), 1e6 / f64::from(interval.get().max(1)));
+            recorder.rate(now, self.number(), 1e6 / interval.as_micros().max(1) as f64);
         }
     }
 

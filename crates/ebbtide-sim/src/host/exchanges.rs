@@ -265,7 +265,7 @@ impl Exchanges {
         let of_record = self.record.payload_bytes ^ u64::from(self.record.completed);
         let made = request.map_or(0, |request| request.made.as_nanos() ^ u64::from(request.number));
         let times = made ^ sent.map_or(0, |sent| sent.as_nanos());
-        let of_record = of_record ^ u64::from(self.record.largest_timeout.get());
+        let of_record = of_record ^ self.record.largest_timeout.as_micros();
         self.endpoint.read_ahead() ^ of_record ^ times ^ u64::from(first ^ self.book.needless)
     }
 

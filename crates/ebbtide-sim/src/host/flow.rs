@@ -122,7 +122,7 @@ impl Flow {
         message.left = Some(now);
         self.waiting = self.waiting.saturating_sub(1);
         self.record.sent += 1;
-        self.wait.saturating_record(now.micros_since(message.offered).get().into());
+        self.wait.saturating_record(now.micros_since(message.offered).as_micros());
         true
     }
 

@@ -24,14 +24,46 @@ pub fn figures(records: &[RunRecord], demand: &Demand) -> Outcome {
         of_others(|one| one.dropped_queue) + background().map(|own| own.dropped_queue).sum::<u64>();
     let dropped = sides().map(|side| side.dropped_queue).sum::<u64>().saturating_sub(others);
     let each: Vec<&[RunRecord]> = records.chunks(1).collect();
+    let median = quantile(records, 0.5, |record| &record.totals.rtt).unwrap_or(f64::NAN);
     Outcome {
         asked: sum(records, |client| client.asked),
         all: together(records, demand),
         runs: each.into_iter().map(|one| together(one, demand)).collect(),
         gave_up_s: least.zip(most).map(|(least, most)| (seconds(least), seconds(most))),
         dropped: if sent == 0 { 0.0 } else { dropped as f64 / sent as f64 },
+        busiest: busiest(records),
+        stretch: if demand.idle_s > 0.0 { median / demand.idle_s } else { f64::NAN },
         demand: demand.clone(),
     }
+}
+
+/// The share of the time until the last client was done that the busiest link worked: mean over replications.
+fn busiest(records: &[RunRecord]) -> f64 {
+    let share = |record: &RunRecord| {
+        let totals = &record.totals;
+        let others = totals.links.iter().flat_map(|link| [&link.up, &link.down]);
+        let links = [&totals.up, &totals.down].into_iter().chain(others).map(|side| side.busy_ns);
+        let air = totals.wifi.iter().map(|wifi| wifi.busy_ns);
+        let most = links.chain(air).max().unwrap_or(0);
+        (most as f64 / totals.done_ns.max(1) as f64).min(1.0)
+    };
+    records.iter().map(share).sum::<f64>() / records.len().max(1) as f64
+}
+
+/// A quantile of a histogram of microseconds over all replications, s; `None` if nothing was recorded.
+fn quantile(
+    records: &[RunRecord],
+    share: f64,
+    which: fn(&RunRecord) -> &SparseHistogram,
+) -> Option<f64> {
+    let SparseHistogram(counts) = SparseHistogram::together(records.iter().map(which));
+    let wanted = share * counts.iter().map(|(_, count)| *count as f64).sum::<f64>();
+    let mut below = 0.0;
+    let found = counts.iter().find(|(_, count)| {
+        below += *count as f64;
+        below >= wanted
+    });
+    found.map(|(micros, _)| *micros as f64 / 1e6)
 }
 
 fn sum(records: &[RunRecord], field: fn(&ClientRecord) -> u32) -> u64 {

@@ -17,7 +17,10 @@ pub enum Judgement {
     Slower,
     /// Delivers less.
     Loses,
-    /// Wastes the link: see [`super::Outcome::collapse`].
+    /// Sends at least every other packet needlessly, on a network that carries them without harm: see
+    /// [`super::Outcome::is_wasteful`].
+    Wasteful,
+    /// Fills the network with copies: see [`super::Outcome::collapse`].
     Collapses,
 }
 
@@ -30,6 +33,7 @@ impl Judgement {
             Self::Level => "level",
             Self::Slower => "slower",
             Self::Loses => "loses",
+            Self::Wasteful => "wasteful",
             Self::Collapses => "collapses",
         }
     }

@@ -27,7 +27,7 @@ pub struct Candidate<'c> {
 /// A difference in time or in cost below this share of the smaller value decides nothing.
 pub const MARGIN: f64 = 0.02;
 
-/// More than this share of the transmissions unnecessary is a collapse.
+/// So large a share of the transmissions unnecessary is waste, and in a loaded network a collapse.
 pub const WASTE: f64 = 0.5;
 
 /// A link that is full and delivers less than this share of its capacity has collapsed.
@@ -35,3 +35,12 @@ pub const GOODPUT: f64 = 0.5;
 
 /// A link is full that works this share of the time.
 pub const FULL: f64 = 0.9;
+
+/// A network is loaded if one of its links works this share of the time,
+pub const BUSY: f64 = 0.5;
+
+/// or if its bottleneck's buffer drops more than this share of the clients' packets,
+pub const DROPS: f64 = 0.01;
+
+/// or if half of the round trips take more than so many times the longest one of the idle path.
+pub const STRETCH: f64 = 2.0;

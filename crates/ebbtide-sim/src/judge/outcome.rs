@@ -51,6 +51,9 @@ pub struct Demand {
     pub upwards: bool,
     /// The rate of that direction, bit/s.
     pub rate_bps: f64,
+    /// The longest round trip of the idle path, s; 0 in a mesh and in a LoRaWAN cell, where it has no bound.
+    #[serde(default)]
+    pub idle_s: f64,
     /// The place of the link among the scenario's others, if it is not the bottleneck.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub link: Option<usize>,
@@ -89,6 +92,12 @@ pub struct Outcome {
     pub gave_up_s: Option<(f64, f64)>,
     /// The share of the clients' and the server's packets that the bottleneck dropped.
     pub dropped: f64,
+    /// Share of the time until the last client was done that the busiest link worked, cross traffic included.
+    #[serde(default)]
+    pub busiest: f64,
+    /// The median round trip as a multiple of the longest one of the idle path; NaN where that is not known.
+    #[serde(default)]
+    pub stretch: f64,
     /// The workload.
     pub demand: Demand,
 }
@@ -119,9 +128,23 @@ pub struct RunFigures {
 }
 
 impl Outcome {
+    /// Whether packets wait for others: without that, copies delay no other client, and nothing can collapse. A mesh
+    /// and a LoRaWAN cell count as loaded, because no link tells their load.
+    #[must_use]
+    pub fn is_loaded(&self) -> bool {
+        let has_links = self.demand.idle_s > 0.0;
+        let is_queued = self.stretch > super::STRETCH || self.dropped > super::DROPS;
+        // Clients that give up before the idle path can answer see no load, whatever the link does.
+        let is_hasty = self.gave_up_s.is_some_and(|(_, most)| most < self.demand.idle_s);
+        !has_links || !is_hasty && (is_queued || self.busiest >= super::BUSY)
+    }
+
     /// Why this is a collapse, if it is one.
     #[must_use]
     pub fn collapse(&self) -> Option<&'static str> {
+        if !self.is_loaded() {
+            return None;
+        }
         let all = &self.all;
         if self.asked > 0 && all.delivered == 0.0 {
             return Some("nothing is delivered");
@@ -132,5 +155,13 @@ impl Outcome {
         let is_full = all.occupied >= super::FULL;
         (is_full && all.goodput_share < super::GOODPUT)
             .then_some("the link is full and delivers less than half of what it could")
+    }
+
+    /// Whether half of what it sends is needless although it does not collapse: the path takes longer than
+    /// the control knows. The margin within which figures count as equal applies to the half as well.
+    #[must_use]
+    pub fn is_wasteful(&self) -> bool {
+        let most = super::WASTE * (1.0 - super::MARGIN);
+        self.all.unnecessary_share >= most && self.collapse().is_none()
     }
 }

@@ -1,4 +1,4 @@
-//! The rule: who delivers, who does not collapse, who is fast, what it costs.
+//! The rule: who does not collapse, who delivers, who is fast, what it costs.
 
 use super::judgement::{Judgement, Verdict, difference};
 use super::outcome::{Percentile, RunFigures, SHARES};
@@ -12,13 +12,13 @@ const FAR_BEHIND: f64 = 0.25;
 #[must_use]
 pub fn judge(candidates: &[Candidate<'_>], percentile: Percentile) -> Verdict {
     let all: Vec<usize> = (0..candidates.len()).collect();
-    let delivering = unbeaten(candidates, &all, 0.0, |figures| -figures.delivered);
-    let sound: Vec<usize> = delivering
-        .iter()
-        .copied()
-        .filter(|one| candidates[*one].outcome.collapse().is_none())
-        .collect();
-    let sound = if sound.is_empty() { delivering.clone() } else { sound };
+    // Safety comes first: what a control delivers does not excuse the collapse of the network.
+    let safe = without(&all, |one| {
+        let outcome = candidates[one].outcome;
+        outcome.collapse().is_some() || outcome.all.delivered == 0.0
+    });
+    let delivering = unbeaten(candidates, &safe, 0.0, |figures| -figures.delivered);
+    let sound = without(&delivering, |one| candidates[one].outcome.is_wasteful());
     let place = common(candidates, &sound, percentile);
     let time = |figures: &RunFigures| place.and_then(|place| figures.delivered_by_s[place]);
     let fast = match place {
@@ -31,8 +31,14 @@ pub fn judge(candidates: &[Candidate<'_>], percentile: Percentile) -> Verdict {
     let near = not_far_behind(candidates, &cheap, &|figures| time(figures).unwrap_or(0.0));
     let best = named(candidates, &near);
     let judgement = |one: usize| {
-        if candidates[one].outcome.collapse().is_some() {
+        let outcome = candidates[one].outcome;
+        let is_nothing = outcome.asked > 0 && outcome.all.delivered == 0.0;
+        if outcome.collapse().is_some() {
             Judgement::Collapses
+        } else if outcome.is_wasteful() && !is_nothing {
+            Judgement::Wasteful
+        } else if is_nothing {
+            Judgement::Loses
         } else if Some(one) == best {
             Judgement::Best
         } else if !delivering.contains(&one) {
@@ -52,6 +58,12 @@ pub fn judge(candidates: &[Candidate<'_>], percentile: Percentile) -> Verdict {
         judgements,
         percent: place.map(|place| SHARES[place]),
     }
+}
+
+/// Those without a fault, or all if all have it.
+fn without(among: &[usize], has_fault: impl Fn(usize) -> bool) -> Vec<usize> {
+    let sound: Vec<usize> = among.iter().copied().filter(|one| !has_fault(*one)).collect();
+    if sound.is_empty() { among.to_vec() } else { sound }
 }
 
 /// Those whose mean is at most [`FAR_BEHIND`] above the least one. With two or three replications the

@@ -3,16 +3,13 @@
 
 use super::judgement::{Judgement, difference};
 use super::outcome::{Demand, SHARES};
-use super::{Candidate, Outcome, WASTE};
+use super::{Candidate, DROPS, Outcome, WASTE};
 
 /// Less than this share delivered asks for an explanation.
 const NEARLY_ALL: f64 = 0.999;
 
 /// A network in which every control delivers less than this share suits none of them.
 const SUITABLE: f64 = 0.5;
-
-/// More than this share of the packets dropped is worth a word.
-const DROPS: f64 = 0.01;
 
 /// A control that needs so much fewer transmissions is said to.
 const CHEAPER: f64 = 0.1;
@@ -187,6 +184,15 @@ fn choice(
             "Every control collapses; {name} comes off least badly: it {facts} ({why})."
         );
     }
+    let own = judgements.get(best).map(|(_, judgement)| *judgement);
+    if own == Some(Judgement::Wasteful) {
+        let share = percent(outcome.all.unnecessary_share);
+        let waste = format!("{share} of its transmissions are unnecessary");
+        return match candidates.len() {
+            1 => format!("{name} {facts}; {waste}."),
+            _ => format!("{name} comes off least badly: it {facts}, but {waste}."),
+        };
+    }
     match outcome.collapse() {
         Some(why) => format!("{name} delivers the most, and still collapses ({why}): it {facts}."),
         None if candidates.len() == 1 => format!("{name} {facts}."),
@@ -282,6 +288,19 @@ fn others(
             verb(&loses, "delivers", "deliver")
         ));
     }
+    let wasteful = of(Judgement::Wasteful);
+    if !wasteful.is_empty() {
+        let waste = |one: usize| {
+            let all = &candidates[one].outcome.all;
+            let share = percent(all.unnecessary_share);
+            format!("delivers {}, {share} of its transmissions unnecessary", percent(all.delivered))
+        };
+        parts.push(format!(
+            "{} {} wasteful.",
+            list(&wasteful, &waste),
+            verb(&wasteful, "is", "are")
+        ));
+    }
     let fallen = of(Judgement::Collapses);
     let all_fall = judgements.iter().all(|(_, found)| *found == Judgement::Collapses);
     if !fallen.is_empty() && !all_fall {
@@ -308,7 +327,15 @@ fn remedy(candidates: &[Candidate<'_>], demand: &Demand) -> Option<String> {
     if demand.each_s <= 0.0 || demand.rate_bps <= 0.0 || demand.period_s.is_some() {
         return None;
     }
-    give_up(candidates)?;
+    let (least, _) = give_up(candidates)?;
+    if demand.idle_s > least {
+        // More patience alone would send more copies: it is the first timeout that is too short.
+        return Some(format!(
+            "A response may take {} s on the idle path: set ACK_TIMEOUT (coap.ack_timeout, now {} s) above that.",
+            significant(demand.idle_s),
+            significant(demand.ack_timeout_s)
+        ));
+    }
     let round_s = f64::from(demand.clients) * f64::from(demand.nstart.max(1)) * demand.each_s;
     // Who asks once only may start late; those who ask again find the requests of all others there.
     let window_s = if demand.in_turn == 1 { demand.start_window_s } else { 0.0 };

@@ -1,8 +1,9 @@
 //! A map as JSON.
 
+use super::plan::Plan;
+use super::ranges::Ranges;
 use super::regret::Spread;
-use super::result::{Map, RegretSummary};
-use super::run::Plan;
+use super::result::{Map, RegretSummary, Summary};
 use serde_json::{Value, json};
 
 /// The map as one JSON document.
@@ -13,24 +14,39 @@ pub fn document(plan: &Plan, map: &Map) -> Value {
     };
     let regret = |regret: &RegretSummary| {
         json!({
-            "share": {"p5": regret.share_p5, "worst": regret.share_worst},
+            "share": {"mean": regret.share_mean, "p5": regret.share_p5, "worst": regret.share_worst},
             "median": three(regret.median),
             "p90": three(regret.p90),
             "transmissions": three(regret.cost),
         })
     };
-    let summaries = map.summaries().into_iter().map(|s| {
+    let summary = |s: Summary| {
         let mut summary = regret(&s.regret);
         summary["cc"] = s.cc.into();
         summary["overloaded"] = s.overloaded.into();
         summary["unsafe"] = s.unsafe_in.into();
         summary["unsafe_with_a_share"] = s.unsafe_with_a_share.into();
+        summary["unsafe_where_another_is_safe"] = s.unsafe_where_another_is_safe.into();
         summary
+    };
+    let strata = plan.strata.iter().enumerate().map(|(place, stratum)| {
+        let drawn = plan.networks.iter().filter(|network| network.stratum == place).count();
+        let summaries = map.summaries_in(place).into_iter().map(summary);
+        json!({
+            "name": stratum.name,
+            "networks": drawn,
+            "work": stratum.work,
+            "ranges": written(&stratum.ranges),
+            "summaries": summaries.collect::<Vec<_>>(),
+        })
     });
     let networks = map.cells.iter().map(|cell| {
-        let controls = map.controls.iter().zip(cell.measures.iter().zip(&cell.regrets));
-        let controls: serde_json::Map<String, Value> = controls
-            .map(|(cc, (measures, regret))| {
+        let places = map.controls.iter().enumerate();
+        let controls: serde_json::Map<String, Value> = places
+            .map(|(place, cc)| {
+                let (measures, regret) = (&cell.measures[place], &cell.regrets[place]);
+                let safer: Vec<&str> =
+                    cell.safer[place].iter().map(|other| map.controls[*other].as_str()).collect();
                 let value = json!({
                     "measures": measures,
                     "regret": {
@@ -38,6 +54,7 @@ pub fn document(plan: &Plan, map: &Map) -> Value {
                         "p90": regret.p90, "transmissions": regret.cost,
                     },
                     "safe": measures.is_safe(&cell.network),
+                    "safe_there": safer,
                 });
                 (cc.clone(), value)
             })
@@ -50,6 +67,7 @@ pub fn document(plan: &Plan, map: &Map) -> Value {
             .collect();
         json!({
             "network": cell.network.number,
+            "stratum": plan.strata[cell.network.stratum].name,
             "settings": settings,
             "load": cell.network.load(),
             "idle_s": cell.network.idle_s,
@@ -58,18 +76,43 @@ pub fn document(plan: &Plan, map: &Map) -> Value {
             "controls": controls,
         })
     });
-    let ranges: serde_json::Map<String, Value> =
-        plan.ranges.written().map(|(name, range)| (name.to_owned(), range.into())).collect();
+    let strata: Vec<Value> = strata.collect();
     json!({
         "command": plan.command_line(),
         "preset": plan.preset,
-        "ranges": ranges,
+        "ranges": written(&plan.ranges),
         "reps": plan.reps,
         "seed": plan.seed,
         "published": plan.published,
-        "summaries": summaries.collect::<Vec<_>>(),
+        "summaries": map.summaries().into_iter().map(summary).collect::<Vec<_>>(),
+        "strata": strata,
+        "rule": rule(map),
         "chance": map.chance().as_ref().map(regret),
         "networks": networks.collect::<Vec<_>>(),
         "left_out": map.left_out,
+    })
+}
+
+fn written(ranges: &Ranges) -> serde_json::Map<String, Value> {
+    ranges.written().map(|(name, range)| (name.to_owned(), range.into())).collect()
+}
+
+/// The result of the rule: the control to take as the default, its equals, and the step at which each other one falls.
+fn rule(map: &Map) -> Value {
+    let chosen = map.chosen();
+    let name = |place: usize| map.controls[place].as_str();
+    let beaten = chosen.beaten.iter().map(|one| {
+        json!({
+            "cc": name(one.place),
+            "step": one.step.to_string(),
+            "by": name(one.by),
+            "mean": one.mean,
+            "half": one.half,
+        })
+    });
+    json!({
+        "choose": chosen.best.map(name),
+        "equals": chosen.equals.iter().map(|place| name(*place)).collect::<Vec<_>>(),
+        "beaten": beaten.collect::<Vec<_>>(),
     })
 }

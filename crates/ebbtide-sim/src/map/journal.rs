@@ -1,6 +1,6 @@
 //! A file of computed results, one line each, with which a map can be continued.
 
-use super::measures::Measures;
+use super::measures::Measured;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
@@ -18,12 +18,13 @@ struct Line {
     key: String,
     network: u32,
     cc: String,
-    measures: Measures,
+    #[serde(flatten)]
+    measured: Measured,
 }
 
 /// The lines that exist, and a file to which lines are appended.
 pub(super) struct Journal {
-    known: BTreeMap<String, Measures>,
+    known: BTreeMap<String, Measured>,
     file: Option<Mutex<File>>,
 }
 
@@ -42,25 +43,25 @@ impl Journal {
         let mut known = BTreeMap::new();
         for line in BufReader::new(&file).lines() {
             if let Ok(line) = serde_json::from_str::<Line>(&line?) {
-                known.insert(line.key, line.measures);
+                known.insert(line.key, line.measured);
             }
         }
         end_last_line(&mut file)?;
         Ok(Self { known, file: Some(Mutex::new(file)) })
     }
 
-    pub(super) fn get(&self, key: &str) -> Option<Measures> {
-        self.known.get(key).copied()
+    pub(super) fn get(&self, key: &str) -> Option<Measured> {
+        self.known.get(key).cloned()
     }
 
     pub(super) fn add(
         &self,
         key: String,
         (network, cc): (u32, &str),
-        measures: Measures,
+        measured: Measured,
     ) -> io::Result<()> {
         let Some(file) = &self.file else { return Ok(()) };
-        let line = Line { key, network, cc: cc.to_owned(), measures };
+        let line = Line { key, network, cc: cc.to_owned(), measured };
         let mut text = serde_json::to_string(&line).map_err(io::Error::other)?;
         text.push('\n');
         let mut file = file.lock().map_err(|_| io::Error::other("another thread failed"))?;
@@ -82,21 +83,23 @@ fn end_last_line(file: &mut File) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::map::Measures;
 
     #[test]
     fn a_written_result_is_found_again_and_a_truncated_line_is_ignored() {
         let folder = tempfile::tempdir().unwrap();
         let measures = Measures { asked: 3, delivered: 2, ..Measures::default() };
+        let measures = Measured { all: measures, runs: vec![measures] };
         let journal = Journal::open(folder.path()).unwrap();
-        journal.add("a".to_owned(), (0, "ebb"), measures).unwrap();
+        journal.add("a".to_owned(), (0, "ebb"), measures.clone()).unwrap();
         let path = folder.path().join(NAME);
         let mut text = std::fs::read_to_string(&path).unwrap();
         text.push_str("{\"key\":\"b\",\"netw");
         std::fs::write(&path, text).unwrap();
         let journal = Journal::open(folder.path()).unwrap();
-        assert_eq!((journal.get("a"), journal.get("b")), (Some(measures), None));
-        journal.add("c".to_owned(), (1, "ebb"), measures).unwrap();
+        assert_eq!((journal.get("a"), journal.get("b")), (Some(measures.clone()), None));
+        journal.add("c".to_owned(), (1, "ebb"), measures.clone()).unwrap();
         let journal = Journal::open(folder.path()).unwrap();
-        assert_eq!((journal.get("a"), journal.get("c")), (Some(measures), Some(measures)));
+        assert_eq!((journal.get("a"), journal.get("c")), (Some(measures.clone()), Some(measures)));
     }
 }

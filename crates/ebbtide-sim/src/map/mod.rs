@@ -7,21 +7,32 @@
 //! ([`Summary`]).
 
 mod document;
+mod draw;
 mod journal;
 mod measures;
 mod network;
 mod page;
+mod plan;
 mod ranges;
 mod regret;
 mod result;
+mod rule;
 mod run;
+mod safety;
 mod sobol;
+mod strata;
+mod worst;
 
 pub use document::document;
-pub use measures::Measures;
+pub use draw::Draw;
+pub use measures::{Measured, Measures, NEVER};
 pub use network::Network;
 pub use page::render;
-pub use ranges::{Property, Ranges};
+pub use plan::{Plan, scenario_of};
+pub use ranges::{FLEETS, Property, Ranges};
 pub use regret::{Again, Best, COST_OF, PUBLISHED, Reference, Regret, Spread};
-pub use result::{Map, MapCell, RegretSummary, Summary, Worst};
-pub use run::{MapError, Plan, WORK};
+pub use result::{Map, MapCell, RegretSummary, Summary};
+pub use rule::{Beaten, BestControls, Figures, Step, choose};
+pub use run::MapError;
+pub use strata::{Stratum, WORK};
+pub use worst::{Unsafe, Worst};

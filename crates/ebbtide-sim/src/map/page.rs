@@ -1,8 +1,8 @@
 //! The map as a page: one HTML file without external resources.
 
+use super::plan::Plan;
 use super::regret::{Spread, ln};
 use super::result::{Map, MapCell, RegretSummary, Summary};
-use super::run::Plan;
 use crate::run::VERSION;
 use std::fmt::Write;
 

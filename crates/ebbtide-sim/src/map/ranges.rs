@@ -37,6 +37,12 @@ pub enum Property {
     Direction,
     /// The longest time that the server takes for a request; the shortest is zero.
     Server,
+    /// The time within which all clients begin, or begin anew every period.
+    Window,
+    /// The time between the requests of a client where they go by the clock.
+    Period,
+    /// ACK_TIMEOUT: a time, or one that fits the path.
+    AckTimeout,
 }
 
 /// One value, or a range from which a value with a uniformly distributed logarithm is drawn.
@@ -52,7 +58,7 @@ pub(super) enum Choice {
 
 /// The properties in the order of their coordinates, with their names and the notation of their
 /// values in `--range`.
-pub(super) const PROPERTIES: [(Property, &str, &str); 13] = [
+pub(super) const PROPERTIES: [(Property, &str, &str); 16] = [
     (Property::Rate, "rate", "2 kbit/s..1 Mbit/s"),
     (Property::RoundTrip, "round-trip", "20 ms..8 s"),
     (Property::Clients, "clients", "2..500"),
@@ -66,10 +72,16 @@ pub(super) const PROPERTIES: [(Property, &str, &str); 13] = [
     (Property::Server, "server", "0 s,0 s,0 s,20 ms..2 s"),
     (Property::Direction, "direction", "down,down,down,up"),
     (Property::Uplink, "uplink", "1..4"),
+    (Property::Window, "window", "0 s"),
+    (Property::Period, "period", "60 s"),
+    (Property::AckTimeout, "ack-timeout", "2 s"),
 ];
 
+/// The preset that is drawn in strata.
+pub const FLEETS: &str = "fleets";
+
 /// Presets: the ranges that differ from `all`.
-const PRESETS: [(&str, &[(Property, &str)]); 6] = [
+const PRESETS: [(&str, &[(Property, &str)]); 7] = [
     ("all", &[]),
     (
         "lpwan",
@@ -104,6 +116,20 @@ const PRESETS: [(&str, &[(Property, &str)]); 6] = [
             (Property::RoundTrip, "1 ms..150 ms"),
             (Property::Errors, "none,none,none,low"),
             (Property::MaxRetransmit, "4"),
+        ],
+    ),
+    (
+        FLEETS,
+        &[
+            (Property::Clients, "1..100000"),
+            (Property::RoundTrip, "1 ms..100 ms,100 ms..1 s,1 s..10 s,10 s..6 h"),
+            (Property::Buffer, "infinite,infinite,0.5..64 bdp,2000..500000"),
+            (Property::Errors, "none,none,low,medium,high"),
+            (Property::MaxRetransmit, "4,4,4,2..10,20"),
+            (Property::Workload, "continuous,random,synchronised,periodic,power-cut,outage,alarms"),
+            (Property::Window, "0 s,100 ms..60 s"),
+            (Property::Period, "10 s..4 h"),
+            (Property::AckTimeout, "2 s,path"),
         ],
     ),
 ];
@@ -169,6 +195,35 @@ impl Ranges {
         &self.changes
     }
 
+    /// Whether the caller replaced the preset's range of a property.
+    pub(super) fn is_changed(&self, property: Property) -> bool {
+        let name = PROPERTIES.iter().find(|(own, ..)| *own == property).map(|(_, name, _)| *name);
+        self.changes.iter().any(|change| change.split('=').next().map(str::trim) == name)
+    }
+
+    /// These ranges with another one of a property, in its notation.
+    pub(super) fn with(&self, property: Property, text: &str) -> Result<Self, ScenarioError> {
+        let mut ranges = self.clone();
+        for ((own, name, _), (choices, written)) in
+            PROPERTIES.into_iter().zip(ranges.choices.iter_mut().zip(&mut ranges.written))
+        {
+            if own == property {
+                choices.1 = parse(property, name, text)?;
+                text.clone_into(&mut written.1);
+            }
+        }
+        Ok(ranges)
+    }
+
+    /// The smallest and the largest number that can be drawn for a property.
+    pub(super) fn ends(&self, property: Property) -> (u64, u64) {
+        let numbers = self.choices(property).iter().filter_map(|choice| match choice {
+            Choice::Number { low, high } => Some((*low, *high)),
+            Choice::Bdp { .. } | Choice::Word(_) => None,
+        });
+        numbers.reduce(|all, one| (all.0.min(one.0), all.1.max(one.1))).unwrap_or((0, 0))
+    }
+
     /// The choices of a property.
     pub(super) fn choices(&self, property: Property) -> &[Choice] {
         let own = self.choices.iter().find(|(own, _)| *own == property);
@@ -189,7 +244,7 @@ fn parse(property: Property, name: &str, text: &str) -> Result<Vec<Choice>, Scen
             };
         }
         let part = part.trim();
-        if property == Property::Buffer && part == "infinite" {
+        if WORDS.contains(&(property, part)) {
             return Ok(Choice::Word(part.to_owned()));
         }
         let bdp = (property == Property::Buffer).then(|| part.strip_suffix("bdp")).flatten();
@@ -207,7 +262,11 @@ fn parse(property: Property, name: &str, text: &str) -> Result<Vec<Choice>, Scen
         }
         let may_be_zero = matches!(
             property,
-            Property::Server | Property::Variation | Property::MaxRetransmit | Property::Payload
+            Property::Server
+                | Property::Variation
+                | Property::MaxRetransmit
+                | Property::Payload
+                | Property::Window
         );
         if least == 0 && (most > 0 || !may_be_zero) {
             return Err(fail(
@@ -231,6 +290,12 @@ fn parse(property: Property, name: &str, text: &str) -> Result<Vec<Choice>, Scen
     text.split(',').map(one).collect()
 }
 
+/// Names among the values of properties that are numbers otherwise.
+const WORDS: [(Property, &str); 2] = [(Property::Buffer, "infinite"), (Property::AckTimeout, PATH)];
+
+/// An ACK_TIMEOUT that fits the path.
+pub(super) const PATH: &str = "path";
+
 /// Whether the property's values are names.
 const fn is_word(property: Property) -> bool {
     matches!(property, Property::Workload | Property::Errors | Property::Direction)
@@ -246,9 +311,11 @@ fn number(property: Property, text: &str) -> Option<u64> {
     let from_text: StrDeserializer<'_, ValueError> = text.into_deserializer();
     match property {
         Property::Rate => Rate::deserialize(from_text).ok().map(|rate| rate.0),
-        Property::RoundTrip | Property::Server => {
-            Time::deserialize(from_text).ok().map(|time| time.0)
-        }
+        Property::RoundTrip
+        | Property::Server
+        | Property::Window
+        | Property::Period
+        | Property::AckTimeout => Time::deserialize(from_text).ok().map(|time| time.0),
         Property::Uplink => thousandths(text),
         _ => text.parse().ok(),
     }

@@ -1,6 +1,6 @@
 //! The difference between a control and the best published control in a network.
 
-use super::measures::Measures;
+use super::measures::{Measures, NEVER};
 
 /// The published controls with which others are compared, unless the caller names others.
 pub const PUBLISHED: [&str; 7] =
@@ -92,7 +92,9 @@ impl Reference {
     #[must_use]
     pub fn regret(&self, measures: &Measures) -> Regret {
         let counts = self.share >= MIN_SHARE;
-        let over = |own: u64, best: u64| counts.then(|| own as f64 / best.max(1) as f64);
+        let over = |own: u64, best: u64| {
+            (counts && own < NEVER && best < NEVER).then(|| own as f64 / best.max(1) as f64)
+        };
         Regret {
             share: measures.share() - self.share,
             median: over(measures.median_us, self.median_us),

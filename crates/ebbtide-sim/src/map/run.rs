@@ -1,47 +1,19 @@
 //! Running a map: every control in every network.
 
 use super::journal::Journal;
-use super::measures::Measures;
+use super::measures::{Measured, Measures};
 use super::network::Network;
-use super::ranges::Ranges;
-use super::regret::{Again, Best, COST_OF, PUBLISHED, Reference, Regret};
+use super::plan::Plan;
+use super::regret::{Again, Best, COST_OF, Reference, Regret};
 use super::result::{Map, MapCell};
 use crate::record::Store;
 use crate::run::{Progress, RunError, VERSION, simulate};
-use crate::scenario::{Control, ScenarioError, Source};
+use crate::scenario::Control;
+use crate::wall::ThreadTime;
 use ebbtide_core::cc::Registry;
 use rayon::prelude::*;
 use std::fmt;
 use std::path::Path;
-
-/// The default maximum of clients times exchanges of one network, which bounds the cost of a
-/// network.
-pub const WORK: u64 = 6000;
-
-/// The plan of a map.
-#[derive(Clone, Debug)]
-pub struct Plan {
-    /// The scenario from which the networks are derived.
-    pub source: Source,
-    /// The name of the ranges' preset.
-    pub preset: String,
-    /// The ranges from which networks are drawn.
-    pub ranges: Ranges,
-    /// The networks.
-    pub networks: Vec<Network>,
-    /// The controls that are compared.
-    pub cc: Vec<String>,
-    /// The controls that they are compared with.
-    pub published: Vec<String>,
-    /// Replications of each control in each network.
-    pub reps: u32,
-    /// Seed of the draw and of every replication.
-    pub seed: u64,
-    /// Whether the best published controls are measured again, to show how far chance goes.
-    chance: bool,
-    /// The command that computes the same map.
-    command: String,
-}
 
 /// The reason why a map could not be computed.
 #[derive(Debug)]
@@ -69,88 +41,6 @@ impl fmt::Display for MapError {
 impl std::error::Error for MapError {}
 
 impl Plan {
-    /// Draws the networks and checks the controls.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if a network is not valid or a control is not known; the message names it.
-    pub fn new(
-        source: Source,
-        (preset, ranges): (&str, Ranges),
-        (cc, published): (Vec<String>, Option<Vec<String>>),
-        (networks, reps, seed): (u32, u32, u64),
-        work: u64,
-    ) -> Result<Self, ScenarioError> {
-        let networks = Network::draw(&source, &ranges, (seed, networks), work)?;
-        let mut words = vec![format!("ebbtide map --preset {preset}")];
-        words.extend(ranges.changes().iter().map(|range| format!("--range '{range}'")));
-        words.push(format!("--networks {} --cc {}", networks.len(), cc.join(",")));
-        words.extend(published.iter().map(|against| format!("--against {}", against.join(","))));
-        words.push(format!("--reps {reps} --seed {seed} --work {work}"));
-        let command = words.join(" ");
-        let published = published.unwrap_or_else(|| PUBLISHED.map(str::to_owned).to_vec());
-        let plain = source.scenario(&[])?;
-        for name in cc.iter().chain(&published) {
-            plain.control_config(name)?;
-        }
-        let preset = preset.to_owned();
-        let chance = false;
-        Ok(Self { source, preset, ranges, networks, cc, published, reps, seed, chance, command })
-    }
-
-    /// The same plan, in which the best published controls of each network are measured again in as
-    /// many other replications. Their difference from themselves is chance, which no control can
-    /// avoid: the reference is the minimum over several controls.
-    #[must_use]
-    pub fn with_chance(mut self) -> Self {
-        self.chance = true;
-        self.command.push_str(" --chance");
-        self
-    }
-
-    /// The `ebbtide map` that computes the same map.
-    #[must_use]
-    pub fn command_line(&self) -> &str {
-        &self.command
-    }
-
-    /// The controls to run, each once: those compared, those compared with, and the reference for
-    /// costs.
-    #[must_use]
-    pub fn controls(&self) -> Vec<&str> {
-        let mut all: Vec<&str> = Vec::new();
-        let named = self.cc.iter().chain(&self.published).map(String::as_str);
-        for name in named.chain([COST_OF]) {
-            if !all.contains(&name) {
-                all.push(name);
-            }
-        }
-        all
-    }
-
-    /// The number of pairs of network and control.
-    #[must_use]
-    pub fn pairs(&self) -> usize {
-        self.networks.len() * self.controls().len()
-    }
-
-    /// The seed of a network's replications, the same for all controls. Each network has its own
-    /// seed; otherwise chance would affect all networks in the same way.
-    const fn seed_of(&self, network: &Network) -> u64 {
-        self.seed.wrapping_mul(1_000_000).wrapping_add(network.number as u64)
-    }
-
-    /// The command that runs some controls in a network again.
-    #[must_use]
-    pub fn command(&self, network: &Network, controls: &str) -> String {
-        crate::run::run_command(
-            &self.source.place,
-            &network.settings,
-            controls,
-            (self.reps, self.seed_of(network)),
-        )
-    }
-
     /// Runs the missing pairs on the current rayon pool, network by network. Pairs that have not
     /// begun when `progress` reports that the time is over are left out.
     ///
@@ -165,18 +55,24 @@ impl Plan {
         };
         let controls = self.controls();
         let count = controls.len();
-        let measured: Result<Vec<Option<Measures>>, MapError> = (0..self.networks.len() * count)
+        let measured: Result<Vec<(Option<Measured>, f64)>, MapError> = (0..self.networks.len()
+            * count)
             .into_par_iter()
             .with_max_len(1)
             .map(|pair| {
                 let network = &self.networks[pair / count];
+                let watch = ThreadTime::start();
                 let measures =
                     self.one(network, (controls[pair % count], 0), &journal, progress)?;
                 progress.finished(0.0);
-                Ok(measures)
+                Ok((measures, watch.seconds()))
             })
             .collect();
-        let mut map = Map::new(self, &controls, &measured?);
+        let (measured, costs): (Vec<Option<Measured>>, Vec<f64>) = measured?.into_iter().unzip();
+        let mut map = Map::new(self, &controls, &measured);
+        for (network, costs) in self.networks.iter().zip(costs.chunks(count.max(1))) {
+            map.cost_s[network.stratum] += costs.iter().sum::<f64>();
+        }
         if self.chance {
             let again: Result<Vec<Option<Regret>>, MapError> = map
                 .cells
@@ -212,7 +108,10 @@ impl Plan {
             let same = names[..place].iter().position(|earlier| *earlier == name);
             let measured = match same {
                 Some(earlier) => Some(again[earlier]),
-                None => self.one(&cell.network, (name, self.reps), journal, progress)?,
+                None => {
+                    let own = self.one(&cell.network, (name, self.reps), journal, progress)?;
+                    own.map(|own| own.all)
+                }
             };
             let Some(measured) = measured else { return Ok(None) };
             again[place] = measured;
@@ -229,7 +128,7 @@ impl Plan {
         (cc, first): (&str, u32),
         journal: &Journal,
         progress: &impl Progress,
-    ) -> Result<Option<Measures>, MapError> {
+    ) -> Result<Option<Measured>, MapError> {
         let control: Vec<Control> = network.scenario.control_config(cc).into_iter().collect();
         let key = self.key(network, (cc, first), &control);
         if let Some(known) = journal.get(&key) {
@@ -245,9 +144,9 @@ impl Plan {
                 simulate(&network.scenario, &control, self.seed_of(network), replication, false);
             records.push(record.map_err(fail)?);
         }
-        let measures = Measures::of(network, &records);
-        journal.add(key, (network.number, cc), measures).map_err(MapError::Journal)?;
-        Ok(Some(measures))
+        let measured = Measured::of(network, &records);
+        journal.add(key, (network.number, cc), measured.clone()).map_err(MapError::Journal)?;
+        Ok(Some(measured))
     }
 
     fn key(&self, network: &Network, (cc, first): (&str, u32), control: &[Control]) -> String {
@@ -260,6 +159,6 @@ impl Plan {
             true => cc.to_owned(),
             false => format!("{control:?}"),
         };
-        Store::key(&[&self.source.text, &settings, &control, &run, VERSION])
+        Store::key(&[&network.source.text, &settings, &control, &run, VERSION])
     }
 }

@@ -7,7 +7,7 @@ use crate::random::Streams;
 use rand_core::Rng;
 
 /// The number of coordinates of a point.
-pub(super) const DIMENSIONS: usize = 14;
+pub(super) const DIMENSIONS: usize = 18;
 
 /// Degree and coefficients of a primitive polynomial, and the first direction numbers, of every
 /// coordinate but the first.
@@ -25,6 +25,10 @@ const DIRECTIONS: [(u32, u32, &[u32]); DIMENSIONS - 1] = [
     (5, 13, &[1, 1, 1, 3, 11]),
     (5, 14, &[1, 3, 5, 5, 31]),
     (6, 1, &[1, 3, 3, 9, 7, 49]),
+    (6, 13, &[1, 1, 1, 15, 21, 21]),
+    (6, 16, &[1, 3, 1, 13, 27, 49]),
+    (6, 19, &[1, 1, 1, 15, 7, 5]),
+    (6, 22, &[1, 3, 1, 15, 13, 25]),
 ];
 
 /// A point; each coordinate is a fraction of 2^32.
@@ -38,8 +42,13 @@ pub(super) struct Sobol {
 }
 
 impl Sobol {
-    pub(super) fn new(seed: u64) -> Self {
-        let mut rng = Streams::new(seed, 0).stream("map/shift");
+    /// The sequence of a stratum; each has a shift of its own.
+    pub(super) fn new(seed: u64, stratum: usize) -> Self {
+        let name = match stratum {
+            0 => "map/shift".to_owned(),
+            more => format!("map/shift/{more}"),
+        };
+        let mut rng = Streams::new(seed, 0).stream(&name);
         let mut shift = Point::default();
         shift.fill_with(|| rng.next_u32());
         let mut directions = [[0; 32]; DIMENSIONS];
@@ -85,7 +94,7 @@ mod tests {
     #[test]
     fn every_coordinate_of_the_first_2_to_the_k_points_falls_once_into_each_interval() {
         for seed in 0..3 {
-            let sobol = Sobol::new(seed);
+            let sobol = Sobol::new(seed, seed as usize);
             for k in [1u32, 4, 8] {
                 for dimension in 0..DIMENSIONS {
                     let mut seen: Vec<u32> =
@@ -100,6 +109,7 @@ mod tests {
 
     #[test]
     fn another_seed_gives_other_points() {
-        assert_ne!(Sobol::new(1).point(5), Sobol::new(2).point(5));
+        assert_ne!(Sobol::new(1, 0).point(5), Sobol::new(2, 0).point(5));
+        assert_ne!(Sobol::new(1, 0).point(5), Sobol::new(1, 1).point(5));
     }
 }

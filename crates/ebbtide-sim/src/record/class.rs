@@ -1,7 +1,8 @@
 //! Measurements of the classes of a scenario, and of links other than the bottleneck.
 
 use super::delivery::Delivery;
-use super::run_record::{Direction, SparseHistogram};
+use super::direction::Direction;
+use super::histogram::SparseHistogram;
 use serde::{Deserialize, Serialize};
 
 /// The measurements of one class that are not those of single clients.

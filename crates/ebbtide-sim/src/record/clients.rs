@@ -1,9 +1,9 @@
 //! One replication as a Parquet file: a row per client, the totals in the file's metadata.
 
-use super::run_record::{ClientRecord, RunRecord, Totals};
+use super::client::{COLUMNS, ClientRecord, Column, Width};
+use super::run_record::{RunRecord, Totals};
 use super::seal;
 use bytes::Bytes;
-use ebbtide_core::time::{Duration, Micros};
 use parquet::basic::Compression;
 use parquet::column::reader::ColumnReader;
 use parquet::data_type::{ByteArray, ByteArrayType, DataType, Int32Type, Int64Type};
@@ -13,6 +13,7 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::parser::parse_message_type;
+use parquet::schema::types::TypePtr;
 use std::io::Write;
 use std::sync::Arc;
 
@@ -32,7 +33,7 @@ pub(super) struct Identity<'i> {
     pub(super) key: &'i str,
 }
 
-/// The columns of every file. One of a scenario with classes has `class` after them.
+/// The first columns of every file. Those of a client follow, and `class` in a scenario with classes.
 const SCHEMA: &str = "
 message clients {
   required binary scenario (UTF8);
@@ -42,23 +43,23 @@ message clients {
   required binary scenario_hash (UTF8);
   required int64 seed (INTEGER(64,false));
   required int32 replication;
-  required int32 client;
-  required int32 cc_group;
-  required int64 fct_ns;
-  required int32 unnecessary_retransmissions;
-  required int32 duplicate_responses;
-  required int32 timeouts;
-  required int32 retransmissions;
-  required int32 probes;
-  required int64 largest_timeout_us;
-  required int32 completed;
-  required int32 failed;
-  required int64 payload_bytes;
-  required int32 asked;
-  required int32 arrived;
-  required int32 in_time;
-  required int32 needless_transmissions;
 ";
+
+/// The number of these columns, of which `replication` is the last.
+const FIRST: usize = 7;
+
+/// The schema of a file, with these columns at its end.
+fn schema(last: &str) -> Result<TypePtr> {
+    let line = |column: &Column| {
+        let width = match column.width {
+            Width::Int32 => "int32",
+            Width::Int64 => "int64",
+        };
+        format!("required {width} {};", column.name)
+    };
+    let columns: String = COLUMNS.iter().map(line).collect();
+    Ok(Arc::new(parse_message_type(&format!("{SCHEMA}{columns}{last}}}"))?))
+}
 
 /// The key of the totals in the file's metadata.
 const TOTALS: &str = "ebbtide.totals";
@@ -88,8 +89,7 @@ pub(super) fn write(identity: &Identity<'_>, record: &RunRecord) -> Result<Vec<u
     let properties = properties(format!("ebbtide {}", identity.version), metadata);
     let classes = &record.totals.classes;
     let class = if classes.is_empty() { "" } else { "required binary class (UTF8);" };
-    let schema = Arc::new(parse_message_type(&format!("{SCHEMA}{class}}}"))?);
-    let mut file = SerializedFileWriter::new(&mut sink, schema, Arc::new(properties))?;
+    let mut file = SerializedFileWriter::new(&mut sink, schema(class)?, Arc::new(properties))?;
     let mut group = file.next_row_group()?;
     let clients = &record.clients;
     let texts = [identity.scenario, identity.settings, identity.cc, identity.version];
@@ -97,25 +97,21 @@ pub(super) fn write(identity: &Identity<'_>, record: &RunRecord) -> Result<Vec<u
         let value = ByteArray::from(text);
         column::<ByteArrayType>(&mut group, &vec![value; clients.len()], None)?;
     }
-    // Parquet's unsigned integers are stored in the signed type of their width.
     column::<Int64Type>(&mut group, &vec![identity.seed.cast_signed(); clients.len()], None)?;
     column::<Int32Type>(&mut group, &vec![record.replication.cast_signed(); clients.len()], None)?;
-    narrow(&mut group, clients, |client| client.client)?;
-    narrow(&mut group, clients, |client| client.group.into())?;
-    wide(&mut group, clients, |client| nanos(client.fct))?;
-    narrow(&mut group, clients, |client| client.unnecessary)?;
-    narrow(&mut group, clients, |client| client.duplicates)?;
-    narrow(&mut group, clients, |client| client.timeouts)?;
-    narrow(&mut group, clients, |client| client.retransmissions)?;
-    narrow(&mut group, clients, |client| client.probes)?;
-    wide(&mut group, clients, |client| client.largest_timeout.get().into())?;
-    narrow(&mut group, clients, |client| client.completed)?;
-    narrow(&mut group, clients, |client| client.failed)?;
-    wide(&mut group, clients, |client| client.payload_bytes)?;
-    narrow(&mut group, clients, |client| client.asked)?;
-    narrow(&mut group, clients, |client| client.arrived)?;
-    narrow(&mut group, clients, |client| client.in_time)?;
-    narrow(&mut group, clients, |client| client.needless)?;
+    for one in &COLUMNS {
+        let values = clients.iter().map(one.get);
+        match one.width {
+            Width::Int32 => {
+                let values: Vec<i32> = values.map(|value| (value as u32).cast_signed()).collect();
+                column::<Int32Type>(&mut group, &values, None)?;
+            }
+            Width::Int64 => {
+                let values: Vec<i64> = values.map(u64::cast_signed).collect();
+                column::<Int64Type>(&mut group, &values, None)?;
+            }
+        }
+    }
     if !classes.is_empty() {
         let name = |client: &ClientRecord| {
             let place = classes.partition_point(|class| class.first <= client.client);
@@ -127,28 +123,6 @@ pub(super) fn write(identity: &Identity<'_>, record: &RunRecord) -> Result<Vec<u
     file.close()?;
     seal::close(&mut sink);
     Ok(sink)
-}
-
-fn nanos(span: Duration) -> u64 {
-    u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
-}
-
-fn narrow<W: Write + Send>(
-    group: &mut SerializedRowGroupWriter<'_, W>,
-    clients: &[ClientRecord],
-    field: fn(&ClientRecord) -> u32,
-) -> Result<()> {
-    let values: Vec<i32> = clients.iter().map(|client| field(client).cast_signed()).collect();
-    column::<Int32Type>(group, &values, None)
-}
-
-fn wide<W: Write + Send>(
-    group: &mut SerializedRowGroupWriter<'_, W>,
-    clients: &[ClientRecord],
-    field: fn(&ClientRecord) -> u64,
-) -> Result<()> {
-    let values: Vec<i64> = clients.iter().map(|client| field(client).cast_signed()).collect();
-    column::<Int64Type>(group, &values, None)
 }
 
 /// Writes the next column; `levels` say which rows of an optional one have a value.
@@ -184,35 +158,15 @@ pub(super) fn read(bytes: Bytes, key: &str) -> Result<RunRecord> {
         serde_json::from_str(totals).map_err(|error| ParquetError::External(Box::new(error)))?;
     let rows = usize::try_from(metadata.num_rows()).unwrap_or(0);
     let group = reader.get_row_group(0)?;
-    // The columns from `replication` on, in the order of the schema.
-    let columns = (6..23)
-        .map(|index| integers(group.get_column_reader(index)?, rows))
-        .collect::<Result<Vec<_>>>()?;
-    let value = |column: usize, row: usize| -> u64 {
-        columns.get(column).and_then(|values| values.get(row)).copied().unwrap_or_default()
-    };
-    let narrow = |column, row| u32::try_from(value(column, row)).unwrap_or(u32::MAX);
-    let clients = (0..rows)
-        .map(|row| ClientRecord {
-            client: narrow(1, row),
-            group: u8::try_from(value(2, row)).unwrap_or(u8::MAX),
-            fct: Duration::from_nanos(value(3, row)),
-            unnecessary: narrow(4, row),
-            duplicates: narrow(5, row),
-            timeouts: narrow(6, row),
-            retransmissions: narrow(7, row),
-            probes: narrow(8, row),
-            largest_timeout: Micros::from_u64(value(9, row)),
-            completed: narrow(10, row),
-            failed: narrow(11, row),
-            payload_bytes: value(12, row),
-            asked: narrow(13, row),
-            arrived: narrow(14, row),
-            in_time: narrow(15, row),
-            needless: narrow(16, row),
-        })
-        .collect();
-    let replication = if rows == 0 { 0 } else { narrow(0, 0) };
+    let numbers = |index: usize| integers(group.get_column_reader(index)?, rows);
+    let mut clients = vec![ClientRecord::default(); rows];
+    for (place, column) in COLUMNS.iter().enumerate() {
+        for (client, value) in clients.iter_mut().zip(numbers(FIRST + place)?) {
+            (column.set)(client, value);
+        }
+    }
+    let replication = numbers(FIRST - 1)?.first().copied().unwrap_or(0);
+    let replication = u32::try_from(replication).unwrap_or(u32::MAX);
     Ok(RunRecord { replication, clients, totals, wall_s: 0.0 })
 }
 

@@ -2,8 +2,9 @@
 
 use super::ExchangeRecord;
 use super::fine_times::FineTimes;
+use super::histogram::new_histogram;
 use super::low_power_times::LowPowerTimes;
-use super::recorder::{Recorder, Tagged, new_histogram};
+use super::recorder::{Recorder, Tagged};
 use crate::scenario::Scenario;
 use ebbtide_core::time::{Duration, Instant, Micros};
 use hdrhistogram::Histogram;
@@ -113,12 +114,12 @@ impl Recorder for Discard {
 
     #[inline]
     fn round_trip(&mut self, rtt: Micros) {
-        self.record(|one| &mut one.rtt, rtt.get().into());
+        self.record(|one| &mut one.rtt, rtt.as_micros());
     }
 
     #[inline]
     fn duration(&mut self, duration: Micros) {
-        self.record(|one| &mut one.durations, duration.get().into());
+        self.record(|one| &mut one.durations, duration.as_micros());
     }
 
     #[inline]

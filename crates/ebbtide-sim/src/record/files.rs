@@ -6,7 +6,7 @@ use super::exchanges::{self, ExchangeRecord};
 use super::run_record::RunRecord;
 use super::seal;
 use crate::random::Fnv;
-use crate::scenario::Axis;
+use crate::scenario::{Axis, LoadCurve};
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -74,6 +74,9 @@ pub struct Manifest {
     pub version: String,
     /// The command that computes it again.
     pub command: String,
+    /// The key over which curves are drawn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub curve: Option<LoadCurve>,
     /// The cells and the files of their replications, in order.
     pub cells: Vec<ManifestCell>,
     /// A hash of this file; computed when it is written and verified when it is read.

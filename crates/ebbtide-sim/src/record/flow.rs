@@ -1,6 +1,6 @@
 //! The measurements of a sender of many messages.
 
-use super::run_record::SparseHistogram;
+use super::histogram::SparseHistogram;
 use serde::{Deserialize, Serialize};
 
 /// Counts, delays and waiting times of one client's messages.

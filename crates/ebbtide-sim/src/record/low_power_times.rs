@@ -1,8 +1,9 @@
 //! Times that are measured in low-power networks only: timeouts of originals, round trips with and without
 //! retransmissions, and when exchanges were completed.
 
-use super::recorder::{Tagged, new_histogram};
-use super::{ExchangeRecord, MeshRecord, sparse};
+use super::histogram::{new_histogram, sparse};
+use super::recorder::Tagged;
+use super::{ExchangeRecord, MeshRecord};
 use crate::scenario::Scenario;
 use ebbtide_core::time::Micros;
 use hdrhistogram::Histogram;
@@ -37,7 +38,7 @@ impl LowPowerTimes {
     /// A timeout was armed for a transmission.
     pub(super) fn armed(&mut self, tagged: Tagged, timeout: Micros) {
         if tagged.ordinal == 0 {
-            self.first_timeouts.saturating_record(timeout.get().into());
+            self.first_timeouts.saturating_record(timeout.as_micros());
         }
     }
 
@@ -45,7 +46,7 @@ impl LowPowerTimes {
     pub(super) fn ended(&mut self, row: &ExchangeRecord) {
         let (Some(_), Some(sent)) = (row.answered, row.first_sent) else { return };
         let round_trips = if row.transmissions <= 1 { &mut self.strong } else { &mut self.weak };
-        round_trips.saturating_record(row.ended.micros_since(sent).get().into());
+        round_trips.saturating_record(row.ended.micros_since(sent).as_micros());
         let part = row.ended.as_nanos().saturating_mul(PARTS) / self.duration;
         let last = self.completions.len().saturating_sub(1);
         if let Some(count) = self.completions.get_mut((part as usize).min(last)) {

@@ -6,7 +6,6 @@ use crate::scenario::Transport;
 use ebbtide_core::cc::{Metrics, Sample};
 use ebbtide_core::endpoint::Failure;
 use ebbtide_core::time::{Duration, Instant, Micros};
-use hdrhistogram::Histogram;
 
 /// The exchange and transmission to which a message belongs.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
@@ -156,9 +155,4 @@ pub trait Recorder {
     fn goodput(&mut self, now: Instant, bytes: u64) {
         let _ = (now, bytes);
     }
-}
-
-#[expect(clippy::expect_used, reason = "the bounds are constants that the crate accepts")]
-pub(crate) fn new_histogram() -> Histogram<u32> {
-    Histogram::new_with_bounds(1, u64::from(u32::MAX), 2).expect("constant bounds are valid")
 }

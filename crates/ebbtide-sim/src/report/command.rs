@@ -1,6 +1,6 @@
 //! The command under a figure: those of its cells merged into one.
 
-use super::model::Cell;
+use crate::result::Cell;
 
 /// One command that computes exactly these cells, or `fallback` (which computes them and
 /// more) when their commands differ in anything but the control and the values of settings.

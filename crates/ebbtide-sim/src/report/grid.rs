@@ -1,7 +1,7 @@
 //! How cells become figures: one figure per outer setting, one panel per inner setting, one
 //! row or curve per congestion control.
 
-use super::model::{Cell, Report};
+use crate::result::{Cell, Report};
 
 /// Cells drawn in each kind of figure; what goes beyond is named and left to its command.
 const MOST_CELLS: usize = 200;

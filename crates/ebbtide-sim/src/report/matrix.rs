@@ -1,11 +1,11 @@
 //! The matrix of a sweep: settings by controls, coloured by the judgement; which figure stands in it
 //! can be chosen.
 
-use super::model::Cell;
 use super::section::{Context, table};
 use super::text::{brief, escape, fixed, percent};
 use super::verdict::{ControlSummary, Setting, time_of};
 use crate::judge::Judgement;
+use crate::result::Cell;
 
 /// From so many cells on only the first figures can be chosen, to keep the file small.
 const MANY: usize = 500;
@@ -60,6 +60,7 @@ pub(super) fn matrix(
         ("m1", Judgement::Level),
         ("m3", Judgement::Slower),
         ("m4", Judgement::Loses),
+        ("m5", Judgement::Wasteful),
         ("m6", Judgement::Collapses),
     ];
     let key: String = judgements
@@ -91,6 +92,7 @@ fn entry(cell: Option<&Cell>, setting: &Setting<'_>, shown: usize) -> String {
         Judgement::Level => "m1",
         Judgement::Slower => "m3",
         Judgement::Loses => "m4",
+        Judgement::Wasteful => "m5",
         Judgement::Collapses => "m6",
     };
     let mark = if judgement == Judgement::Collapses { "†" } else { "" };

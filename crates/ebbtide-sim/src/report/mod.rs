@@ -6,11 +6,8 @@
 
 mod command;
 mod export;
-mod flows;
 mod grid;
-mod judged;
 mod matrix;
-pub mod model;
 mod page;
 mod palette;
 mod section;
@@ -18,15 +15,9 @@ mod svg;
 mod text;
 mod verdict;
 
-pub use crate::record::{FlowSeries, Handshakes, Series};
-pub use crate::stats::Summary;
 pub use export::{Exported, Width, csv, exported};
-pub use flows::{FlowCell, FlowFigures};
-pub use judged::{judge_cells, judge_classes};
-pub use model::{
-    BackgroundCell, Cell, Comparison, LinkCell, LoraFigures, MeshCell, MeshNode, PacketCounts,
-    Packets, Report, WifiCell,
-};
+
+use crate::result::Report;
 
 /// One self-contained HTML page. The same report gives the same bytes.
 #[must_use]

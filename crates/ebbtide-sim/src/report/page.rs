@@ -1,16 +1,17 @@
 //! The page around the sections.
 
-use super::model::Report;
 use super::section::{
-    Context, background, classes, distribution, fct, flows, lora, mesh, mesh_spread, packets,
-    published, reproduce, retransmissions, sweep, time, verdict, wifi,
+    Context, classes, curve, distribution, fct, flows, group, mesh, mesh_spread, packets,
+    published, reproduce, retransmissions, sweep, time, verdict,
 };
 use super::text::escape;
+use crate::result::Report;
+use crate::result::metrics::{BACKGROUND, LORA, MESH, WIFI};
 
 /// The whole file.
 pub(super) fn page(report: &Report) -> String {
     let mut context = Context::new(report);
-    let is_mesh = report.cells.iter().any(|cell| cell.mesh.is_some());
+    let is_mesh = report.cells.iter().any(|cell| MESH.is_of(cell));
     let has_time_of_its_own = flows::are_streams(report);
     let mut sections = Vec::new();
     // The page of a paper begins with the paper.
@@ -18,6 +19,7 @@ pub(super) fn page(report: &Report) -> String {
     if !has_time_of_its_own {
         sections.push(("verdict", "Verdict", verdict::section(&context)));
     }
+    sections.push(("curve", "Curve", curve::section(&mut context)));
     sections.push(("classes", "Classes", classes::section(&context)));
     if is_mesh {
         sections.push(("network", "Network", mesh::section(&mut context)));
@@ -45,9 +47,9 @@ pub(super) fn page(report: &Report) -> String {
         sections.push(("packets", "Packets", packets::section(&context)));
         sections.push(("links", "Links", classes::links(&context)));
         sections.push(("cross", "Cross traffic", classes::cross(&context)));
-        sections.push(("lora", "LoRaWAN", lora::section(&context)));
-        sections.push(("wifi", "Wi-Fi", wifi::section(&context)));
-        sections.push(("background", "Background", background::section(&context)));
+        for of in [&LORA, &WIFI, &BACKGROUND] {
+            sections.push((of.key, of.name, group::section(&context, of)));
+        }
     }
     sections.push(("reproduce", "Reproduce", reproduce::section(&context)));
     sections.retain(|(_, _, body)| !body.is_empty());

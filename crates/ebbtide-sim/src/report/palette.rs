@@ -3,7 +3,7 @@
 //! The members of a family share a hue and differ in lightness and dash, so that no two controls
 //! differ by hue alone. The colours themselves are in `style.css`, classes `k0` and on.
 
-use super::model::Report;
+use crate::result::Report;
 
 /// The controls that have a colour of their own, in the order of the classes.
 const KNOWN: [&str; 20] = [

@@ -1,5 +1,7 @@
 //! Numbers and words as the page prints them: escaped, fixed decimals, never "NaN".
 
+use crate::result::{Format, Value};
+
 /// The text that replaces a value that does not exist.
 pub(super) const NONE: &str = "–";
 
@@ -116,6 +118,27 @@ pub(super) fn bit_rate(bps: f64) -> String {
         b if b >= 1e6 => format!("{}\u{a0}Mbit/s", brief(b / 1e6)),
         b if b >= 1e3 => format!("{}\u{a0}kbit/s", brief(b / 1e3)),
         b => format!("{}\u{a0}bit/s", brief(b)),
+    }
+}
+
+/// A figure of a cell as its column shows it. A mean is followed by half of its interval.
+pub(super) fn show(value: Option<Value>, format: Format) -> String {
+    let one = |value: f64| match format {
+        Format::Count => fixed(value, 0),
+        Format::Brief | Format::Span => brief(value),
+        Format::Fixed(decimals) => fixed(value, decimals),
+        Format::Percent(decimals) => percent(value, decimals),
+        Format::Hundredths => percent(value, 1),
+        Format::BitRate | Format::Kilo => bit_rate(value),
+        Format::Milliwatts(decimals) => format!("{}\u{a0}mW", fixed(value, decimals)),
+    };
+    match value {
+        None => NONE.to_owned(),
+        Some(Value::Spread(spread)) if format == Format::Span => {
+            format!("{} to {}", one(spread.p10), one(spread.p90))
+        }
+        Some(Value::Mean(mean, half)) if half > 0.0 => format!("{} ± {}", one(mean), one(half)),
+        Some(value) => one(value.number()),
     }
 }
 

@@ -1,4 +1,4 @@
-//! The controls over all settings of a report: how often each is best, level, slower, loses,
+//! The controls over all settings of a report: how often each is best, level, slower, loses, is wasteful,
 //! collapses. The judgement on a setting is that of [`crate::judge`].
 
 #![expect(
@@ -7,9 +7,9 @@
 )]
 
 use super::grid::{by_settings, controls, distinct, varying};
-use super::judged::judge_cells;
-use super::model::{Cell, Report};
 use crate::judge::{Judgement, SHARES, Verdict, named_among};
+use crate::result::judge_cells;
+use crate::result::{Cell, Report};
 
 /// A setting of a report, with the judgement on it.
 pub(super) struct Setting<'a> {
@@ -42,9 +42,10 @@ impl ControlSummary<'_> {
         self.times(Judgement::Best) + self.times(Judgement::Level)
     }
 
-    /// Its faults: collapses first, then losses, then time.
-    fn faults(&self) -> [usize; 3] {
-        [Judgement::Collapses, Judgement::Loses, Judgement::Slower].map(|one| self.times(one))
+    /// Its faults: collapses first, then losses, then waste, then time.
+    fn faults(&self) -> [usize; 4] {
+        [Judgement::Collapses, Judgement::Loses, Judgement::Wasteful, Judgement::Slower]
+            .map(|one| self.times(one))
     }
 }
 
@@ -58,7 +59,7 @@ pub(super) fn settings(report: &Report) -> Vec<Setting<'_>> {
     judged.collect()
 }
 
-/// All controls, the best first: fewest collapses, then losses, then settings in which it is slower. Among
+/// All controls, the best first: fewest collapses, then losses, then waste, then settings in which it is slower. Among
 /// those with the same faults the library's default is first, or else the control that was given first, as
 /// in a single setting; the time orders the others.
 pub(super) fn rank<'a>(report: &'a Report, settings: &[Setting<'a>]) -> Vec<ControlSummary<'a>> {

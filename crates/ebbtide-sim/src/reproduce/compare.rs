@@ -2,8 +2,10 @@
 
 use super::figures::{Figure, Quantity};
 use super::papers::Paper;
-use crate::report::Comparison;
-use crate::run::{Campaign, CellResult, Results};
+use super::statement::REPS_TO_JUDGE;
+use crate::result::Comparison;
+use crate::result::{CellResult, Results};
+use crate::run::Campaign;
 use crate::scenario::TCP;
 use crate::stats::mean_and_half_width;
 
@@ -43,10 +45,6 @@ pub fn compare(paper: Paper, campaign: &Campaign, results: &Results) -> Vec<Comp
     rows.collect()
 }
 
-/// With fewer replications nothing is judged. The tolerances were set for 20, and the interval of
-/// a few replications is wider than the tolerance.
-pub const REPS_TO_JUDGE: u32 = 10;
-
 /// The replications of a paper's cell that has fewest.
 #[must_use]
 pub fn replications(paper: Paper, campaign: &Campaign) -> u32 {
@@ -66,6 +64,9 @@ pub fn withhold(rows: &mut [Comparison], reps: u32) {
     }
 }
 
+/// The name of the figure that the papers call spurious retransmissions.
+const UNNECESSARY: &str = "unnecessary_retransmissions";
+
 fn measure(
     quantity: Quantity,
     result: &CellResult,
@@ -83,7 +84,7 @@ fn measure(
         }
         Quantity::Unnecessary => {
             let values: Vec<f64> = result.per_run.iter().map(|run| run.unnecessary).collect();
-            Measured { value: result.cell.unnecessary.median, ci: interval(&values) }
+            Measured { value: result.cell.number(UNNECESSARY), ci: interval(&values) }
         }
         Quantity::RetransmissionClass(class) => {
             let share = |counts: &[u64]| {
@@ -96,7 +97,10 @@ fn measure(
             };
             let values: Vec<f64> =
                 result.per_run.iter().map(|run| share(&run.by_retransmissions)).collect();
-            Measured { value: share(&result.cell.by_retransmissions), ci: interval(&values) }
+            Measured {
+                value: share(result.cell.counts("exchanges_by_retransmissions")),
+                ci: interval(&values),
+            }
         }
         Quantity::UnnecessaryReduction => {
             let against = against?;
@@ -105,7 +109,7 @@ fn measure(
             let pairs = result.per_run.iter().zip(&against.per_run);
             let values: Vec<f64> =
                 pairs.map(|(own, other)| reduction(own.unnecessary, other.unnecessary)).collect();
-            let (own, other) = (result.cell.unnecessary.median, against.cell.unnecessary.median);
+            let (own, other) = (result.cell.number(UNNECESSARY), against.cell.number(UNNECESSARY));
             Measured { value: reduction(own, other), ci: interval(&values) }
         }
         Quantity::FctChange => {

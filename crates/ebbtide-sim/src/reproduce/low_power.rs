@@ -1,21 +1,61 @@
 //! The two studies of low-power networks: SOCNE14's tables and WiMob17's statements.
 
-use super::papers::Paper;
-use super::rcoap21;
-use super::statements::{self, Statement};
-use crate::report::{Comparison, MeshCell};
-use crate::run::{Campaign, Results};
+use super::papers::{CellSettings, Paper};
+use crate::result::Results;
+use crate::result::{Cell, Comparison};
+use crate::run::Campaign;
 
 /// SOCNE14's tables, which begin with their source.
 const TABLES: &str = include_str!("../../published/socne14.csv");
 
-/// A cell of a study: its settings by key, and its control.
-pub(super) type CellSettings = (Vec<(String, String)>, String);
-
 /// The controls with which the workloads of SOCNE14 are run.
-const CLOUD_CONTROLS: [&str; 4] = ["default", "default-b", "cocoa-01", "cocoa-01:nstart=4"];
+pub(super) const CLOUD_CONTROLS: [&str; 4] =
+    ["default", "default-b", "cocoa-01", "cocoa-01:nstart=4"];
 /// Without duty cycling, and with ContikiMAC, whose phase lock Contiki switches on by default.
 pub(super) const DUTY_CYCLES: [&str; 2] = ["off", "contikimac-phase-lock"];
+
+/// WiMob17's loads of the whole network.
+pub(super) const LOADS: [&str; 6] =
+    ["0.5 kbit/s", "1 kbit/s", "1.5 kbit/s", "2 kbit/s", "2.5 kbit/s", "3 kbit/s"];
+/// WiMob17's grids.
+pub(super) const SIZES: [&str; 4] = ["3", "4", "5", "6"];
+
+/// The code with which WiMob17's cells are run, of which the paper leaves both open.
+#[derive(Copy, Clone, Debug)]
+pub(super) struct Code {
+    /// The first words of its statements.
+    pub(super) label: &'static str,
+    /// The wait between frames for a neighbour.
+    pub(super) spacing: (&'static str, &'static str),
+    /// CoCoA+.
+    pub(super) cocoa: &'static str,
+}
+
+/// The paper's text with a CSMA that does not wait between frames, and what Contiki's releases and
+/// CoCoA's authors have.
+pub(super) const CODES: [Code; 2] = [
+    Code { label: "", spacing: ("spacing", "0 s"), cocoa: "cocoa-plus" },
+    Code {
+        label: "CSMA of Contiki's releases, code of CoCoA's authors: ",
+        spacing: ("spacing", "125 ms"),
+        cocoa: "cocoa-plus:code=contiki",
+    },
+];
+
+/// The grids with events, the time between these, and the bytes of their reports. The second code runs
+/// only those of which the text says something.
+pub(super) fn events_of(code: Code) -> Vec<(&'static str, &'static str, &'static str)> {
+    if !code.label.is_empty() {
+        return vec![("6", "10 min", "192"), ("6", "30 min", "192")];
+    }
+    let mut all = Vec::new();
+    for n in SIZES {
+        for interval in ["5 min", "10 min", "30 min"] {
+            all.extend(["96", "192", "384"].map(|message| (n, interval, message)));
+        }
+    }
+    all
+}
 
 /// The cells of a study; empty for the other papers.
 pub(super) fn cells(paper: Paper) -> Vec<CellSettings> {
@@ -35,17 +75,17 @@ pub(super) fn cells(paper: Paper) -> Vec<CellSettings> {
             }
         }
         Paper::Wimob17 => {
-            for code in statements::CODES {
+            for code in CODES {
                 let both = |settings: &[(&str, &str)]| {
                     let settings = [settings, &[code.spacing]].concat();
                     ["default", code.cocoa].map(|cc| owned(&settings, cc))
                 };
-                for n in statements::SIZES {
-                    for load in statements::LOADS {
+                for n in SIZES {
+                    for load in LOADS {
                         all.extend(both(&[("workload", "monitoring"), ("n", n), ("load", load)]));
                     }
                 }
-                for (n, interval, message) in statements::events_of(code) {
+                for (n, interval, message) in events_of(code) {
                     all.extend(both(&[
                         ("workload", "events"),
                         ("n", n),
@@ -55,8 +95,7 @@ pub(super) fn cells(paper: Paper) -> Vec<CellSettings> {
                 }
             }
         }
-        Paper::Rcoap21 => all = rcoap21::cells(),
-        Paper::Anrw18 | Paper::Thesis19 => {}
+        Paper::Rcoap21 | Paper::Anrw18 | Paper::Thesis19 => {}
     }
     all
 }
@@ -67,13 +106,13 @@ pub(super) fn find<'r>(
     scenario: &str,
     wanted: &[(&str, &str)],
     cc: &str,
-) -> Option<&'r MeshCell> {
+) -> Option<&'r Cell> {
     results.cells.iter().find_map(|(index, result)| {
         let spec = &campaign.cells[*index];
         let has =
             |(key, value): &(&str, &str)| spec.settings.iter().any(|(k, v)| k == key && v == value);
         let is_it = spec.scenario.name == scenario && spec.cc == cc && wanted.iter().all(has);
-        if is_it { result.cell.mesh.as_ref() } else { None }
+        is_it.then_some(&result.cell)
     })
 }
 
@@ -97,14 +136,15 @@ pub(super) fn compare(campaign: &Campaign, results: &Results) -> Vec<Comparison>
                 continue;
             };
             let is_off = duty_cycle == DUTY_CYCLES[0];
+            let each = cell.mean("mesh.exchange_s");
             let (measured, half) = match column {
-                3 => cell.requests_per_s,
+                3 => cell.mean("mesh.requests_per_s"),
                 // In the baseline the paper divides the time by the exchanges.
-                4 if workload == "baseline" => (1.0 / cell.requests_per_s.0, f64::NAN),
+                4 if workload == "baseline" => (1.0 / cell.number("mesh.requests_per_s"), f64::NAN),
                 // And with NSTART 4, as its baselines show, by all of a client's that are open.
-                4 if cc.ends_with("nstart=4") => (cell.exchange_s.0 / 4.0, cell.exchange_s.1 / 4.0),
-                4 => cell.exchange_s,
-                _ => cell.retries,
+                4 if cc.ends_with("nstart=4") => (each.0 / 4.0, each.1 / 4.0),
+                4 => each,
+                _ => cell.mean("mesh.retries"),
             };
             rows.push(Comparison {
                 source: Paper::Socne14.source().to_owned(),
@@ -124,17 +164,6 @@ pub(super) fn compare(campaign: &Campaign, results: &Results) -> Vec<Comparison>
         }
     }
     rows
-}
-
-/// Checks the statements of a study against measured values.
-#[must_use]
-pub fn check_statements(paper: Paper, campaign: &Campaign, results: &Results) -> Vec<Statement> {
-    match paper {
-        Paper::Socne14 => statements::socne14((campaign, results), &CLOUD_CONTROLS),
-        Paper::Wimob17 => statements::wimob17((campaign, results)),
-        Paper::Rcoap21 => rcoap21::statements((campaign, results)),
-        Paper::Anrw18 | Paper::Thesis19 => Vec::new(),
-    }
 }
 
 #[cfg(test)]

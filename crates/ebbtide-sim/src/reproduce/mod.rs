@@ -3,14 +3,19 @@
 mod compare;
 mod figures;
 mod low_power;
+mod page;
 mod pages;
 mod papers;
+mod plan;
 mod rcoap21;
+mod statement;
 mod statements;
 
-pub use compare::{Measured, REPS_TO_JUDGE, compare, replications, withhold};
+pub use compare::{Measured, compare, replications, withhold};
 pub use figures::{FIGURES, Figure, Quantity};
-pub use low_power::check_statements;
-pub use pages::{Page, pages};
-pub use papers::{PAPERS_REPS, Paper, campaign_of, plan};
-pub use statements::Statement;
+pub use page::Page;
+pub use pages::pages;
+pub use papers::{PAPERS_REPS, Paper};
+pub use plan::{campaign_of, plan};
+pub use statement::{REPS_TO_JUDGE, Statement};
+pub use statements::check_statements;

@@ -1,22 +1,12 @@
 //! The reports of `reproduce`: each paper's figures in the paper's own arrangement.
 
 use super::compare::{CALIBRATED, TOLERANCES, compare, replications, withhold};
-use super::low_power::check_statements;
+use super::page::{Page, described, make, select};
 use super::papers::Paper;
-use crate::report::{Cell, Report};
-use crate::run::{Campaign, CellSpec, Results, VERSION, report};
-use crate::scenario::{WorkloadKind, load};
-
-/// One page.
-#[derive(Clone, Debug)]
-pub struct Page {
-    /// The file's name without its extension.
-    pub name: String,
-    /// A short description of its contents.
-    pub about: &'static str,
-    /// The report on the page.
-    pub report: Report,
-}
+use super::statements::check_statements;
+use crate::result::{Cell, CellSpec, Results};
+use crate::run::Campaign;
+use crate::scenario::WorkloadKind;
 
 /// The pages of some papers: completion times and retransmissions by buffer and control, link
 /// errors, competition of two controls. A page without complete cells is left out.
@@ -92,34 +82,6 @@ fn low_power(paper: Paper, campaign: &Campaign, results: &Results) -> Page {
     Page { name: paper.name().to_owned(), about, report: page }
 }
 
-/// Describes the scenario that the paper ran.
-pub(super) fn described(page: &mut Report, paper: Paper) {
-    if let Ok(source) = load(paper.scenario())
-        && let Ok(scenario) = source.scenario(&[])
-    {
-        page.scenario = source.place;
-        page.scenario_toml = source.text;
-        page.description = scenario.description;
-    }
-}
-
-/// The selected cells of a paper, in their order.
-pub(super) fn select(
-    paper: Paper,
-    campaign: &Campaign,
-    results: &Results,
-    wanted: &dyn Fn(&CellSpec) -> bool,
-) -> Vec<Cell> {
-    let mut chosen: Vec<(usize, Cell)> = Vec::new();
-    for (index, result) in &results.cells {
-        let spec = &campaign.cells[*index];
-        if paper.ran(spec) && wanted(spec) {
-            chosen.push((*index, result.cell.clone()));
-        }
-    }
-    chosen.into_iter().map(|(_, cell)| cell).collect()
-}
-
 /// Each half of a mixed cell as a cell of its own.
 fn competition(paper: Paper, campaign: &Campaign, results: &Results) -> Vec<Cell> {
     let mut cells = Vec::new();
@@ -130,27 +92,4 @@ fn competition(paper: Paper, campaign: &Campaign, results: &Results) -> Vec<Cell
         cells.extend(result.halves.iter().cloned());
     }
     cells
-}
-
-/// A page with these cells and axes.
-pub(super) fn make(
-    paper: Paper,
-    campaign: &Campaign,
-    results: &Results,
-    mut cells: Vec<Cell>,
-    axes: &[&str],
-) -> Report {
-    for cell in &mut cells {
-        cell.settings.retain(|(key, _)| axes.contains(&key.as_str()));
-    }
-    let base = report(campaign, results);
-    Report {
-        title: format!("{} reproduced", paper.source()),
-        subtitle: String::new(),
-        source: paper.title().to_owned(),
-        axes: axes.iter().map(|axis| (*axis).to_owned()).collect(),
-        cells,
-        version: VERSION.to_owned(),
-        ..base
-    }
 }

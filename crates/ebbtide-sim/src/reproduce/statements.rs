@@ -1,97 +1,31 @@
 //! Statements in the text of the studies of low-power networks, compared with measured values.
 
-use super::compare::REPS_TO_JUDGE;
-use super::low_power::{DUTY_CYCLES, find};
+use super::low_power::{CLOUD_CONTROLS, CODES, Code, DUTY_CYCLES, LOADS, SIZES, find};
 use super::papers::Paper;
-use crate::report::MeshCell;
-use crate::run::{Campaign, Results};
-use serde::Serialize;
+use super::rcoap21;
+use super::statement::Statement;
+use crate::result::Cell;
+use crate::result::Results;
+use crate::run::Campaign;
 
-/// A statement of a paper.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Statement {
-    /// The statement of the paper.
-    pub says: String,
-    /// The measured figures.
-    pub measured: String,
-    /// Whether the measured value agrees.
-    pub holds: bool,
-}
-
-impl Statement {
-    /// Whether it holds after so many replications; `None` if these are too few to tell.
-    #[must_use]
-    pub fn holds_after(&self, reps: u32) -> Option<bool> {
-        (reps >= REPS_TO_JUDGE).then_some(self.holds)
+/// Checks the statements of a study against measured values.
+#[must_use]
+pub fn check_statements(paper: Paper, campaign: &Campaign, results: &Results) -> Vec<Statement> {
+    match paper {
+        Paper::Socne14 => socne14((campaign, results), &CLOUD_CONTROLS),
+        Paper::Wimob17 => wimob17((campaign, results)),
+        Paper::Rcoap21 => rcoap21::statements((campaign, results)),
+        Paper::Anrw18 | Paper::Thesis19 => Vec::new(),
     }
-
-    /// In a sentence, after so many replications.
-    #[must_use]
-    pub fn words(&self, reps: u32) -> String {
-        format!("{}: {}; {}.", self.says, self.verdict(reps), self.measured)
-    }
-
-    /// Whether it holds, in words.
-    #[must_use]
-    pub fn verdict(&self, reps: u32) -> String {
-        match self.holds_after(reps) {
-            Some(true) => "holds".to_owned(),
-            Some(false) => "does not hold".to_owned(),
-            None => format!("not judged, which needs {REPS_TO_JUDGE} replications"),
-        }
-    }
-}
-
-/// WiMob17's loads of the whole network.
-pub(super) const LOADS: [&str; 6] =
-    ["0.5 kbit/s", "1 kbit/s", "1.5 kbit/s", "2 kbit/s", "2.5 kbit/s", "3 kbit/s"];
-/// WiMob17's grids.
-pub(super) const SIZES: [&str; 4] = ["3", "4", "5", "6"];
-
-/// The code with which WiMob17's cells are run, of which the paper leaves both open.
-#[derive(Copy, Clone, Debug)]
-pub(super) struct Code {
-    /// The first words of its statements.
-    label: &'static str,
-    /// The wait between frames for a neighbour.
-    pub(super) spacing: (&'static str, &'static str),
-    /// CoCoA+.
-    pub(super) cocoa: &'static str,
-}
-
-/// The paper's text with a CSMA that does not wait between frames, and what Contiki's releases and
-/// CoCoA's authors have.
-pub(super) const CODES: [Code; 2] = [
-    Code { label: "", spacing: ("spacing", "0 s"), cocoa: "cocoa-plus" },
-    Code {
-        label: "CSMA of Contiki's releases, code of CoCoA's authors: ",
-        spacing: ("spacing", "125 ms"),
-        cocoa: "cocoa-plus:code=contiki",
-    },
-];
-
-/// The grids with events, the time between these, and the bytes of their reports. The second code runs
-/// only those of which the text says something.
-pub(super) fn events_of(code: Code) -> Vec<(&'static str, &'static str, &'static str)> {
-    if !code.label.is_empty() {
-        return vec![("6", "10 min", "192"), ("6", "30 min", "192")];
-    }
-    let mut all = Vec::new();
-    for n in SIZES {
-        for interval in ["5 min", "10 min", "30 min"] {
-            all.extend(["96", "192", "384"].map(|message| (n, interval, message)));
-        }
-    }
-    all
 }
 
 /// The measurements under `default` and under `cocoa-plus`.
-type Pair<'m> = Option<(&'m MeshCell, &'m MeshCell)>;
+type Pair<'m> = Option<(&'m Cell, &'m Cell)>;
 type Measured<'m> = (&'m Campaign, &'m Results);
 
 /// The order of the controls in each table, and the advantage of `cocoa-01`, with NSTART 1 or 4, over
 /// `default`. The paper's abstract has 19 to 112 %: from its tables 112, 26, 50, 111, 19 and 23 %.
-pub(super) fn socne14(measured: Measured<'_>, controls: &[&str]) -> Vec<Statement> {
+fn socne14(measured: Measured<'_>, controls: &[&str]) -> Vec<Statement> {
     const ASCENDING: [&str; 4] = ["default", "default-b", "cocoa-01", "cocoa-01:nstart=4"];
     const B_IS_LAST: [&str; 4] = ["default-b", "default", "cocoa-01", "cocoa-01:nstart=4"];
     let [off, locked] = DUTY_CYCLES;
@@ -108,7 +42,7 @@ pub(super) fn socne14(measured: Measured<'_>, controls: &[&str]) -> Vec<Statemen
         let wanted = [("workload", workload), ("duty_cycle", duty_cycle)];
         let served = |cc: &str| {
             let cell = find(measured, Paper::Socne14.scenario(), &wanted, cc);
-            cell.map(|cell| cell.requests_per_s.0)
+            cell.map(|cell| cell.number("mesh.requests_per_s"))
         };
         let mut found: Vec<(f64, &str)> =
             controls.iter().filter_map(|cc| Some((served(cc)?, *cc))).collect();
@@ -145,7 +79,7 @@ pub(super) fn socne14(measured: Measured<'_>, controls: &[&str]) -> Vec<Statemen
 }
 
 /// The statements in WiMob17's text, of each code.
-pub(super) fn wimob17(measured: Measured<'_>) -> Vec<Statement> {
+fn wimob17(measured: Measured<'_>) -> Vec<Statement> {
     CODES.into_iter().flat_map(|code| of_code(measured, code)).collect()
 }
 
@@ -156,12 +90,12 @@ fn of_code(measured: Measured<'_>, code: Code) -> Vec<Statement> {
         Some((one("default")?, one(code.cocoa)?))
     };
     let monitoring = |n, load| pair(&[("workload", "monitoring"), ("n", n), ("load", load)]);
-    let grid: Vec<(&str, &str, &MeshCell, &MeshCell)> = SIZES
+    let grid: Vec<(&str, &str, &Cell, &Cell)> = SIZES
         .into_iter()
         .flat_map(|n| LOADS.into_iter().map(move |load| (n, load)))
         .filter_map(|(n, load)| monitoring(n, load).map(|(a, b)| (n, load, a, b)))
         .collect();
-    let points = |cell: &MeshCell| 100.0 * cell.loss.0;
+    let points = |cell: &Cell| 100.0 * cell.number("mesh.loss");
     let mut all = Vec::new();
     if !grid.is_empty() {
         let differences: Vec<f64> =
@@ -179,9 +113,11 @@ fn of_code(measured: Measured<'_>, code: Code) -> Vec<Statement> {
             measured: format!("by up to {:.1} points", -better),
             holds: (-10.0..0.0).contains(&better),
         });
-        let main = |cell: &MeshCell| {
-            let others = cell.lost_queue + cell.lost_retries + cell.lost_otherwise;
-            cell.loss.0 < 0.01 || cell.lost_busy > others
+        let main = |cell: &Cell| {
+            let others = cell.number("mesh.lost_queue")
+                + cell.number("mesh.lost_retries")
+                + cell.number("mesh.lost_otherwise");
+            cell.number("mesh.loss") < 0.01 || cell.number("mesh.lost_busy") > others
         };
         let busy = grid.iter().filter(|(_, _, plain, cocoa)| main(plain) && main(cocoa)).count();
         all.push(Statement {
@@ -199,24 +135,30 @@ fn of_code(measured: Measured<'_>, code: Code) -> Vec<Statement> {
     all
 }
 
-type Row<'m> = (&'m str, &'m str, &'m MeshCell, &'m MeshCell);
+type Row<'m> = (&'m str, &'m str, &'m Cell, &'m Cell);
 
 fn small_grids(grid: &[Row<'_>], all: &mut Vec<Statement>) {
     let small: Vec<&Row<'_>> = grid.iter().filter(|(n, ..)| *n == "3").collect();
     if small.is_empty() {
         return;
     }
-    let worse = small.iter().map(|(_, _, a, b)| (b.loss.0 / a.loss.0.max(1e-9) - 1.0, a, b));
-    let loaded = worse.filter(|(_, a, b)| a.loss.0.max(b.loss.0) > 0.01);
+    let worse = small
+        .iter()
+        .map(|(_, _, a, b)| (b.number("mesh.loss") / a.number("mesh.loss").max(1e-9) - 1.0, a, b));
+    let loaded = worse.filter(|(_, a, b)| a.number("mesh.loss").max(b.number("mesh.loss")) > 0.01);
     let worst = loaded.map(|(more, ..)| 100.0 * more).fold(f64::NEG_INFINITY, f64::max);
     all.push(Statement {
         says: "monitoring: cocoa-plus loses up to 30 % more with few clients or light load".into(),
         measured: format!("up to {worst:+.0} % more in the 3 x 3 grid"),
         holds: (0.0..=40.0).contains(&worst),
     });
-    let early = |cell: &MeshCell| if cell.early.0.is_finite() { 100.0 * cell.early.0 } else { 0.0 };
+    let early = |cell: &Cell| {
+        if cell.number("mesh.early").is_finite() { 100.0 * cell.number("mesh.early") } else { 0.0 }
+    };
     let most = |pick: fn(&Row<'_>) -> f64| grid.iter().map(pick).fold(0.0, f64::max);
-    let plain = most(|(_, _, a, _)| 100.0 * a.early.0.max(0.0) * a.retransmissions_per_message);
+    let plain = most(|(_, _, a, _)| {
+        100.0 * a.number("mesh.early").max(0.0) * a.number("mesh.retransmissions_per_message")
+    });
     // The paper counts them per initial transmission, and a message makes three.
     let plain = plain / 3.0;
     all.push(Statement {
@@ -242,7 +184,11 @@ fn full_load(grid: &[Row<'_>], all: &mut Vec<Statement>) {
     let each: Vec<String> = full
         .iter()
         .map(|(n, _, a, b)| {
-            format!("{n} x {n}: {:.0} and {:.0} %", 100.0 * a.loss.0, 100.0 * b.loss.0)
+            format!(
+                "{n} x {n}: {:.0} and {:.0} %",
+                100.0 * a.number("mesh.loss"),
+                100.0 * b.number("mesh.loss")
+            )
         })
         .collect();
     // The paper says it of a figure over loads and sizes, and does not say of which size.
@@ -250,7 +196,9 @@ fn full_load(grid: &[Row<'_>], all: &mut Vec<Statement>) {
         says: "monitoring at 3 kbit/s: more than 60 % is lost with either, in the largest grid"
             .into(),
         measured: format!("default and cocoa-plus: {}", each.join("; ")),
-        holds: full.last().is_some_and(|(_, _, a, b)| a.loss.0 > 0.6 && b.loss.0 > 0.6),
+        holds: full
+            .last()
+            .is_some_and(|(_, _, a, b)| a.number("mesh.loss") > 0.6 && b.number("mesh.loss") > 0.6),
     });
 }
 
@@ -266,8 +214,8 @@ fn events<'m>(pair: impl Fn(&[(&str, &str)]) -> Pair<'m>, all: &mut Vec<Statemen
     let Some((plain, cocoa)) = large("10 min") else { return };
     // The share for reports of events. The background's loss follows from how long an event keeps
     // sources busy; for a loss below 2 % more would have to be carried than at 3 kbit/s.
-    let lost = |(plain, cocoa): (&MeshCell, &MeshCell)| {
-        (100.0 * plain.event_loss.0, 100.0 * cocoa.event_loss.0)
+    let lost = |(plain, cocoa): (&Cell, &Cell)| {
+        (100.0 * plain.number("mesh.event_loss"), 100.0 * cocoa.number("mesh.event_loss"))
     };
     let (a, b) = lost((plain, cocoa));
     let rarely = match large("30 min").map(lost) {
@@ -278,12 +226,12 @@ fn events<'m>(pair: impl Fn(&[(&str, &str)]) -> Pair<'m>, all: &mut Vec<Statemen
         says: "events, 6 x 6: cocoa-plus loses above 10 % of the reports, default below 2 %".into(),
         measured: format!(
             "cocoa-plus {b:.1} %, default {a:.1} %; of all messages {:.1} and {:.1} %{rarely}",
-            100.0 * cocoa.loss.0,
-            100.0 * plain.loss.0
+            100.0 * cocoa.number("mesh.loss"),
+            100.0 * plain.number("mesh.loss")
         ),
         holds: b > 10.0 && a < 2.0,
     });
-    let first = cocoa.first_timeout;
+    let first = cocoa.spread("mesh.first_timeout");
     all.push(Statement {
         says: "events: first timeouts of cocoa-plus range from tens of ms to tens of s".into(),
         measured: format!("{:.3} to {:.1} s", first.min, first.max),

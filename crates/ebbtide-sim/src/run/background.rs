@@ -1,7 +1,8 @@
 //! TCP in the background of a replication: its flows count on where the clients' numbers end.
 
-use super::network::{Net, NetEvent};
-use super::simulation::due;
+use super::client_timer::due;
+use super::event::NetEvent;
+use super::network::Net;
 use crate::engine::Engine;
 use crate::host::{Bulk, Side, starts};
 use crate::random::Streams;

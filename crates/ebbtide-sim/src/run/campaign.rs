@@ -1,14 +1,13 @@
 //! Campaigns: every combination of settings and controls, every replication, in parallel.
 
-use super::cell::summarise;
-use super::cell_spec::{CellSpec, hash_of, identity};
 use super::simulation::{Keep, simulate_keeping};
-use crate::judge::{Percentile, Verdict};
+use crate::judge::Percentile;
 use crate::record::{
     ClientRecord, ExchangeRecord, Manifest, ManifestCell, RunError, RunRecord, Store, StoreError,
 };
-use crate::report::{Cell, judge_cells};
-use crate::scenario::{Axis, ScenarioError, Source, WorkloadKind, combinations};
+use crate::result::{Cell, CellResult, CellSpec, PerRun, Results, VERSION, summarise};
+use crate::result::{hash_of, identity};
+use crate::scenario::{Axis, LoadCurve, ScenarioError, Source, WorkloadKind, combinations};
 use crate::stats::summary;
 use ebbtide_core::cc::Registry;
 use rayon::prelude::*;
@@ -16,9 +15,6 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 use std::sync::Mutex;
-
-/// The version that results carry: other versions may compute other results.
-pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// The plan of a run or reproduction: its cells, and the settings, controls and seed behind them.
 #[derive(Clone, Debug)]
@@ -43,46 +39,8 @@ pub struct Campaign {
     pub percentile: Percentile,
     /// Whether each replication's exchanges are kept as well, a row each.
     pub exchanges: bool,
-}
-
-/// One replication's figures, for intervals and for comparisons under the same luck.
-#[derive(Clone, Debug, PartialEq)]
-pub struct PerRun {
-    /// The median flow completion time, s.
-    pub median_fct: f64,
-    /// The median over clients of unnecessary retransmissions.
-    pub unnecessary: f64,
-    /// Exchanges that took 0, 1, 2, ... retransmissions.
-    pub by_retransmissions: Vec<u64>,
-}
-
-/// A cell's figures, and of each group of clients in a mixed run.
-#[derive(Clone, Debug)]
-pub struct CellResult {
-    /// The figures.
-    pub cell: Cell,
-    /// Each part of a mixed run: the figures of the clients under one of the controls.
-    pub halves: Vec<Cell>,
-    /// Events handled in all replications.
-    pub events: u64,
-    /// Wall-clock seconds spent on all replications; zero for those that were read from disk.
-    pub wall_s: f64,
-    /// Simulated seconds of all replications.
-    pub sim_s: f64,
-    /// The figures of each replication, in order.
-    pub per_run: Vec<PerRun>,
-}
-
-/// The computed results of a campaign.
-#[derive(Clone, Debug)]
-pub struct Results {
-    /// In the order of [`Campaign::cells`]; cells that miss a replication are left out.
-    pub cells: Vec<(usize, CellResult)>,
-    /// The cells that are left out, in the same order, and how many of their replications are
-    /// there: the others are another shard's, damaged, or were not begun.
-    pub left_out: Vec<(usize, u32)>,
-    /// Replications that were read from disk rather than computed.
-    pub reused: u64,
+    /// The key over which curves are drawn.
+    pub curve: Option<LoadCurve>,
 }
 
 /// Which part of the replications to compute: those whose number leaves `index` divided by `of`.
@@ -138,25 +96,6 @@ impl fmt::Display for CampaignError {
 
 impl std::error::Error for CampaignError {}
 
-impl Results {
-    /// The complete cells by setting, in order, with the judgement on each setting.
-    #[must_use]
-    pub fn judged(&self, percentile: Percentile) -> Vec<(Vec<&CellResult>, Verdict)> {
-        let mut groups: Vec<Vec<&CellResult>> = Vec::new();
-        for (_, result) in &self.cells {
-            match groups.last_mut() {
-                Some(group) if group[0].cell.settings == result.cell.settings => group.push(result),
-                _ => groups.push(vec![result]),
-            }
-        }
-        let judged = groups.into_iter().map(|group| {
-            let verdict = judge_cells(group.iter().map(|result| &result.cell), percentile);
-            (group, verdict)
-        });
-        judged.collect()
-    }
-}
-
 impl Campaign {
     /// Plans a campaign: applies every combination of settings and parses every control.
     ///
@@ -209,7 +148,8 @@ impl Campaign {
                 let scenario = scenario.clone();
                 let settings = settings.clone();
                 let reps = reps.unwrap_or(scenario.run.reps);
-                cells.push(CellSpec { cc: name.clone(), controls, settings, scenario, reps });
+                let (cc, derived) = (name.clone(), Vec::new());
+                cells.push(CellSpec { cc, controls, settings, derived, scenario, reps });
             }
         }
         let run = defaults.unwrap_or_default();
@@ -218,8 +158,20 @@ impl Campaign {
             axes.iter().map(|axis| (axis.key.clone(), axis.values.join(","))).collect();
         let command = run_command(&source.place, &sets, &cc.join(","), (reps, seed));
         let (papers, percentile) = (Vec::new(), Percentile::default());
-        let exchanges = false;
-        Ok(Self { source, axes, cc, reps, seed, cells, papers, command, percentile, exchanges })
+        let (exchanges, curve) = (false, None);
+        Ok(Self {
+            source,
+            axes,
+            cc,
+            reps,
+            seed,
+            cells,
+            papers,
+            command,
+            percentile,
+            exchanges,
+            curve,
+        })
     }
 
     /// How many replications there are.
@@ -413,14 +365,15 @@ impl Campaign {
     fn cell_command(&self, spec: &CellSpec) -> String {
         // Papers run several built-in scenarios.
         let place = if self.papers.is_empty() { &self.source.place } else { &spec.scenario.name };
-        run_command(place, &spec.settings, &spec.cc, (spec.reps, self.seed))
+        let settings = [&spec.settings[..], &spec.derived[..]].concat();
+        run_command(place, &settings, &spec.cc, (spec.reps, self.seed))
     }
 
     /// The `ebbtide replay` that runs one replication of a cell again.
     #[must_use]
     pub fn replay_command(&self, spec: &CellSpec, replication: u32) -> String {
         let mut command = format!("ebbtide replay {}", quoted(&self.source.place));
-        for (key, value) in &spec.settings {
+        for (key, value) in spec.settings.iter().chain(&spec.derived) {
             command.push_str(&format!(" --set {}", quoted(&format!("{key}={value}"))));
         }
         command.push_str(&format!(" --cc {} --rep {replication} --seed {}", spec.cc, self.seed));
@@ -454,6 +407,7 @@ impl Campaign {
             version: VERSION.to_owned(),
             papers: self.papers.clone(),
             command: self.command.clone(),
+            curve: self.curve.clone(),
             cells: cells.collect(),
         }
     }
@@ -471,6 +425,9 @@ impl Campaign {
         let source = source.with_controls(controls);
         let run = (Some(manifest.reps), Some(manifest.seed));
         let mut campaign = Self::plan(source, manifest.set.clone(), manifest.cc.clone(), run)?;
+        if let Some(curve) = &manifest.curve {
+            campaign = campaign.with_curve(curve.clone());
+        }
         // A campaign that goes on until its intervals are narrow has cells of different lengths.
         for (spec, cell) in campaign.cells.iter_mut().zip(&manifest.cells) {
             spec.reps = u32::try_from(cell.runs.len()).unwrap_or(u32::MAX);
@@ -501,7 +458,7 @@ struct Collected {
 }
 
 /// Quotes an argument for a shell if it needs to be.
-fn quoted(argument: &str) -> String {
+pub(super) fn quoted(argument: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_=.,/+:".contains(c);
     if !argument.is_empty() && argument.chars().all(plain) {
         return argument.to_owned();

@@ -2,8 +2,8 @@
 //! writes one file, and what fails in it does not stop the rest.
 
 use super::campaign::{Campaign, Progress};
-use super::cell_spec::CellSpec;
 use crate::record::{Store, StoreError};
+use crate::result::CellSpec;
 use bytes::Bytes;
 use serde_json::json;
 use std::collections::BTreeSet;

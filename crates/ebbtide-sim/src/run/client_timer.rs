@@ -1,6 +1,5 @@
 //! The timers of the clients, apart from the clients.
 
-use super::simulation::due;
 use ebbtide_core::time::Instant;
 
 /// The timer of a client. Most of its events find that the client, whose exchange was answered meanwhile,
@@ -68,6 +67,21 @@ impl ClientTimer {
         self.scheduled = NEVER;
         Fires::Now
     }
+}
+
+/// When a timer event is to be scheduled for a host that wants to be called at `timeout`; `None` if
+/// the one that is scheduled does.
+pub(super) fn due(
+    timeout: Option<Instant>,
+    timer: &mut Option<Instant>,
+    now: Instant,
+) -> Option<Instant> {
+    let at = timeout?.max(now);
+    if timer.is_some_and(|scheduled| now <= scheduled && scheduled <= at) {
+        return None;
+    }
+    *timer = Some(at);
+    Some(at)
 }
 
 #[cfg(test)]

@@ -1,14 +1,11 @@
 //! UDP traffic of others on single links.
 
-use super::network::{Net, NetEvent};
+use super::event::NetEvent;
 use super::topology::BOTTLENECK;
 use crate::engine::Engine;
-use crate::host::Tag;
 use crate::net::Fate;
 use crate::random::{Streams, exponential};
 use crate::record::CrossRecord;
-use crate::record::Recorder;
-use crate::scenario::Transport;
 use crate::scenario::{Cross, CrossDirection, Scenario};
 use ebbtide_core::time::Instant;
 use rand_chacha::ChaCha8Rng;
@@ -19,6 +16,14 @@ pub(super) struct Sources {
     all: Vec<Source>,
     /// Whether the clients are done.
     pub(super) is_over: bool,
+}
+
+/// A packet of such traffic.
+pub(super) struct CrossPacket<'s> {
+    /// The link that it goes onto.
+    pub(super) link: u16,
+    pub(super) upwards: bool,
+    pub(super) payload: &'s [u8],
 }
 
 struct Source {
@@ -71,6 +76,29 @@ impl Sources {
         self.all.iter().map(|source| source.record.clone()).collect()
     }
 
+    /// A source is due: schedules its next turn, and returns the packet that leaves now, if one does.
+    pub(super) fn turn(
+        &mut self,
+        now: Instant,
+        index: u16,
+        engine: &mut Engine<NetEvent>,
+    ) -> Option<CrossPacket<'_>> {
+        if self.is_over {
+            return None;
+        }
+        let source = self.all.get_mut(usize::from(index))?;
+        let (sends, next) = source.turn(now.as_nanos());
+        if let Some(next) = next {
+            engine.schedule(Instant::from_nanos(next), NetEvent::Cross(index));
+        }
+        sends.then(|| {
+            source.record.sent += 1;
+            source.record.bytes += u64::from(source.settings.packet);
+            let upwards = source.settings.direction == CrossDirection::Up;
+            CrossPacket { link: source.link, upwards, payload: &source.payload }
+        })
+    }
+
     /// A packet of a source has this fate.
     pub(super) fn decided(&mut self, index: usize, fate: Fate) {
         let Some(source) = self.all.get_mut(index) else { return };
@@ -102,35 +130,5 @@ impl Source {
         let after = bits * 1_000_000_000 / u128::from(self.settings.rate.0.max(1));
         let next = self.since.saturating_add(u64::try_from(after).unwrap_or(u64::MAX));
         (true, Some(next))
-    }
-}
-
-impl Net {
-    /// A source of cross traffic is due.
-    pub(super) fn cross_sends<R: Recorder>(
-        &mut self,
-        now: Instant,
-        index: u16,
-        engine: &mut Engine<NetEvent>,
-        recorder: &mut R,
-    ) {
-        if self.cross.is_over {
-            return;
-        }
-        let Some(source) = self.cross.all.get_mut(usize::from(index)) else { return };
-        let (sends, next) = source.turn(now.as_nanos());
-        if let Some(next) = next {
-            engine.schedule(Instant::from_nanos(next), NetEvent::Cross(index));
-        }
-        if !sends {
-            return;
-        }
-        source.record.sent += 1;
-        source.record.bytes += u64::from(source.settings.packet);
-        let (link, upwards) = (source.link, source.settings.direction == CrossDirection::Up);
-        let tag = Tag { exchange: index.into(), ..Tag::default() };
-        let sender = (self.first_cross + u32::from(index), Transport::Udp);
-        let place = self.pool.put(sender, &source.payload, tag);
-        self.onto_link(now, (place, link, upwards), engine, recorder);
     }
 }

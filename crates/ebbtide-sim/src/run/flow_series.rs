@@ -1,6 +1,6 @@
 //! Flows over time, in a bounded number of points.
 
-use super::series::{Rate, seconds};
+use super::rate::{Rate, seconds};
 use crate::record::FlowSeries;
 use ebbtide_core::time::Instant;
 

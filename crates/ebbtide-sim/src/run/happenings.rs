@@ -1,6 +1,6 @@
 //! Events that all clients of a class report: the workload `events`.
 
-use super::network::NetEvent;
+use super::event::NetEvent;
 use crate::engine::Engine;
 use crate::random::{Streams, exponential, uniform};
 use crate::scenario::{ClassView, MeshWorkload, WorkloadKind};

@@ -1,8 +1,7 @@
 //! From results to the data of a report.
 
-use super::campaign::{Campaign, Results, VERSION};
-use super::cell_spec::CellSpec;
-use crate::report::Report;
+use super::campaign::Campaign;
+use crate::result::{CellSpec, Origin, Report, Results, VERSION, curves};
 use crate::scenario::{ClassView, Override};
 
 /// The cells named among those that are left out; more would fill the screen of a large sweep.
@@ -32,6 +31,26 @@ pub fn left_out(campaign: &Campaign, results: &Results) -> Option<String> {
         more => format!(", and {more} more"),
     };
     Some(format!("Left out: {}{more}.", named.join(", ")))
+}
+
+/// The JSON document of `run --json`.
+#[must_use]
+pub fn document(campaign: &Campaign, results: &Results) -> serde_json::Value {
+    let origin = Origin {
+        scenario: &campaign.source.place,
+        seed: campaign.seed,
+        cells: &campaign.cells,
+        percentile: campaign.percentile,
+    };
+    let mut document = crate::result::document(&origin, results);
+    if let Some(curve) = &campaign.curve {
+        document["curve"] = serde_json::json!({
+            "key": curve.key,
+            "work": curve.work,
+            "lines": curves(&report(campaign, results)),
+        });
+    }
+    document
 }
 
 /// The report on a campaign's results.
@@ -74,7 +93,7 @@ pub fn report(campaign: &Campaign, results: &Results) -> Report {
     for cell in &mut cells {
         cell.settings.retain(|(key, _)| swept.contains(key));
         if is_periodic {
-            cell.fct = cell.duration;
+            cell.fct = cell.spread("exchange_duration_s");
             cell.fct_ci = (f64::NAN, f64::NAN);
         }
     }
@@ -95,6 +114,7 @@ pub fn report(campaign: &Campaign, results: &Results) -> Report {
         axes: swept,
         percentile: campaign.percentile,
         is_periodic,
+        curve: campaign.curve.clone(),
         cells,
         published: Vec::new(),
         notes,

@@ -1,6 +1,7 @@
 //! The course of a replication over time, for the report.
 
 use super::flow_series::Flows;
+use super::rate::{POINTS, Rate, seconds};
 use crate::record::{Details, Discard, ExchangeRecord, Recorder, Series, Tagged};
 use ebbtide_core::time::{Duration, Instant, Micros};
 
@@ -18,8 +19,6 @@ pub struct SeriesRecorder {
     seen: u64,
 }
 
-/// Most points of a series.
-const POINTS: usize = 600;
 /// Most timeouts that are kept.
 const TIMEOUTS: usize = 2000;
 
@@ -71,10 +70,6 @@ impl Default for SeriesRecorder {
     }
 }
 
-pub(super) fn seconds(now: Instant) -> f64 {
-    now.as_nanos() as f64 / 1e9
-}
-
 impl Recorder for SeriesRecorder {
     fn whose(&mut self, class: usize) {
         self.plain.whose(class);
@@ -99,7 +94,7 @@ impl Recorder for SeriesRecorder {
     fn armed(&mut self, now: Instant, tagged: Tagged, timeout: Micros) {
         self.plain.armed(now, tagged, timeout);
         if self.seen.is_multiple_of(self.stride) {
-            self.timeouts.push((seconds(now), f64::from(timeout.get()) / 1e6));
+            self.timeouts.push((seconds(now), timeout.as_secs_f64()));
         }
         self.seen += 1;
         if self.timeouts.len() >= TIMEOUTS {
@@ -169,43 +164,5 @@ impl Envelope {
         let width = self.width_ns as f64 / 1e9;
         let known = self.peaks.iter().enumerate();
         known.filter_map(|(i, peak)| peak.map(|peak| (i as f64 * width, peak))).collect()
-    }
-}
-
-/// Bytes per stretch of time, as a rate.
-#[derive(Debug)]
-pub(super) struct Rate {
-    width_ns: u64,
-    bytes: Vec<u64>,
-}
-
-impl Rate {
-    /// Rates over less than a second are noise at the rates of the papers' links.
-    pub(super) const fn new() -> Self {
-        Self { width_ns: 1_000_000_000, bytes: Vec::new() }
-    }
-
-    pub(super) fn add(&mut self, now: Instant, bytes: u64) {
-        let mut index = usize::try_from(now.as_nanos() / self.width_ns).unwrap_or(usize::MAX);
-        while index >= POINTS {
-            self.bytes = self.bytes.chunks(2).map(|pair| pair.iter().sum()).collect();
-            self.width_ns *= 2;
-            index /= 2;
-        }
-        if index >= self.bytes.len() {
-            self.bytes.resize(index + 1, 0);
-        }
-        self.bytes[index] += bytes;
-    }
-
-    /// The length of a stretch, s, and what was added in each.
-    pub(super) fn counts(&self) -> (f64, &[u64]) {
-        (self.width_ns as f64 / 1e9, &self.bytes)
-    }
-
-    fn points(&self) -> Vec<(f64, f64)> {
-        let width = self.width_ns as f64 / 1e9;
-        let rate = |bytes: u64| bytes as f64 * 8.0 / width;
-        self.bytes.iter().enumerate().map(|(i, b)| (i as f64 * width, rate(*b))).collect()
     }
 }

@@ -5,11 +5,12 @@ mod low_power;
 mod read_ahead;
 
 use super::background::Flows;
-use super::client_timer::{ClientTimer, Fires};
+use super::client_timer::{ClientTimer, Fires, due};
 use super::cross::Sources;
+use super::event::{DOWN_LANE, LANES, NetEvent, UP_LANE};
 use super::happenings::Happenings;
 use super::motes::Motes;
-use super::network::{DOWN_LANE, LANES, Net, NetEvent, UP_LANE};
+use super::network::Net;
 use super::pool::Packet;
 use super::roster::{self, Roster};
 use super::series::SeriesRecorder;
@@ -578,19 +579,4 @@ impl<R: Recorder> Simulation<R> {
             self.wants_to_act(now, client);
         }
     }
-}
-
-/// When a timer event is to be scheduled for a host that wants to be called at `timeout`; `None` if
-/// the one that is scheduled does.
-pub(super) fn due(
-    timeout: Option<Instant>,
-    timer: &mut Option<Instant>,
-    now: Instant,
-) -> Option<Instant> {
-    let at = timeout?.max(now);
-    if timer.is_some_and(|scheduled| now <= scheduled && scheduled <= at) {
-        return None;
-    }
-    *timer = Some(at);
-    Some(at)
 }

@@ -1,7 +1,7 @@
 //! `[network.background]`: TCP flows that share the bottleneck with the clients.
 
+use super::limits::{Check, LONGEST, range, room_for_tcp};
 use super::units::{Rate, Time};
-use super::validate::{Check, LONGEST, range, room_for_tcp};
 use super::{CrossDirection, Scenario, TCP};
 use serde::{Deserialize, Serialize};
 

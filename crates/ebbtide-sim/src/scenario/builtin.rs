@@ -31,4 +31,9 @@ pub const BUILTIN: &[Builtin] = &[
     builtin!("two-bottlenecks"),
     builtin!("firmware"),
     builtin!("lora"),
+    builtin!("fleet"),
+    builtin!("edrx"),
+    builtin!("store-and-forward"),
+    builtin!("mars"),
+    builtin!("alarms"),
 ];

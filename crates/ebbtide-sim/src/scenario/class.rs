@@ -1,8 +1,8 @@
 //! `[[class]]`: devices of several kinds in one network.
 
+use super::limits::{Check, LONGEST, MAX_CLIENTS, range};
 use super::units::{Buffer, Rate, Time};
-use super::validate::{self, Check, LONGEST, MAX_CLIENTS, range};
-use super::{FlowWorkload, Reliability, Requester, Scenario, Workload, WorkloadKind};
+use super::{FlowWorkload, Reliability, Requester, Scenario, Workload, WorkloadKind, traffic};
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
@@ -94,6 +94,8 @@ class_workload! {
     period: Time,
     /// `periodic`: how much later than its time a request is made at most.
     jitter: Time,
+    /// `synchronised`: the time over which the first requests are spread.
+    spread: Time,
     /// `bursts`: requests at once.
     burst: u32,
     /// Whether messages are acknowledged and retransmitted.
@@ -242,7 +244,7 @@ fn one(s: &Scenario, class: &Class, view: &ClassView) -> Check {
         let own = wrong.strip_prefix("workload.").filter(|own| class.workload.sets(own));
         (own.map_or(wrong.clone(), |own| key(&format!("workload.{own}"))), message)
     };
-    validate::workload(&view.scenario).map_err(whose)?;
+    traffic::workload(&view.scenario).map_err(whose)?;
     super::flow::check(&view.scenario).map_err(whose)?;
     super::traffic::check(&view.scenario).map_err(whose)?;
     check_access(s, &format!("class.{}", class.name), class.access.as_ref())?;

@@ -3,7 +3,7 @@
 use super::error::ScenarioError;
 use super::q_block::{NOTES, Q_BLOCK, QBlock};
 use super::tcp::{DIFFERENCES, TCP, Tcp};
-use super::{Scenario, did_you_mean, validate};
+use super::{Scenario, did_you_mean, limits};
 use ebbtide_core::cc::{ConfigError, ControlConfig};
 use ebbtide_core::wire::Block;
 
@@ -109,7 +109,7 @@ impl Scenario {
                 let message = "a mesh carries UDP only; choose a congestion control over UDP";
                 return Err(ScenarioError::argument("--cc", text, message));
             }
-            let room = validate::room_for_tcp(&self.network);
+            let room = limits::room_for_tcp(&self.network);
             room.map_err(|message| ScenarioError::argument("--cc", text, &message))?;
         }
         Ok(control)

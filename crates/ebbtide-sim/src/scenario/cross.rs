@@ -1,8 +1,8 @@
 //! `[[cross]]`: UDP traffic of others on one link.
 
+use super::limits::{Check, LONGEST, range};
 use super::link::BOTTLENECK;
 use super::units::{Rate, Time};
-use super::validate::{Check, LONGEST, range};
 use super::{Scenario, class};
 use serde::{Deserialize, Serialize};
 

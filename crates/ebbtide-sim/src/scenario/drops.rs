@@ -1,7 +1,7 @@
 //! `drops`: packets that a link drops on purpose, in the notation of scenario files.
 
+use super::limits::{Check, LONGEST, range};
 use super::units::Time;
-use super::validate::{Check, LONGEST, range};
 use super::{LinkSpec, Scenario};
 use crate::net::TargetedLoss;
 use ebbtide_core::time::Instant;

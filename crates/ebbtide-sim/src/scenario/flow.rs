@@ -1,7 +1,7 @@
 //! The workloads `stream` and `transfer`, in which clients send many messages to one receiver.
 
+use super::limits::{Check, LONGEST, range};
 use super::units::{Buffer, Time};
-use super::validate::{Check, LONGEST, range};
 use super::{Scenario, WorkloadKind};
 use serde::de::{self, Deserializer, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize};

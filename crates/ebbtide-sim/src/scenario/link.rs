@@ -1,8 +1,8 @@
 //! `[[link]]`: links between the devices and the bottleneck, in a row or a tree.
 
+use super::limits::{Check, LONGEST, range};
 use super::nearest::did_you_mean;
 use super::units::{Buffer, Rate, Time, TimeRange};
-use super::validate::{Check, LONGEST, range};
 use super::{Change, LinkSpec, QueueSpec, Scenario, queue, schedule};
 use serde::{Deserialize, Serialize};
 

@@ -3,7 +3,7 @@
 use super::builtin::BUILTIN;
 use super::error::ScenarioError;
 use super::nearest::did_you_mean;
-use super::settings::Override;
+use super::settings::{Override, name_of};
 use super::wording::in_words_of;
 use super::{Scenario, validate};
 use ebbtide_core::cc::Registry;
@@ -228,11 +228,6 @@ fn missing_field(message: &str) -> Option<&str> {
 
 fn read(table: &Table) -> Result<Scenario, toml::de::Error> {
     Value::Table(table.clone()).try_into()
-}
-
-/// The name of an entry of an array of tables.
-pub(super) fn name_of(entry: &Value) -> Option<&str> {
-    entry.get("name")?.as_str()
 }
 
 /// Sets a dotted key, in which entries of arrays of tables stand by their names, and creates tables if necessary.

@@ -1,7 +1,7 @@
 //! `[network.lora]`: a LoRaWAN cell between the clients and the bottleneck. Clients are class A devices around a
 //! gateway; their packets pass the cell before `network.up`, and packets to them after `network.down`.
 
-use super::validate::{Check, range};
+use super::limits::{Check, range};
 use super::{Network, Scenario};
 
 impl Network {

@@ -1,7 +1,7 @@
 //! Checks low-power networks that parse but are impossible.
 
+use super::limits::{Check, LONGEST, range};
 use super::mesh_topology;
-use super::validate::{Check, LONGEST, range};
 use super::{ClassView, Mesh, Scenario, Topology, WorkloadKind};
 use crate::lowpan::{ElidedAddresses, LARGEST_DATAGRAM, compressed_header, fragments};
 

@@ -8,9 +8,11 @@ mod builtin;
 mod class;
 mod control;
 mod cross;
+mod curve;
 mod drops;
 mod error;
 mod flow;
+mod limits;
 mod link;
 mod load;
 mod lora;
@@ -39,6 +41,8 @@ pub use builtin::{BUILTIN, Builtin};
 pub use class::{Access, Class, ClassView, ClassWorkload};
 pub use control::{Control, Transport};
 pub use cross::{Cross, CrossDirection};
+pub use curve::LoadCurve;
+pub(crate) use curve::place;
 pub use drops::Drops;
 pub use error::ScenarioError;
 pub use flow::{Each, FlowWorkload};
@@ -244,6 +248,10 @@ pub struct Workload {
     /// `periodic`: how much later than its time a request is made at most, drawn uniformly.
     #[serde(default, skip_serializing_if = "Time::is_zero")]
     pub jitter: Time,
+    /// `synchronised`: the first requests are spread over this time, so that each device has learnt the
+    /// path by itself before all of them act together. Zero: they are not.
+    #[serde(default, skip_serializing_if = "Time::is_zero")]
+    pub spread: Time,
     /// `bursts`: requests at once.
     #[serde(default = "defaults::burst", skip_serializing_if = "traffic::is_burst")]
     pub burst: u32,

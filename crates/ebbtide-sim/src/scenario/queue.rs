@@ -1,8 +1,8 @@
 //! `[network.up.queue]`: which queue discipline a link has, and with which parameters.
 
 use super::LinkSpec;
+use super::limits::{Check, range};
 use super::units::Time;
-use super::validate::{Check, range};
 use crate::net::queue::{
     CoDelParameters, FqCoDelParameters, PieParameters, QueueModel, RedParameters,
 };

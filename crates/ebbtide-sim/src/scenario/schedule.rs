@@ -1,7 +1,7 @@
 //! `[[network.up.schedule]]`: rates and delays that change, outages among them.
 
+use super::limits::{Check, LONGEST, range};
 use super::units::{Rate, Time, TimeRange};
-use super::validate::{Check, LONGEST, range};
 use super::{LinkSpec, Trace};
 use crate::net::{Schedule, ScheduleError, Step};
 use serde::{Deserialize, Deserializer, Serialize, de};
@@ -54,6 +54,27 @@ impl LinkSpec {
     pub fn seconds_for(&self, bytes: f64) -> f64 {
         let rate = self.rate.0.max(1) as f64;
         self.schedule().map_or(bytes * 8.0 / rate, |schedule| schedule.seconds_for(bytes))
+    }
+
+    /// The longest time for which packets wait because the link has no rate, ns.
+    #[must_use]
+    pub fn longest_outage_ns(&self) -> u64 {
+        let mut since = None;
+        let mut longest = 0;
+        let period = self.schedule_period.0;
+        // A second round, for an outage that lasts beyond the end of the period.
+        let rounds = if period > 0 { 2 } else { 1 };
+        for round in 0..rounds {
+            for change in &self.schedule {
+                let at = change.at.0.saturating_add(round * period);
+                match change.rate {
+                    Some(Rate(0)) => since = since.or(Some(at)),
+                    Some(_) => longest = longest.max(since.take().map_or(0, |since| at - since)),
+                    None => {}
+                }
+            }
+        }
+        longest
     }
 
     fn try_schedule(&self) -> Result<Option<Schedule>, ScheduleError> {

@@ -1,7 +1,6 @@
 //! `--set KEY=VALUE[,VALUE...]`: overrides and sweeps.
 
 use super::error::ScenarioError;
-use super::load::name_of;
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
@@ -105,6 +104,11 @@ impl Override {
             _ => text(),
         }
     }
+}
+
+/// The name of an entry of an array of tables.
+pub(super) fn name_of(entry: &Value) -> Option<&str> {
+    entry.get("name")?.as_str()
 }
 
 #[cfg(test)]

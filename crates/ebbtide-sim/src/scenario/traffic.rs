@@ -1,7 +1,7 @@
 //! Kinds of traffic: who sends messages, when, and whether they are confirmed.
 
+use super::limits::{Check, LONGEST, range};
 use super::units::Time;
-use super::validate::{Check, LONGEST, range};
 use super::{Scenario, Workload, WorkloadKind};
 use serde::{Deserialize, Serialize};
 
@@ -85,6 +85,42 @@ impl Workload {
     }
 }
 
+/// Checks what every workload has, whichever its kind.
+pub(super) fn workload(s: &Scenario) -> Check {
+    let w = &s.workload;
+    let exchanges = (1..=10_000_000).contains(&w.exchanges);
+    range(exchanges, "workload.exchanges", "must be from 1 to 10000000")?;
+    let [least, most] = w.batch;
+    range(
+        1 <= least && least <= most,
+        "workload.batch",
+        "must be two numbers from 1 up, the smaller first",
+    )?;
+    let period = (1_000_000..=LONGEST.0).contains(&w.period.0);
+    range(period, "workload.period", "must be from 1 ms to 36525 days")?;
+    range(w.deadline <= LONGEST, "workload.deadline", "must be at most 36525 days")?;
+    let path = (1..=255).contains(&w.path.len()) && !w.path.contains('/');
+    range(path, "workload.path", "must be one path segment of 1 to 255 bytes, without '/'")?;
+    let room = s.network.mtu - s.network.header;
+    for (key, bytes) in [
+        ("workload.response_payload", w.response_payload),
+        ("workload.request_payload", w.request_payload),
+    ] {
+        // Header, token, path or content format, payload marker: at most 4 + 8 + 3 + 255 + 1.
+        let overhead =
+            13 + if key.ends_with("request_payload") { w.path.len() as u32 + 3 } else { 2 };
+        range(
+            bytes.saturating_add(overhead) <= room,
+            key,
+            &format!(
+                "must leave the packet within network.mtu: at most {} bytes",
+                room.saturating_sub(overhead)
+            ),
+        )?;
+    }
+    Ok(())
+}
+
 /// Checks traffic that parses but is impossible.
 pub(super) fn check(s: &Scenario) -> Check {
     let w = &s.workload;
@@ -95,6 +131,17 @@ pub(super) fn check(s: &Scenario) -> Check {
         "is for the workload periodic",
     )?;
     range(w.jitter <= LONGEST, "workload.jitter", "must be at most 36525 days")?;
+    range(
+        w.spread == Time(0) || kind == WorkloadKind::Synchronised,
+        "workload.spread",
+        "is for the workload synchronised",
+    )?;
+    range(
+        w.spread <= w.period,
+        "workload.spread",
+        "contradicts workload.period: the first requests come before the second ones, so it must be at \
+         most the period",
+    )?;
     range((1..=64).contains(&w.burst), "workload.burst", "must be from 1 to 64 requests")?;
     let repeats = kind != WorkloadKind::Transfer && kind != WorkloadKind::Firmware;
     range(

@@ -1,18 +1,7 @@
 //! Checks values that parse but are impossible. Each error names its key and the valid range.
 
-use super::units::Time;
-use super::{Errors, Network, Scenario};
-
-/// The maximum number of clients of one scenario, whose addresses are those of 10.0.0.0/8.
-pub(crate) const MAX_CLIENTS: u32 = 1_000_000;
-/// A simulated century. Longer spans are mistakes and would overflow sums.
-pub(super) const LONGEST: Time = Time(3_155_760_000_000_000_000);
-
-pub(super) type Check = Result<(), (String, String)>;
-
-pub(super) fn range(ok: bool, key: &str, message: &str) -> Check {
-    if ok { Ok(()) } else { Err((key.to_owned(), message.to_owned())) }
-}
+use super::limits::{Check, LONGEST, LONGEST_SPAN, MAX_CLIENTS, range};
+use super::{Errors, Scenario};
 
 pub(super) fn check(s: &Scenario) -> Check {
     range(!s.name.is_empty(), "name", "must not be empty")?;
@@ -37,7 +26,7 @@ pub(super) fn check(s: &Scenario) -> Check {
     super::wifi::check(s)?;
     super::lora::check(s)?;
     super::background::check(s)?;
-    workload(s)?;
+    super::traffic::workload(s)?;
     super::flow::check(s)?;
     super::traffic::check(s)?;
     super::security::check(s)?;
@@ -45,8 +34,8 @@ pub(super) fn check(s: &Scenario) -> Check {
     super::link::check(s)?;
     super::cross::check(s)?;
     let c = &s.coap;
-    let ack_timeout = (1_000_000..=600_000_000_000).contains(&c.ack_timeout.0);
-    range(ack_timeout, "coap.ack_timeout", "must be from 1 ms to 10 min")?;
+    let ack_timeout = (1_000_000..=LONGEST_SPAN.0).contains(&c.ack_timeout.0);
+    range(ack_timeout, "coap.ack_timeout", "must be from 1 ms to a day (86400 s)")?;
     let factor = (1.0..=10.0).contains(&c.ack_random_factor);
     range(factor, "coap.ack_random_factor", "must be from 1 to 10")?;
     range(c.max_retransmit <= 254, "coap.max_retransmit", "must be from 0 to 254")?;
@@ -78,15 +67,15 @@ fn network(s: &Scenario) -> Check {
         super::drops::check(s, name, link)?;
         super::queue::check(name, link)?;
         super::schedule::check(name, link)?;
-        let longest = |ends: (u64, u64)| ends.1 <= LONGEST.0;
+        let longest = |ends: (u64, u64)| ends.1 <= LONGEST_SPAN.0;
         let key = |key: &str| format!("network.{name}.{key}");
         range(
             link.rate.0 <= 1_000_000_000_000,
             &key("rate"),
             "must be from 1 bit/s to 1000 Gbit/s",
         )?;
-        range(longest(link.delay.ends()), &key("delay"), "must be at most 36525 days")?;
-        range(longest(link.beyond.ends()), &key("beyond"), "must be at most 36525 days")?;
+        range(longest(link.delay.ends()), &key("delay"), "must be at most a day (86400 s)")?;
+        range(longest(link.beyond.ends()), &key("beyond"), "must be at most a day (86400 s)")?;
         if let Some(bytes) = link.buffer.0 {
             range(
                 bytes >= u64::from(n.header) + 4,
@@ -100,53 +89,6 @@ fn network(s: &Scenario) -> Check {
             std::iter::once("none").chain(s.errors.keys().map(String::as_str)).collect();
         let message = format!("there is no [errors.{}]; there are {}", n.errors, known.join(", "));
         return Err(("network.errors".to_owned(), message));
-    }
-    Ok(())
-}
-
-/// A TCP segment must hold at least 48 bytes (the smallest MSS that it accepts) in addition to its
-/// options.
-pub(super) fn room_for_tcp(network: &Network) -> Result<(), String> {
-    // The 28 bytes of IPv4 and UDP become 40 of IPv4 and TCP.
-    let least = network.header + 12 + 12 + 48;
-    if network.mtu >= least {
-        return Ok(());
-    }
-    let mtu = network.mtu;
-    Err(format!("needs packets of {least} bytes at least, and network.mtu is {mtu}"))
-}
-
-pub(super) fn workload(s: &Scenario) -> Check {
-    let w = &s.workload;
-    let exchanges = (1..=10_000_000).contains(&w.exchanges);
-    range(exchanges, "workload.exchanges", "must be from 1 to 10000000")?;
-    let [least, most] = w.batch;
-    range(
-        1 <= least && least <= most,
-        "workload.batch",
-        "must be two numbers from 1 up, the smaller first",
-    )?;
-    let period = (1_000_000..=LONGEST.0).contains(&w.period.0);
-    range(period, "workload.period", "must be from 1 ms to 36525 days")?;
-    range(w.deadline <= LONGEST, "workload.deadline", "must be at most 36525 days")?;
-    let path = (1..=255).contains(&w.path.len()) && !w.path.contains('/');
-    range(path, "workload.path", "must be one path segment of 1 to 255 bytes, without '/'")?;
-    let room = s.network.mtu - s.network.header;
-    for (key, bytes) in [
-        ("workload.response_payload", w.response_payload),
-        ("workload.request_payload", w.request_payload),
-    ] {
-        // Header, token, path or content format, payload marker: at most 4 + 8 + 3 + 255 + 1.
-        let overhead =
-            13 + if key.ends_with("request_payload") { w.path.len() as u32 + 3 } else { 2 };
-        range(
-            bytes.saturating_add(overhead) <= room,
-            key,
-            &format!(
-                "must leave the packet within network.mtu: at most {} bytes",
-                room.saturating_sub(overhead)
-            ),
-        )?;
     }
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! `[network.wifi]`: a Wi-Fi cell between the clients and the bottleneck.
 
-use super::validate::{Check, range};
+use super::limits::{Check, range};
 use super::{Scenario, units::Time};
 use crate::medium::ieee80211::Dcf;
 use serde::{Deserialize, Serialize};

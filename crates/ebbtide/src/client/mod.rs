@@ -9,6 +9,7 @@ mod dtls;
 mod echoes;
 mod equals;
 mod group;
+mod keep_alive;
 mod observe;
 mod pending;
 mod q_block;
@@ -20,7 +21,7 @@ mod shared_registration;
 mod streamed;
 
 pub use burst::{Burst, NotAccepted, Reason, Report, Summary, Unacknowledged, Upload};
-pub use observe::Observation;
+pub use observe::{Observation, Observed};
 pub use streamed::Download;
 
 use crate::config::Config;
@@ -33,7 +34,7 @@ use crate::net::dtls::Side;
 use crate::net::dtls::address;
 use crate::net::shared::Shared;
 use crate::net::trace;
-use crate::stream::{Link, Pool, StreamCounters};
+use crate::stream::{Pool, StreamCounters};
 use bytes::Bytes;
 use drive::Drive;
 use ebbtide_core::cc::{ControlConfig, Metrics, Sample};
@@ -42,7 +43,6 @@ use ebbtide_core::session::Arrival;
 use ebbtide_core::session::client::RequestParts;
 #[cfg(feature = "dtls")]
 use ebbtide_dtls::SavedSession;
-use pending::Pending;
 use rooms::Rooms;
 use session::Session;
 use std::io;
@@ -141,7 +141,9 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// See [`Error`]. A response with an error code is not an error: see
+    /// See [`Error`]. A port that the network reports as closed, or a destination without a route, is an error at
+    /// once if nothing there has answered so far. A peer that has answered is tried again until the retransmissions
+    /// are over. A response with an error code is not an error: see
     /// [`Response::is_success`].
     pub async fn get(
         &self,
@@ -313,7 +315,7 @@ impl Client {
     /// See [`Self::get`].
     pub async fn observe_with(&self, request: Request) -> Result<Observation, Error> {
         let session = self.session(&request.uri).await?;
-        let span = trace::request(&request, session.remote);
+        let span = trace::request(&request, session.address);
         Ok(span.in_scope(|| Observation::new(self.clone(), session, request)))
     }
 
@@ -329,14 +331,11 @@ impl Client {
     ) -> Result<Option<Sample>, Error> {
         let uri = uri.try_into().map_err(|error| Error::Uri(error.into()))?;
         let session = self.session(&uri).await?;
-        if let Some(link) = session.link() {
-            return Pending::over_connection(link, Link::ping)?.reset().await;
-        }
-        let shared = self.inner.socket(session.remote)?;
-        let pending = Pending::over_datagrams(&shared, session.remote, |endpoint, now| {
-            endpoint.ping(now, session.remote)
-        })?;
-        pending.reset().await
+        let answered = match session.ping() {
+            Ok(ping) => ping.reset().await,
+            Err(error) => Err(error),
+        };
+        answered.map_err(|error| error.of(session.address))
     }
 
     /// The address of a URI's host and port; of several addresses the one that the system
@@ -482,15 +481,13 @@ impl Inner {
         if let Some(shared) = place.as_ref().filter(|shared| !shared.lock().closed) {
             return Ok(shared.clone());
         }
-        let any: IpAddr = match is_dtls.unwrap_or(remote.is_ipv4()) {
+        // Of two sockets, a plain one and one for DTLS, the second cannot have the same port: the error says so.
+        let is_ipv4 = is_dtls.unwrap_or(remote.is_ipv4());
+        let local = self.config.local_address.filter(|local| local.is_ipv4() == is_ipv4);
+        let any: IpAddr = match is_ipv4 {
             true => Ipv4Addr::UNSPECIFIED.into(),
             false => Ipv6Addr::UNSPECIFIED.into(),
         };
-        // A chosen address is that of the plain socket: two cannot have it.
-        let local = self
-            .config
-            .local_address
-            .filter(|local| is_dtls.is_none() && local.is_ipv4() == remote.is_ipv4());
         let address = local.unwrap_or(SocketAddr::new(any, 0));
         let opened = Shared::new(address, self.config.socket(), None)?;
         #[cfg(feature = "dtls")]

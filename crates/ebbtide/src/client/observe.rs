@@ -24,6 +24,10 @@ use std::task::{Context, Poll};
 /// [`Self::end_at_error`] it ends instead. The first registration fails like any request, and within
 /// [`Request::timeout`].
 ///
+/// A client that hears nothing cannot tell whether nothing has changed or the path is gone. [`Self::is_fresh`] and
+/// [`Self::next_or_stale`] report that a state has outlived its Max-Age, [`Self::refresh`] asks for a new one, and
+/// [`Config::observe_keep_alive`](crate::Config::observe_keep_alive) checks the path by itself.
+///
 /// A client registers once for each target resource (RFC 7641 section 3.1): with the same method, URI,
 /// options of the Cache-Key and payload, a later observation shares the registration of the first,
 /// with its block size, reliability and timeout. It begins with the latest state. One that is
@@ -48,6 +52,18 @@ pub struct Observation {
     observer: Observer,
     /// Whether it has left the registration.
     has_left: bool,
+    /// The end of freshness that was reported.
+    reported: Option<tokio::time::Instant>,
+}
+
+/// An event of an observation.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Observed {
+    /// A state.
+    State(Response),
+    /// The last state is no longer fresh, and the server may not have been heard since.
+    Stale,
 }
 
 impl Observation {
@@ -55,7 +71,7 @@ impl Observation {
         let registrations = &client.inner.registrations;
         let register = || Registration::new(client.clone(), session, request.clone());
         let (registration, observer) = registrations.observe(Target::of(&request), register);
-        Self { registration, observer, has_left: false }
+        Self { registration, observer, has_left: false, reported: None }
     }
 
     /// Ends it at the first error, which is then its last item, instead of registering again.
@@ -78,6 +94,37 @@ impl Observation {
     /// it can be used in `tokio::select!`.
     pub async fn next(&mut self) -> Option<Result<Response, Error>> {
         poll_fn(|cx| self.registration.poll_state(&mut self.observer, cx)).await
+    }
+
+    /// Like [`Self::next`], and reports once for each state that it is no longer fresh: its Max-Age has passed, and no
+    /// newer one has come (RFC 7641 section 3.3.1). The client registers again 5 to 15 s later by itself;
+    /// [`Self::refresh`] makes it do so at once. Cancel safe.
+    pub async fn next_or_stale(&mut self) -> Option<Result<Observed, Error>> {
+        loop {
+            let until = self.registration.fresh_until().filter(|at| self.reported != Some(*at));
+            let Some(until) = until else {
+                return self.next().await.map(|next| next.map(Observed::State));
+            };
+            if let Ok(next) = tokio::time::timeout_at(until, self.next()).await {
+                return next.map(|next| next.map(Observed::State));
+            }
+            if self.registration.fresh_until() == Some(until) {
+                self.reported = Some(until);
+                return Some(Ok(Observed::Stale));
+            }
+        }
+    }
+
+    /// Whether the latest state is fresh: its Max-Age has not passed.
+    #[must_use]
+    pub fn is_fresh(&self) -> bool {
+        self.registration.is_fresh()
+    }
+
+    /// Registers again under the same token, and so requests the present state, which [`Self::next`] returns. After a
+    /// change of the network's address translation, a server of plain CoAP learns the new address by this.
+    pub fn refresh(&self) {
+        self.registration.renew();
     }
 
     /// Ends the observation. Over UDP this waits until the server has confirmed the end; over a

@@ -1,6 +1,7 @@
 //! The registration of a client as an observer, and the states that it brings (RFC 7641 section 3).
 
 use super::Client;
+use super::keep_alive::{KeepAlive, NextCheck};
 use super::pending::Pending;
 use super::session::{Session, is_no_room, loss_of};
 use crate::error::Error;
@@ -34,6 +35,7 @@ pub(super) struct Registration {
     starting: Option<(u32, BoxFuture<'static, Result<Pending, Error>>)>,
     renewing: Option<BoxFuture<'static, Result<Session, Error>>>,
     sleep: Option<(Instant, Pin<Box<Sleep>>)>,
+    keep_alive: KeepAlive,
     /// The reason for which the last message was lost.
     lost: Option<Error>,
     /// How often it had to register anew because it was lost.
@@ -61,6 +63,7 @@ impl Registration {
         Self {
             clock: session.clock(),
             machine: core::Observation::new(parts, settings),
+            keep_alive: KeepAlive::new(client.inner.config.observe_keep_alive),
             client,
             request,
             session,
@@ -91,6 +94,41 @@ impl Registration {
     /// Whether errors end it instead of making it register again.
     pub(super) fn set_end_at_error(&mut self, ends: bool) {
         self.machine.set_end_at_error(ends);
+    }
+
+    /// Requests a new state, whether or not the last one is fresh.
+    pub(super) fn register_again(&mut self) {
+        self.machine.renew(self.clock.now());
+    }
+
+    /// Whether the last state is fresh.
+    pub(super) fn is_fresh(&self) -> bool {
+        self.machine.fresh_until().is_some_and(|at| self.clock.now() < at)
+    }
+
+    /// Until when the last state is fresh.
+    pub(super) fn fresh_until(&self) -> Option<tokio::time::Instant> {
+        self.machine.fresh_until().map(|at| self.clock.to_tokio(at))
+    }
+
+    /// Looks whether the path to the server still works, if nothing was heard for the keep-alive. Returns the end
+    /// of the wait.
+    fn poll_keep_alive(&mut self, cx: &mut Context<'_>, until: Option<Instant>) -> Option<Instant> {
+        if !self.machine.is_registered() {
+            return until;
+        }
+        let Some(at) = self.keep_alive.poll(&self.session, self.clock.now(), cx) else {
+            return until;
+        };
+        match at {
+            NextCheck::At(at) => Some(until.map_or(at, |until| until.min(at))),
+            NextCheck::Renew => {
+                let now = self.clock.now();
+                self.machine.renew(now);
+                // The machine has a step at once.
+                Some(now)
+            }
+        }
     }
 
     /// Whether the last state is fresh. If it is not, a new one is requested.
@@ -138,6 +176,7 @@ impl Registration {
                     return Poll::Ready(None);
                 }
                 ObservationStep::Wait(until) => {
+                    let until = self.poll_keep_alive(cx, until);
                     if !self.poll_answers(cx) && !self.poll_sleep(cx, until) {
                         return Poll::Pending;
                     }
@@ -180,7 +219,7 @@ impl Registration {
     /// The server may be somewhere else, and a connection be lost.
     fn renew(&mut self) {
         if let Some(error) = &self.lost {
-            let peer = self.session.remote;
+            let peer = self.session.address;
             tracing::debug!(target: "ebbtide::request", %peer, %error, "observation registers again");
         }
         self.losses += 1;

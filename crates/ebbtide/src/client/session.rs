@@ -98,6 +98,23 @@ impl Session {
         }
     }
 
+    /// Whether it is a DTLS session.
+    pub(super) fn is_secured(&self) -> bool {
+        crate::net::dtls::address::family(self.remote).is_some()
+    }
+
+    /// Sends a CoAP ping (RFC 7252 section 4.3, RFC 8323 section 5.4).
+    pub(super) fn ping(&self) -> Result<Pending, Error> {
+        match &self.over {
+            SessionTransport::Connection(link) => Pending::over_connection(link, Link::ping),
+            SessionTransport::Datagrams(shared) => {
+                Pending::over_datagrams(shared, self.remote, |endpoint, now| {
+                    endpoint.ping(now, self.remote)
+                })
+            }
+        }
+    }
+
     /// The connection, if it is one.
     pub(super) fn link(&self) -> Option<&Arc<Link>> {
         match &self.over {
@@ -165,9 +182,9 @@ impl Session {
     pub(super) fn keep_echo(&self, response: &Response) {
         if self.socket().is_some()
             && response.code() != Code::UNAUTHORIZED
-            && let Some(echo) = response.options().get(OptionNumber::ECHO)
+            && let Some(echo) = response.echo()
         {
-            self.inner.echoes.keep(self.remote, echo.value);
+            self.inner.echoes.keep(self.remote, echo);
         }
     }
 

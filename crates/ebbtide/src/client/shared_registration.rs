@@ -211,6 +211,22 @@ impl SharedRegistration {
         Some(observer)
     }
 
+    /// Requests a new state.
+    pub(super) fn renew(&self) {
+        self.lock().registration.register_again();
+        self.waker.wake_by_ref();
+    }
+
+    /// Whether the latest state is fresh.
+    pub(super) fn is_fresh(&self) -> bool {
+        self.lock().registration.is_fresh()
+    }
+
+    /// Until when the latest state is fresh.
+    pub(super) fn fresh_until(&self) -> Option<tokio::time::Instant> {
+        self.lock().registration.fresh_until()
+    }
+
     /// This observer ends at the first error from now on.
     pub(super) fn end_at_error(&self, observer: &mut Observer) {
         if !observer.ends_at_error {

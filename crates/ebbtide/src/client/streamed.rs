@@ -226,7 +226,7 @@ impl Download {
                 return Err(broken("it sent another block than the one asked for"));
             }
             Some(block) if block.more() && !block.is_full(response.body().len()) => {
-                return Err(broken("a block is shorter than it says"));
+                return Err(broken("a block does not have the length that it states"));
             }
             Some(block) => {
                 (self.szx, self.ended) = (self.szx.min(block.szx()), !block.more());

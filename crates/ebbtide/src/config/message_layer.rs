@@ -10,7 +10,7 @@ use std::time::Duration;
 
 setters! {
     /// Sets the congestion control of every peer for which `set_control` sets no other. Default
-    /// `fasor-token`.
+    /// `ebb`.
     control(control: ControlConfig) => endpoint.control = control;
 
     /// Sets the peers that share one congestion control: a transport address, which is the default, an IP
@@ -42,6 +42,8 @@ setters! {
 
     /// Sets the average rate, in bytes a second, towards a peer that does not respond (PROBING_RATE, RFC
     /// 7252 section 4.7). At least 1, which is the default.
+    /// The control `default` and its variants obey it; others may send one Non-confirmable message in each
+    /// retransmission timeout.
     probing_rate(bytes: u32) => endpoint.params.probing_rate = bytes.max(1);
 
     /// Sets the maximum time for which a datagram may be in the network (MAX_LATENCY, RFC 7252

@@ -12,8 +12,18 @@ use std::time::Duration;
 
 setters! {
     /// Sets the address and port to which a client's UDP socket is bound, for peers of its family; port 0 is
-    /// any port. By default the system chooses both. A server's addresses are arguments of `Server::bind`.
+    /// any port. By default the system chooses both. A client has one socket for `coap` and one for `coaps`, so with a
+    /// port of its own it can use one of them: the other is [`Error::Bind`](crate::Error::Bind). A server's
+    /// addresses are arguments of `Server::bind`.
     local_address(address: SocketAddr) => local_address = Some(address);
+
+    /// Sets after which silence of a server an observation over UDP or DTLS checks the path, and at least after
+    /// four retransmission timeouts of it. Over UDP the client registers again under the same token, since a
+    /// server knows it by an address that a translator may have changed; over DTLS it sends a ping, which with a
+    /// connection ID moves the session to a new address. A mapping of an address translator for UDP lasts at least 2
+    /// minutes (RFC 4787 section 4.3), in practice often 30 s; RFC 8085 section 3.5 wants at least 15 s. By
+    /// default there is no check, so that devices sleep as long as nothing changes.
+    observe_keep_alive(span: impl Into<Option<Duration>>) => observe_keep_alive = span.into();
 
     /// Sets the index of the interface that requests to groups leave by
     /// ([`interface_index`](crate::server::interface_index)). By default the system chooses it.

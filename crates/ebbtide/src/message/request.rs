@@ -135,7 +135,9 @@ impl Request {
         self
     }
 
-    /// Sends the request as Non-confirmable: once, without acknowledgement (RFC 7252 section 4.3).
+    /// Sends the request as Non-confirmable: once, without acknowledgement (RFC 7252 section 4.3). Congestion controls
+    /// other than `default` and its variants, and so the one that a client has unless told otherwise, make every
+    /// eighth such message to a peer Confirmable, with its retransmissions, in order to measure the path.
     /// Unless [`timeout`](Self::timeout) sets another limit, the client waits for the response as
     /// long as a Confirmable message would be retransmitted (MAX_TRANSMIT_SPAN, 45 s by default).
     #[must_use]

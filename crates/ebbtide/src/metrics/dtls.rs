@@ -31,6 +31,8 @@ pub struct DtlsCounts {
     pub not_authentic: u64,
     /// Records withheld from an address that was not confirmed.
     pub withheld: u64,
+    /// ClientHellos dropped because their source has its share of those that wait for a signature.
+    pub hellos_withheld: u64,
     /// Peers that confirmed a new address.
     pub addresses_changed: u64,
     /// New addresses that were not confirmed.
@@ -56,6 +58,7 @@ impl DtlsCounts {
             (&mut self.replayed, counters.records_replayed),
             (&mut self.not_authentic, counters.records_not_authentic),
             (&mut self.withheld, counters.unverified_withheld),
+            (&mut self.hellos_withheld, counters.hellos_withheld),
             (&mut self.addresses_changed, counters.addresses_changed),
             (&mut self.addresses_refused, counters.addresses_refused),
         ] {
@@ -106,6 +109,7 @@ impl DtlsCounts {
                     ("replayed", self.replayed),
                     ("not-authentic", self.not_authentic),
                     ("withheld", self.withheld),
+                    ("hello-beyond-share", self.hellos_withheld),
                 ]),
             ),
             Family::labelled(

@@ -37,7 +37,7 @@ fn histogram(f: &mut Formatter<'_>, name: &str, label: &str, spans: &Histogram) 
     let seconds = |micros: u64| micros as f64 / 1e6;
     let separator = if label.is_empty() { "" } else { "," };
     for (bound, count) in spans.cumulative() {
-        let bound = seconds(bound.into());
+        let bound = seconds(bound);
         writeln!(f, "{name}_bucket{{{label}{separator}le=\"{bound}\"}} {count}")?;
     }
     let count = spans.count();

@@ -27,7 +27,8 @@ impl Shared {
             if let Some(call) = state.pending.call(index) {
                 call.exchange = Some(exchange);
             }
-            state.pending.opened(Open { exchange, owner: Owner::Call(index), remote, local: None });
+            let owner = Owner::Call(index);
+            state.pending.opened(Open { exchange, owner, remote, local: None, reported: None });
             Ok(index)
         })
     }

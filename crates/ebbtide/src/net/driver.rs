@@ -5,6 +5,7 @@
 //! sleeps again. Receiving does not allocate.
 
 use super::alarm::Alarm;
+use super::beside::{TURN, let_others_run};
 use super::receive::BATCHES;
 use super::shared::{Shared, SocketState};
 use ebbtide_core::time::Instant;
@@ -57,8 +58,12 @@ impl Driver {
     }
 
     fn run(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let mut began = None;
         for _ in 0..BATCHES {
             let now = self.shared.clock.now();
+            if now >= *began.get_or_insert(now) + TURN {
+                break;
+            }
             let mut state = self.shared.lock();
             if !state.driver.as_ref().is_some_and(|waker| waker.will_wake(cx.waker())) {
                 state.driver = Some(cx.waker().clone());
@@ -100,7 +105,7 @@ impl Driver {
             }
         }
         // There is more to do, but other tasks need to run too.
-        cx.waker().wake_by_ref();
+        let_others_run(cx);
         Poll::Pending
     }
 

@@ -1,6 +1,7 @@
 //! Connects sockets to the core endpoint: the only code that reads a clock.
 
 mod alarm;
+pub(crate) mod beside;
 mod calls;
 pub(crate) mod clock;
 pub(crate) mod driver;
@@ -12,6 +13,7 @@ pub(crate) mod dtls;
 pub(crate) mod peer;
 pub(crate) mod pending;
 pub(crate) mod receive;
+mod reports;
 mod room;
 pub(crate) mod serve;
 pub(crate) mod shared;

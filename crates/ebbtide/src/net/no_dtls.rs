@@ -26,6 +26,10 @@ impl Sessions {
         match *self {}
     }
 
+    pub(crate) fn address(&self, _: SocketAddr) -> Option<SocketAddr> {
+        match *self {}
+    }
+
     pub(crate) fn peer(&self, _: SocketAddr) -> Option<Peer> {
         match *self {}
     }

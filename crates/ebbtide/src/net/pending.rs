@@ -40,6 +40,13 @@ pub(crate) enum Answer {
     },
 }
 
+impl Answer {
+    /// Whether it is the answer to a ping.
+    pub(crate) const fn is_reset(&self) -> bool {
+        matches!(self, Self::Reset { .. })
+    }
+}
+
 /// A request of the application. It outlives its exchange until the application has fetched its
 /// answers.
 #[derive(Debug, Default)]
@@ -98,6 +105,8 @@ pub(crate) struct Open {
     pub(crate) remote: SocketAddr,
     /// The local address from which it is sent, if that matters.
     pub(crate) local: Option<IpAddr>,
+    /// The last error that the system or the network reported for it, as a number of the system.
+    pub(crate) reported: Option<i32>,
 }
 
 /// All open exchanges, by their place in the endpoint's table, and all calls.
@@ -122,6 +131,14 @@ impl Pending {
     pub(crate) fn get(&self, exchange: ExchangeId) -> Option<&Open> {
         let open = self.open.get(exchange.index())?.as_ref()?;
         (open.exchange == exchange).then_some(open)
+    }
+
+    /// The system or the network has reported an error for an exchange, which goes on.
+    pub(crate) fn report(&mut self, exchange: ExchangeId, errno: Option<i32>) {
+        let place = self.open.get_mut(exchange.index()).and_then(Option::as_mut);
+        if let Some(open) = place.filter(|open| open.exchange == exchange) {
+            open.reported = errno;
+        }
     }
 
     pub(crate) fn ended(&mut self, exchange: ExchangeId) -> Option<Open> {

@@ -5,9 +5,10 @@
 //! task instead, which receives and handles what has arrived ([`Shared::receive_for_call`]). Everything
 //! else remains with the driver, which also takes over if that task has not come within `PATIENCE`.
 
+use super::beside::{TURN, served};
 use super::dtls::address::is_stand_in;
 use super::serve::Request;
-use super::shared::{Shared, SocketState};
+use super::shared::{Shared, SocketState, shown};
 use super::socket::{Datagram, Inbox};
 use super::trace;
 use crate::refusals::Reason;
@@ -20,8 +21,11 @@ use std::sync::{Arc, MutexGuard, OnceLock, PoisonError, Weak};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
-/// Batches that are received before other tasks get their turn.
+/// Batches that are received before other tasks get their turn, unless its time is over earlier.
 pub(super) const BATCHES: usize = 8;
+
+/// Datagrams between two looks at the clock.
+const UNTIMED: usize = 4;
 
 /// How long a datagram waits for the task that was woken to receive it. It is short compared with
 /// ACK_TIMEOUT, so that a peer does not retransmit meanwhile.
@@ -170,25 +174,28 @@ impl Shared {
 
     /// Receives and handles a batch. Returns false if the socket was not ready; it will then wake
     /// the waker of `cx`. With `busily` it receives without a readiness notification, too. The batch has
-    /// `arrived` then, or now.
+    /// `arrived` then, or now. It ends when a turn is over, and the rest of the batch comes first the next time.
     pub(super) fn receive(
         self: &Arc<Self>,
         cx: &mut Context<'_>,
         busily: bool,
         arrived: Option<Instant>,
     ) -> bool {
+        let mut inbox = self.inbox.lock().unwrap_or_else(PoisonError::into_inner);
+        if inbox.has_left() {
+            self.handle(&mut inbox, arrived);
+            return true;
+        }
         let Poll::Ready(Ok(mut ready)) = self.socket.poll_read_ready(cx) else {
             // Errors of the socket are reported with its readiness.
             return busily && {
-                let mut inbox = self.inbox.lock().unwrap_or_else(PoisonError::into_inner);
                 let received = inbox.receive(&self.socket.get_ref().0).is_ok();
                 if received {
-                    self.handle(&inbox, arrived);
+                    self.handle(&mut inbox, arrived);
                 }
                 received
             };
         };
-        let mut inbox = self.inbox.lock().unwrap_or_else(PoisonError::into_inner);
         match inbox.receive(&self.socket.get_ref().0) {
             Ok(more) => {
                 if !more {
@@ -196,7 +203,7 @@ impl Shared {
                     // ready again.
                     ready.clear_ready();
                 }
-                self.handle(&inbox, arrived);
+                self.handle(&mut inbox, arrived);
                 true
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
@@ -214,10 +221,15 @@ impl Shared {
         }
     }
 
-    fn handle(self: &Arc<Self>, inbox: &Inbox, arrived: Option<Instant>) {
-        let now = arrived.unwrap_or_else(|| self.clock.now());
-        let mut state = self.lock();
+    fn handle(self: &Arc<Self>, inbox: &mut Inbox, arrived: Option<Instant>) {
+        let began = self.clock.now();
+        let now = arrived.unwrap_or(began);
+        let (mut state, mut count) = (self.lock(), 0);
         for datagram in inbox.datagrams() {
+            if count % UNTIMED == UNTIMED - 1 && self.clock.now() >= began + TURN {
+                break;
+            }
+            count += 1;
             if is_stand_in(datagram.from.ip()) {
                 // Nobody has such an address; whoever forges it must not pass for a DTLS session.
                 self.count(now, Ignored::Malformed, datagram.from);
@@ -239,6 +251,8 @@ impl Shared {
                 state.drain(self.reply_from(datagram.to));
             }
         }
+        drop(state);
+        inbox.take(count);
     }
 
     /// Handles one message, as received or after decryption.
@@ -248,7 +262,8 @@ impl Shared {
         now: Instant,
         datagram: Datagram<'_>,
     ) -> MutexGuard<'s, SocketState> {
-        trace::received(datagram.from, datagram.bytes);
+        trace::received(|| shown(state.dtls.as_deref(), datagram.from), datagram.bytes);
+        served(now);
         let to_group = datagram.to.is_some_and(|to| to.is_multicast());
         let Datagram { from, congestion_experienced, .. } = datagram;
         let arrival = Arrival { from, to_group, congestion_experienced };

@@ -10,9 +10,10 @@ use super::dtls::{OpenedMessages, Sessions};
 use super::peer::Peer;
 use super::pending::{Answer, Open, Owner, Pending};
 use super::receive::{Handed, Ready};
+use super::reports;
 use super::room::Waiting;
 use super::serve::Serve;
-use super::socket::{Inbox, Outbound, Socket, SocketOptions, ends_exchanges};
+use super::socket::{Inbox, Outbound, Socket, SocketOptions};
 use super::trace;
 use crate::error::BindError;
 use crate::message::Response;
@@ -52,7 +53,7 @@ pub(crate) struct Shared {
     /// address to which the request was sent.
     wildcard: bool,
     /// Set before the socket is driven.
-    speaks_dtls: AtomicBool,
+    pub(super) speaks_dtls: AtomicBool,
     /// See [`SocketConfig::busy_poll`].
     pub(crate) busy_poll: Duration,
     /// The buffers for receiving, used by one task at a time.
@@ -245,19 +246,6 @@ impl Shared {
         result
     }
 
-    /// Reads the errors that the network reported for undeliverable datagrams (ICMP). Returns true
-    /// if there were any.
-    pub(crate) fn take_errors(&self) -> bool {
-        let mut any = false;
-        while let Some(error) = self.socket.get_ref().0.take_error() {
-            any = true;
-            if let Some(reporter) = error.addr.filter(|_| ends_exchanges(error.payload)) {
-                self.with(|state, now| state.unreachable(now, reporter.ip(), error.raw_errno));
-            }
-        }
-        any
-    }
-
     /// Closes the socket: calls fail, and the driver ends.
     pub(crate) fn close(&self) {
         self.with(|state, _| {
@@ -300,7 +288,7 @@ impl SocketState {
         while !self.is_full {
             match self.endpoint.poll_output() {
                 Output::Transmit(transmit) => {
-                    trace::sent(&transmit);
+                    trace::sent(&transmit, || shown(self.dtls.as_deref(), transmit.to));
                     let (to, mut left) = (transmit.to, false);
                     let local = match transmit.what {
                         Sent::Reply => from,
@@ -315,7 +303,11 @@ impl SocketState {
                                 self.observers.arrived(index);
                             }
                             // The first transmission leaves before the exchange is recorded.
-                            open.map_or(from, |open| open.local)
+                            let local = open.map_or(from, |open| open.local);
+                            if ordinal > 0 {
+                                self.pending.report(exchange, None);
+                            }
+                            local
                         }
                         Sent::Probe { exchange, .. } => {
                             self.pending.get(exchange).map_or(from, |open| open.local)
@@ -336,13 +328,14 @@ impl SocketState {
                 }
                 Output::Event(Event::Failed { exchange, reason }) => {
                     trace::failed(exchange, reason);
+                    let open = self.pending.get(exchange).copied();
                     if reason == Failure::GaveUp
                         && let Some(sessions) = &mut self.dtls
-                        && let Some(open) = self.pending.get(exchange)
+                        && let Some(open) = open
                     {
                         sessions.suspect(open.remote);
                     }
-                    self.end(exchange, Answer::Failed(reason));
+                    self.end(exchange, reports::given_up(open, reason));
                 }
                 Output::Timeout(at) => {
                     // The output of the sessions may change that of the endpoint.
@@ -447,25 +440,6 @@ impl SocketState {
         }
     }
 
-    /// A datagram could not be sent; its exchange fails with the system's error.
-    pub(crate) fn unsendable(&mut self, now: Instant, what: Sent, error: io::Error) {
-        let (Sent::Exchange { exchange, .. } | Sent::Probe { exchange, .. }) = what else { return };
-        if self.pending.get(exchange).is_some() {
-            self.end(exchange, Answer::Network(error));
-            self.endpoint.handle_send_error(now, exchange);
-            self.drain(None);
-        }
-    }
-
-    /// The network reports that a remote cannot be reached.
-    fn unreachable(&mut self, now: Instant, reporter: IpAddr, errno: i32) {
-        for exchange in self.pending.reported_by(reporter) {
-            self.end(exchange, Answer::Network(io::Error::from_raw_os_error(errno)));
-            self.endpoint.handle_send_error(now, exchange);
-        }
-        self.drain(None);
-    }
-
     /// An exchange with a remote has ended or left the queue, so another message may find room.
     pub(super) fn room(&mut self, remote: SocketAddr) {
         room(&self.endpoint, &mut self.observers, &mut self.waiting, remote);
@@ -477,11 +451,17 @@ impl SocketState {
     }
 
     fn learnt(&mut self, from: SocketAddr, exchange: ExchangeId, sample: Option<&Sample>) {
-        trace::learnt(from, exchange, sample, || self.endpoint.metrics(from));
+        let peer = || shown(self.dtls.as_deref(), from);
+        trace::learnt(peer, exchange, sample, || self.endpoint.metrics(from));
         if let (Some(sessions), Some(sample)) = (&mut self.dtls, sample) {
             sessions.answered(from, sample.since_first);
         }
     }
+}
+
+/// The address of a peer for logs: over DTLS its own, not the stand-in of its session.
+pub(crate) fn shown(dtls: Option<&Sessions>, peer: SocketAddr) -> SocketAddr {
+    dtls.and_then(|sessions| sessions.address(peer)).unwrap_or(peer)
 }
 
 #[inline]

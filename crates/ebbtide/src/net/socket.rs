@@ -6,9 +6,7 @@
 //! available.
 
 use crate::error::BindError;
-use quinn_udp::{
-    BATCH_SIZE, RecvMeta, TransportError, TransportErrorPayload, UdpSockRef, UdpSocketState,
-};
+use quinn_udp::{BATCH_SIZE, RecvMeta, TransportError, UdpSockRef, UdpSocketState};
 use socket2::{Domain, InterfaceIndexOrAddress, Protocol, SockRef, Socket as RawSocket, Type};
 use std::io::{self, IoSliceMut};
 use std::net::{IpAddr, SocketAddr, UdpSocket};
@@ -230,6 +228,10 @@ pub struct Inbox {
     bytes: Box<[u8]>,
     meta: [RecvMeta; BATCH_SIZE],
     filled: usize,
+    /// The datagrams that were received and have been taken.
+    taken: usize,
+    /// Whether others were received with them and have not.
+    left: bool,
     /// The number of buffers offered to the kernel. Preparing all of them takes longer than
     /// receiving the single datagram that sparse traffic brings.
     offered: usize,
@@ -270,6 +272,8 @@ impl Inbox {
             bytes: vec![0; BUFFER * BATCH_SIZE].into_boxed_slice(),
             meta: [RecvMeta::default(); BATCH_SIZE],
             filled: 0,
+            taken: 0,
+            left: false,
             offered: MIN_OFFERED,
         }
     }
@@ -280,7 +284,7 @@ impl Inbox {
     ///
     /// Returns `WouldBlock` if there is no datagram.
     pub fn receive(&mut self, socket: &Socket) -> io::Result<bool> {
-        self.filled = 0;
+        (self.filled, self.taken, self.left) = (0, 0, false);
         let offered = self.offered;
         self.filled = match offered {
             // A client with one request at a time: it does not prepare the other buffers.
@@ -303,8 +307,24 @@ impl Inbox {
         socket.state.recv(UdpSockRef::from(&socket.io), slices, meta)
     }
 
-    /// The datagrams received last.
+    /// Whether [`Self::datagrams`] returns any that [`Self::take`] has left.
+    pub(crate) fn has_left(&self) -> bool {
+        self.left
+    }
+
+    /// The next `count` datagrams have been handled.
+    pub(crate) fn take(&mut self, count: usize) {
+        self.taken += count;
+        let left = self.datagrams().next().is_some();
+        self.left = left;
+    }
+
+    /// The datagrams received last, without those that were taken.
     pub fn datagrams(&self) -> impl Iterator<Item = Datagram<'_>> {
+        self.received().skip(self.taken)
+    }
+
+    fn received(&self) -> impl Iterator<Item = Datagram<'_>> {
         let filled = self.meta.iter().take(self.filled).zip(self.bytes.chunks_exact(BUFFER));
         filled.flat_map(|(meta, buffer)| {
             let bytes = buffer.get(..meta.len).unwrap_or_default();
@@ -490,12 +510,6 @@ struct Run {
     count: usize,
 }
 
-/// Whether a report of the network says that a peer cannot be reached, or a datagram was too long. RFC
-/// 7252 section 4.2: others, such as Time Exceeded, are ignored.
-pub(super) fn ends_exchanges(report: TransportErrorPayload) -> bool {
-    matches!(report, TransportErrorPayload::Unreachable | TransportErrorPayload::TooBig { .. })
-}
-
 fn is_of_an_earlier_datagram(error: &io::Error) -> bool {
     matches!(
         error.kind(),
@@ -503,17 +517,4 @@ fn is_of_an_earlier_datagram(error: &io::Error) -> bool {
             | io::ErrorKind::HostUnreachable
             | io::ErrorKind::NetworkUnreachable
     )
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_reports_that_a_peer_cannot_be_reached_end_exchanges() {
-        assert!(ends_exchanges(TransportErrorPayload::Unreachable));
-        assert!(ends_exchanges(TransportErrorPayload::TooBig { mtu: 1280 }));
-        // Time Exceeded, Source Quench, Parameter Problem.
-        assert!(!ends_exchanges(TransportErrorPayload::Other));
-    }
 }

@@ -3,7 +3,8 @@
 //!
 //! | target | event or span | fields |
 //! |---|---|---|
-//! | `ebbtide::request` | span `request`, of a client | `method`, `path`, `peer`, `exchange` |
+//! | `ebbtide::request` | span `request`, of a client | `method`, `path`, `peer` |
+//! | `ebbtide::request` | `began`: a message of the request has this exchange | `exchange` |
 //! | `ebbtide::request` | span `serve`, of a server's handler | `method`, `path`, `peer`, `mid` |
 //! | `ebbtide::message` | `sent` | `peer`, `exchange`, `ordinal`, `timeout`, `datagram` |
 //! | `ebbtide::message` | `received` | `peer`, `datagram` |
@@ -21,24 +22,23 @@ use ebbtide_core::endpoint::{Failure, Sent, Transmit};
 use ebbtide_core::time::Micros;
 use ebbtide_core::wire::Message;
 use std::net::SocketAddr;
-use tracing::field::Empty;
 use tracing::{Level, Span, debug, debug_span, enabled};
 
 #[inline]
-pub(crate) fn received(from: SocketAddr, datagram: &[u8]) {
+pub(crate) fn received(peer: impl FnOnce() -> SocketAddr, datagram: &[u8]) {
     if enabled!(target: "ebbtide::message", Level::DEBUG)
         && let Ok(message) = Message::parse(datagram)
     {
-        debug!(target: "ebbtide::message", peer = %from, datagram = %DisplayMessage(&message), "received");
+        debug!(target: "ebbtide::message", peer = %peer(), datagram = %DisplayMessage(&message), "received");
     }
 }
 
 #[inline]
-pub(crate) fn sent(transmit: &Transmit<'_>) {
+pub(crate) fn sent(transmit: &Transmit<'_>, peer: impl FnOnce() -> SocketAddr) {
     if !enabled!(target: "ebbtide::message", Level::DEBUG) {
         return;
     }
-    let (peer, Ok(message)) = (transmit.to, Message::parse(transmit.datagram)) else { return };
+    let (peer, Ok(message)) = (peer(), Message::parse(transmit.datagram)) else { return };
     let datagram = DisplayMessage(&message);
     match transmit.what {
         Sent::Reply => debug!(target: "ebbtide::message", %peer, %datagram, "sent"),
@@ -70,7 +70,7 @@ pub(crate) fn failed(exchange: ExchangeId, reason: Failure) {
 /// subscriber.
 #[inline]
 pub(crate) fn learnt(
-    peer: SocketAddr,
+    peer: impl FnOnce() -> SocketAddr,
     exchange: ExchangeId,
     sample: Option<&Sample>,
     metrics: impl FnOnce() -> Option<Metrics>,
@@ -86,7 +86,7 @@ pub(crate) fn learnt(
         };
         debug!(
             target: "ebbtide::control",
-            %peer,
+            peer = %peer(),
             exchange = exchange.index(),
             rtt = rtt.map(span),
             transmissions = sample.transmissions,
@@ -107,23 +107,23 @@ pub(crate) fn request(request: &Request, peer: SocketAddr) -> Span {
     }
     let path = path(request.uri.path().map(str::as_bytes));
     let method = request.code.name();
-    let exchange = Empty;
-    debug_span!(target: "ebbtide::request", "request", method, path, %peer, exchange)
+    debug_span!(target: "ebbtide::request", "request", method, path, %peer)
 }
 
-/// Records the exchange of the current request's next message.
+/// Reports the exchange of the current request's next message. It is not a field of the span: a body of many blocks
+/// has as many exchanges.
 pub(crate) fn began(exchange: ExchangeId) {
-    Span::current().record("exchange", exchange.index());
+    debug!(target: "ebbtide::request", exchange = exchange.index(), "began");
 }
 
 /// The span of a request that a handler answers.
 #[inline]
-pub(crate) fn serve(peer: SocketAddr, message: &Message<'_>) -> Span {
+pub(crate) fn serve(peer: impl FnOnce() -> SocketAddr, message: &Message<'_>) -> Span {
     if !enabled!(target: "ebbtide::request", Level::DEBUG) {
         return Span::none();
     }
     let (method, path, mid) = (message.code().name(), path(message.path()), message.message_id());
-    debug_span!(target: "ebbtide::request", "serve", method, path, %peer, %mid)
+    debug_span!(target: "ebbtide::request", "serve", method, path, peer = %peer(), %mid)
 }
 
 /// A path in URI form.

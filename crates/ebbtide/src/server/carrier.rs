@@ -5,7 +5,7 @@ use super::observe::Observed;
 use crate::net::clock::Clock;
 use crate::net::peer::Peer;
 use crate::net::pending::{Open, Owner};
-use crate::net::shared::{Shared, SocketState};
+use crate::net::shared::{Shared, SocketState, shown};
 use crate::stream::{self, Link};
 use ebbtide_core::endpoint::Reliability;
 use ebbtide_core::session::server::{Assembled, PendingRequest};
@@ -137,7 +137,7 @@ impl Sink for SocketState {
                 self.endpoint.limit_transmissions(exchange, requester.allowance.max(1));
             }
             let (owner, remote) = (Owner::Response, requester.remote());
-            self.pending.opened(Open { exchange, owner, remote, local });
+            self.pending.opened(Open { exchange, owner, remote, local, reported: None });
         }
         self.drain(local);
         Ok(())
@@ -184,10 +184,11 @@ impl Sink for SocketState {
                     self.observers.remove(due.observer);
                     Owner::Response
                 };
-                self.pending.opened(Open { exchange, owner, remote, local });
+                self.pending.opened(Open { exchange, owner, remote, local, reported: None });
             }
             Err(error) if NotSent::Datagram(error).is_for_want_of_room() => {
-                tracing::debug!(peer = %remote, %error, "notification postponed");
+                let peer = shown(self.dtls.as_deref(), remote);
+                tracing::debug!(%peer, %error, "notification postponed");
                 let room = if error == ebbtide_core::endpoint::SendError::QueueFull {
                     Room::Scope(self.endpoint.scope_of(remote))
                 } else {
@@ -196,7 +197,8 @@ impl Sink for SocketState {
                 self.observers.postponed(due.observer, due.event.clone(), room);
             }
             Err(error) => {
-                tracing::warn!(peer = %remote, %error, "notification not sent");
+                let peer = shown(self.dtls.as_deref(), remote);
+                tracing::warn!(%peer, %error, "notification not sent");
                 self.observers.remove(due.observer);
             }
         }

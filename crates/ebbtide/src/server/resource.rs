@@ -8,6 +8,7 @@ use super::reply::Reply;
 use crate::message::Response;
 use ebbtide_core::wire::Code;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// A handler whose form and arguments are erased.
 type Answer<S> = Arc<dyn Fn(&Call<'_>, &S) -> Reply + Send + Sync>;
@@ -29,6 +30,8 @@ pub struct Resource<S = ()> {
     pub(super) max_body: usize,
     /// See [`Self::streamed`].
     pub(super) streamed: bool,
+    /// See [`Self::max_pause`].
+    pub(super) max_pause: Option<Duration>,
     pub(super) authorize: Option<Authorize>,
     /// See [`Self::max_unverified`].
     pub(super) unverified: Option<Arc<Gate>>,
@@ -44,6 +47,7 @@ impl<S> Default for Resource<S> {
             conditional: false,
             max_body: usize::MAX,
             streamed: false,
+            max_pause: None,
             authorize: None,
             unverified: None,
         }
@@ -178,6 +182,15 @@ impl<S: Send + Sync + 'static> Resource<S> {
         self
     }
 
+    /// Sets how long the handler of a [`streamed`](Self::streamed) body waits for the next bytes, so that an upload that
+    /// its client has abandoned does not keep a handler at work. A client that goes on repeats a lost block
+    /// within MAX_TRANSMIT_SPAN (45 s by default). Default: EXCHANGE_LIFETIME, 247 s.
+    #[must_use]
+    pub fn max_pause(mut self, span: Duration) -> Self {
+        self.max_pause = Some(span);
+        self
+    }
+
     /// Bounds the requests a second that are handled of addresses that may be forged. Any others of
     /// such addresses are challenged before anything is done for them (4.01 with Echo, RFC 9175 section
     /// 2.4); a client that answers the challenge is served, and its address verified for an hour. For a
@@ -247,6 +260,7 @@ impl<S: Send + Sync + 'static> Resource<S> {
             conditional,
             max_body,
             streamed,
+            max_pause,
             authorize,
             unverified,
             ..
@@ -259,6 +273,7 @@ impl<S: Send + Sync + 'static> Resource<S> {
             conditional,
             max_body,
             streamed,
+            max_pause,
             authorize,
             unverified,
         }

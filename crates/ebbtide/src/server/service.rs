@@ -13,7 +13,7 @@ use crate::net::clock::{Clock, distinct, seeded};
 use crate::net::dtls::address::is_stand_in;
 use crate::net::peer::Peer;
 use crate::net::serve::Request;
-use crate::net::shared::{Shared, SocketState};
+use crate::net::shared::{Shared, SocketState, shown};
 use crate::net::trace;
 use crate::refusals::{Class, Ledger, Reason, RefusalCounts};
 use crate::stream::Link;
@@ -522,7 +522,8 @@ impl net::serve::Serve for Service {
             let challenge = Outgoing::One(self.session().challenge(now, &received));
             return self.send(shared, now, challenge);
         }
-        let span = trace::serve(incoming.remote, &message);
+        let peer = || shown(shared.lock().dtls.as_deref(), incoming.remote);
+        let span = trace::serve(peer, &message);
         span.in_scope(|| self.process(shared, now, received, &span))
     }
 

@@ -70,7 +70,8 @@ impl Service {
             self.inner.streams.lock().remove(&key);
             return Reply::now(too_large(max));
         }
-        if block.more() && !block.is_full(payload.len()) {
+        let is_too_long = !block.is_bert() && payload.len() > block.size();
+        if is_too_long || block.more() && !block.is_full(payload.len()) {
             return Reply::now(Response::new(Code::BAD_REQUEST));
         }
         if offset == 0 && !self.has_begun(now, &key, payload) {
@@ -122,8 +123,9 @@ impl Service {
                 streams.remove(&oldest);
             }
         }
-        let (body, feed) = BodyStream::new(self.config().endpoint.params.exchange_lifetime());
         let resource = &found.route.resource;
+        let lifetime = self.config().endpoint.params.exchange_lifetime();
+        let (body, feed) = BodyStream::new(resource.max_pause.unwrap_or(lifetime));
         let reply = found
             .call_arriving(remote, peer, message, message.payload(), Some(&body), |call| {
                 panics::catch(|| resource.call(call))

@@ -15,6 +15,7 @@ use crate::message::Uri;
 use crate::net::clock::Clock;
 use ebbtide_core::time::Instant;
 use ebbtide_core::wire::Framing;
+use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -52,12 +53,23 @@ async fn open(
         return starting.over(stream).await;
     }
     match tls::connect(config, uri.host(), stream).await {
+        Ok(stream) if lacks_protocol(uri, tls::has_protocol(&stream)) => {
+            tally.handshake_failed();
+            let why = "it has not chosen the protocol coap (ALPN), which it must on this port (RFC 8323 section 8.2)";
+            Err(Error::Tls { remote, source: io::Error::new(io::ErrorKind::InvalidData, why) })
+        }
         Ok(stream) => starting.over(stream).await,
         Err(source) => {
             tally.handshake_failed();
             Err(Error::Tls { remote, source })
         }
     }
+}
+
+/// Whether a connection must not be used because the server has not chosen CoAP (RFC 8323 section 8.2): on the default
+/// port of `coaps+tcp` it need not, and HTTP's upgrade names the protocol of a WebSocket.
+fn lacks_protocol(uri: &Uri, has_protocol: bool) -> bool {
+    !has_protocol && !uri.scheme().is_websocket() && uri.port() != uri.scheme().default_port()
 }
 
 #[cfg_attr(not(feature = "ws"), expect(dead_code, reason = "a WebSocket asks for the host"))]

@@ -16,6 +16,7 @@ use std::future::poll_fn;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
 /// See the [module](self).
 #[derive(Debug)]
@@ -44,6 +45,8 @@ pub(crate) struct LinkState {
     pub(crate) over: Option<Closed>,
     /// The diagnostic payload of the peer's Abort.
     diagnostic: Option<Arc<str>>,
+    /// Until when the peer wants no other connection (RFC 8323 section 5.5).
+    hold_off: Option<Instant>,
 }
 
 impl Link {
@@ -67,6 +70,7 @@ impl Link {
             waiting: Vec::new(),
             over: None,
             diagnostic: None,
+            hold_off: None,
         };
         Arc::new(Self { remote, peer, clock, service, state: Mutex::new(state) })
     }
@@ -185,6 +189,17 @@ impl Link {
         });
     }
 
+    /// Until when the peer wants no other connection, if its Release has said so.
+    pub(crate) fn hold_off(&self) -> Option<tokio::time::Instant> {
+        let until = self.lock().hold_off.filter(|until| self.clock.now() < *until);
+        until.map(|until| self.clock.to_tokio(until))
+    }
+
+    /// Whether the peer wants no other connection yet.
+    pub(crate) fn holds_off(&self) -> bool {
+        self.hold_off().is_some()
+    }
+
     /// Releases the connection.
     pub(crate) fn release(&self) {
         self.with(|state, now| state.connection.release(now));
@@ -206,7 +221,7 @@ impl LinkState {
     }
 
     /// Passes on the meaning of a message, except for requests.
-    pub(crate) fn dispatch(&mut self, from: SocketAddr, received: Received<'_>) {
+    pub(crate) fn dispatch(&mut self, now: Instant, from: SocketAddr, received: Received<'_>) {
         match received {
             Received::Response { request, message } => {
                 let response = Response::from_body(message.code(), message.body());
@@ -235,7 +250,11 @@ impl LinkState {
                         Some(text.chars().take(MAX_DIAGNOSTIC).collect::<String>().into());
                 }
             }
-            Received::Release(_) => {
+            Received::Release(release) => {
+                if let Some(seconds) = release.hold_off() {
+                    let span = Duration::from_secs(seconds.into()).min(MAX_HOLD_OFF);
+                    self.hold_off = Some(now + span);
+                }
                 tracing::debug!(target: "ebbtide::stream", peer = %from, "released by the peer");
             }
             Received::Capabilities(_) => self.wake.append(&mut self.waiting),
@@ -272,5 +291,7 @@ impl LinkState {
     }
 }
 
+/// The longest time for which a Hold-Off keeps requests waiting: EXCHANGE_LIFETIME (RFC 7252 section 4.8.2).
+const MAX_HOLD_OFF: Duration = Duration::from_secs(247);
 /// The number of characters of a peer's diagnostic that are kept.
 const MAX_DIAGNOSTIC: usize = 200;

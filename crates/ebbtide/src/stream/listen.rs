@@ -12,6 +12,7 @@ use super::wire::{Bytes, Wire};
 use super::ws;
 use crate::error::BindError;
 use crate::message::Scheme;
+use crate::net::beside::TURN;
 use crate::net::clock::Clock;
 use crate::net::peer::Peer;
 #[cfg(any(feature = "tls", feature = "ws"))]
@@ -82,7 +83,7 @@ impl Listener {
         }
         #[cfg(feature = "tls")]
         let tls = {
-            let tls = listen.tls().map(|tls| tls.acceptor().map_err(io::Error::other));
+            let tls = listen.tls().map(|tls| tls.acceptor(serving.clock).map_err(io::Error::other));
             tls.transpose().map_err(failed)?
         };
         let listener = bind(address).map_err(failed)?;
@@ -173,6 +174,7 @@ fn descriptors() -> u64 {
 async fn accept(listener: TcpListener, shared: Arc<Shared>) {
     let spare = u64::from(shared.serving.limits.spare_descriptors);
     let last = descriptors().saturating_sub(spare);
+    let mut turn = shared.serving.clock.now();
     loop {
         let (stream, from) = match listener.accept().await {
             Ok(accepted) => accepted,
@@ -182,6 +184,18 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>) {
                 continue;
             }
         };
+        // A crowd of connections leaves turns to others.
+        let now = shared.serving.clock.now();
+        if now >= turn + TURN {
+            tokio::task::yield_now().await;
+            turn = shared.serving.clock.now();
+        }
+        #[cfg(feature = "tls")]
+        if shared.tls.as_ref().is_some_and(|tls| !tls.has_room(from.ip())) {
+            shared.tally.handshake_failed();
+            shared.serving.service.refused(Reason::Handshake, from.ip());
+            continue;
+        }
         let limits = &shared.serving.limits;
         let scarce = descriptor(&stream) >= last;
         match shared.tally.admit(from.ip(), limits, shared.bytes_of_each(), scarce) {
@@ -232,7 +246,7 @@ impl Admitted {
         // not hold the room that these need.
         #[cfg(feature = "tls")]
         if let Some(acceptor) = &self.shared.tls {
-            let handshake = acceptor.accept(stream);
+            let handshake = acceptor.accept(stream, self.from.ip());
             if let Some(stream) = Box::pin(self.timely(handshake)).await {
                 let peer = super::tls_server::peer(self.from, &stream);
                 Box::pin(self.over(stream, Some(peer))).await;

@@ -12,6 +12,8 @@ mod certificates;
 mod config;
 mod connect;
 pub(crate) mod counters;
+#[cfg(feature = "tls")]
+mod gate;
 mod link;
 mod listen;
 mod pool;

@@ -52,7 +52,9 @@ impl Pool {
                 // Slots whose connections have ended are removed when a new one is added; a locked
                 // slot is in use.
                 places.retain(|_, place| match place.link.try_lock() {
-                    Ok(link) => link.as_ref().is_some_and(|link| link.is_open()),
+                    Ok(link) => {
+                        link.as_ref().is_some_and(|link| link.is_open() || link.holds_off())
+                    }
                     Err(_) => true,
                 });
             }
@@ -61,6 +63,10 @@ impl Pool {
         let mut open = place.link.lock().await;
         if let Some(link) = open.as_ref().filter(|link| link.is_open()) {
             return Ok(link.clone());
+        }
+        if let Some(until) = open.as_ref().and_then(|link| link.hold_off()) {
+            // RFC 8323 section 5.5. Requests wait, each within its own time limit.
+            tokio::time::sleep_until(until).await;
         }
         let link = connect(config, &self.tally, uri, remote).await?;
         *open = Some(link.clone());

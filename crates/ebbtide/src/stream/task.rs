@@ -273,7 +273,7 @@ impl<W: Wire> Task<W> {
                         state.connection.dismiss(now, &incoming);
                     }
                 }
-                (other, _) => state.dispatch(self.link.remote, other),
+                (other, _) => state.dispatch(now, self.link.remote, other),
             }
             self.input.take(taken.bytes);
         }

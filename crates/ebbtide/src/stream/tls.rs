@@ -147,6 +147,11 @@ pub(crate) async fn connect(
     TlsConnector::from(settings).connect(name, stream).await
 }
 
+/// Whether client and server have agreed on CoAP (ALPN).
+pub(crate) fn has_protocol(stream: &TlsStream<TcpStream>) -> bool {
+    stream.get_ref().1.alpn_protocol() == Some(ALPN)
+}
+
 /// The rustls settings of a client.
 fn client(trust: &Trust, identity: Option<&Identity>) -> Result<Arc<ClientConfig>, TlsError> {
     let provider = provider();

@@ -1,14 +1,20 @@
 //! TLS of a server: the certificate that it shows, and those that it asks clients for.
 
+use super::gate::Gate;
 use super::tls::{ALPN, Identity, TlsError, Trust, provider};
+use crate::net::clock::Clock;
 use crate::net::peer::Peer;
 use core::fmt;
+use std::future::poll_fn;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, PoisonError, RwLock};
+use std::task::Poll;
 use tokio::net::TcpStream;
-use tokio_rustls::TlsAcceptor;
-use tokio_rustls::rustls::server::{ClientHello, ResolvesServerCert, WebPkiClientVerifier};
+use tokio_rustls::LazyConfigAcceptor;
+use tokio_rustls::rustls::server::{
+    Acceptor as HelloReader, ClientHello, ResolvesServerCert, WebPkiClientVerifier,
+};
 use tokio_rustls::rustls::sign::CertifiedKey;
 use tokio_rustls::rustls::{RootCertStore, ServerConfig};
 use tokio_rustls::server::TlsStream;
@@ -163,7 +169,7 @@ impl TlsServer {
         Ok(())
     }
 
-    pub(super) fn acceptor(&self) -> Result<Acceptor, TlsError> {
+    pub(super) fn acceptor(&self, clock: Clock) -> Result<Acceptor, TlsError> {
         let provider = provider();
         let builder = ServerConfig::builder_with_provider(provider.clone());
         let builder = builder.with_safe_default_protocol_versions().map_err(TlsError::Rejected)?;
@@ -182,7 +188,7 @@ impl TlsServer {
         };
         let mut config = builder.with_cert_resolver(self.shown.clone());
         config.alpn_protocols = vec![ALPN.to_vec()];
-        Ok(Acceptor(TlsAcceptor::from(Arc::new(config))))
+        Ok(Acceptor { config: Arc::new(config), gate: Gate::open(clock) })
     }
 }
 
@@ -192,11 +198,34 @@ fn some_roots(authorities: &Trust) -> Result<Arc<RootCertStore>, TlsError> {
 }
 
 /// Accepts TLS over connections.
-pub(super) struct Acceptor(TlsAcceptor);
+pub(super) struct Acceptor {
+    config: Arc<ServerConfig>,
+    gate: Arc<Gate>,
+}
 
 impl Acceptor {
-    pub(super) async fn accept(&self, stream: TcpStream) -> io::Result<TlsStream<TcpStream>> {
-        self.0.accept(stream).await
+    /// Whether a handshake from this address may begin.
+    pub(super) fn has_room(&self, from: IpAddr) -> bool {
+        self.gate.has_room(from)
+    }
+
+    pub(super) async fn accept(
+        &self,
+        stream: TcpStream,
+        from: IpAddr,
+    ) -> io::Result<TlsStream<TcpStream>> {
+        let hello = LazyConfigAcceptor::new(HelloReader::default(), stream).await?;
+        let Some(turn) = self.gate.turn(from).await else {
+            return Err(io::Error::other("its address has its share of handshakes"));
+        };
+        // The first step answers the hello, which is the expensive part.
+        let mut handshake = std::pin::pin!(hello.into_stream(self.config.clone()));
+        let first = poll_fn(|cx| Poll::Ready(handshake.as_mut().poll(cx))).await;
+        drop(turn);
+        match first {
+            Poll::Ready(done) => done,
+            Poll::Pending => handshake.await,
+        }
     }
 }
 

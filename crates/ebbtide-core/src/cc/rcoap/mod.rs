@@ -154,8 +154,10 @@ impl Rcoap {
 
     /// R + 1/RTT.
     fn raise(&mut self, cx: &Context<'_>) {
-        let (interval, rtt) = (u64::from(self.interval.get()), u64::from(self.rtt().get()));
-        self.pace(Micros::from_u64(interval * rtt / (interval + rtt).max(1)), cx);
+        let (interval, rtt) = (self.interval.as_micros(), self.rtt().as_micros());
+        let raised = u128::from(interval) * u128::from(rtt) / u128::from((interval + rtt).max(1));
+        // Shorter than either of the two, so it fits.
+        self.pace(Micros::from_u64(raised as u64), cx);
     }
 
     /// The length of an epoch: a round trip, or an interval if less than one message leaves per
@@ -190,7 +192,7 @@ impl Rcoap {
     /// The maximum number of messages in flight: R x RTT, rounded up, or the configured limit.
     fn in_flight(&self, cx: &Context<'_>) -> u16 {
         let InFlight::Rate = cx.settings.in_flight else { return u16::MAX };
-        let messages = self.rtt().get().div_ceil(self.interval.get().max(1));
+        let messages = self.rtt().as_micros().div_ceil(self.interval.as_micros().max(1));
         u16::try_from(messages).unwrap_or(u16::MAX).max(1)
     }
 
@@ -212,8 +214,8 @@ impl Rcoap {
     /// known to be sustainable. Raising it nevertheless would fill the path in a burst as soon as
     /// it were used (RFC 7661).
     fn is_used(&self, now: Instant) -> bool {
-        let span = u64::from(now.micros_since(self.since.0).get());
-        (u64::from(self.answers) + 1) * u64::from(self.interval.get()) * 4 >= span * 3
+        let span = now.micros_since(self.since.0).as_micros();
+        (u64::from(self.answers) + 1) * self.interval.as_micros() * 4 >= span * 3
     }
 
     /// NORMAL: how long ago the rate stopped falling.
@@ -319,12 +321,12 @@ impl CongestionControl for Rcoap {
         slot.tag = if self.state == RcoapState::LossDetection { SUSPECT } else { 0 };
         // A ping takes the place of at most one message: 1/R passes before the next.
         self.wait_until(self.next().max(cx.now + self.interval));
-        let factor = match slot.base.get() {
+        let factor = match slot.base.as_micros() {
             ..1_000_000 => 30,
             1_000_000..=3_000_000 => 20,
             _ => 13,
         };
-        slot.armed.scale(factor, 10).min(cx.settings.bound.unwrap_or(Micros::MAX))
+        cx.bounded(slot.armed.scale(factor, 10), slot.base)
     }
 
     fn on_expire(&mut self, slot: &Slot, cx: &mut Context<'_>) -> Expiry {

@@ -95,7 +95,7 @@ impl Download {
             return Err(AssemblyError::Broken("it sent another block than the one asked for"));
         }
         if block.more() && !block.is_full(answer.body().len()) {
-            return Err(AssemblyError::Broken("a block is shorter than it says"));
+            return Err(AssemblyError::Broken("a block does not have the length that it states"));
         }
         if self.body.len() + answer.body().len() > self.limit {
             return Err(AssemblyError::TooLarge);

@@ -183,6 +183,24 @@ impl Observation {
         is_fresh
     }
 
+    /// Registers again at the next [`poll`](Self::poll) if the client is registered, even though the latest state may
+    /// be fresh: a server that knows the client by its address may have lost it.
+    pub fn renew(&mut self, now: Instant) {
+        self.renewal = Some(now);
+    }
+
+    /// Until when the latest state is fresh (Max-Age); `None` before the first one.
+    #[must_use]
+    pub fn fresh_until(&self) -> Option<Instant> {
+        self.was_registered.then_some(self.fresh_until)
+    }
+
+    /// Whether the client is registered and waits for notifications.
+    #[must_use]
+    pub fn is_registered(&self) -> bool {
+        self.state == ObservationState::Registered && self.registering.is_none()
+    }
+
     /// Returns the next step: an action for the driver, or an event.
     pub fn poll(&mut self, now: Instant, rng: &mut dyn Rng) -> ObservationStep {
         loop {
@@ -376,8 +394,7 @@ impl Observation {
             self.forget_parts();
             let mut settings = self.settings.transfer.clone();
             // The server requires an Echo before it sends more, so the request is repeated with it.
-            settings.observe = response.code() == Code::UNAUTHORIZED
-                && response.options().get(OptionNumber::ECHO).is_some();
+            settings.observe = response.is_challenge();
             let part = self.rest_of(now, settings, response);
             (self.state, self.confirmed, self.registering) =
                 (ObservationState::Registering, false, Some(part));

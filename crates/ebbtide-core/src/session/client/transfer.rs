@@ -447,7 +447,7 @@ impl Transfer {
     /// Whether a response is a challenge that the transfer answers: the message then has to be sent
     /// again with the Echo option.
     fn echoed(&mut self, response: &Response, known: u8) -> bool {
-        let Some(echo) = response.options().get(OptionNumber::ECHO) else { return false };
+        let Some(echo) = response.echo() else { return false };
         if response.code() != Code::UNAUTHORIZED || known == self.echoes && self.echoes >= ECHOES {
             return false;
         }
@@ -455,7 +455,7 @@ impl Transfer {
         if known == self.echoes {
             self.echoes += 1;
             self.options.remove(OptionNumber::ECHO);
-            self.options.push(OptionNumber::ECHO, echo.value);
+            self.options.push(OptionNumber::ECHO, echo);
         }
         true
     }

@@ -137,7 +137,15 @@ impl Response {
     /// (section 2.4).
     #[must_use]
     pub fn is_challenge(&self) -> bool {
-        self.code == Code::UNAUTHORIZED && self.options.get(OptionNumber::ECHO).is_some()
+        self.code == Code::UNAUTHORIZED && self.echo().is_some()
+    }
+
+    /// The value of its Echo option. One that is not of 1 to 40 bytes is as good as none (RFC 9175 section 2.2.1,
+    /// RFC 7252 section 5.4.3).
+    #[must_use]
+    pub fn echo(&self) -> Option<&[u8]> {
+        let value = self.options.get(OptionNumber::ECHO)?.value;
+        OptionNumber::ECHO.allows_length(value.len()).then_some(value)
     }
 
     /// Returns the response if its [code is a success](Self::is_success), and an error with the

@@ -276,6 +276,16 @@ impl Observers {
         }
     }
 
+    /// A Non-confirmable notification could not be sent. The state is sent again in a Confirmable message,
+    /// which is repeated until the path is there again.
+    pub fn unsent(&mut self, id: ObserverId) {
+        let Some(index) = self.places.find(id) else { return };
+        let Some(observer) = self.places.at_mut(index) else { return };
+        observer.dirty = true;
+        observer.next = Some(Reliability::Confirmable);
+        self.due.push(observer, index);
+    }
+
     /// The notification found no room. It is created again when there may be some.
     pub fn postponed(&mut self, id: ObserverId, event: Option<Response>, room: Room) {
         let Some(index) = self.places.find(id) else { return };

@@ -57,7 +57,7 @@ fn traffic(scenario: &Scenario) -> Option<Box<dyn Traffic>> {
         WorkloadKind::Poisson => Box::new(Poisson { mean: period, window }),
         WorkloadKind::Bursts => Box::new(Bursts { period, window }),
         WorkloadKind::Synchronised | WorkloadKind::Notifications => {
-            Box::new(Synchronised { period, window })
+            Box::new(Synchronised { period, window, spread: workload.spread.0 })
         }
         _ => return None,
     })

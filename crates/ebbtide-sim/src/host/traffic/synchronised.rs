@@ -7,11 +7,13 @@ pub(super) struct Synchronised {
     pub(super) period: u64,
     /// The time within which all devices make their requests.
     pub(super) window: u64,
+    /// The time over which the first requests are spread, if it is longer.
+    pub(super) spread: u64,
 }
 
 impl Traffic for Synchronised {
     fn first(&self, rng: &mut CompactChaCha) -> u64 {
-        uniform(rng, 0, self.window)
+        uniform(rng, 0, self.window.max(self.spread))
     }
 
     fn next(&self, now: u64, clock: Option<&mut Clock>) -> u64 {
@@ -21,6 +23,6 @@ impl Traffic for Synchronised {
     }
 
     fn uses_clock(&self) -> bool {
-        self.window > 0
+        self.window > 0 || self.spread > 0
     }
 }

@@ -1,9 +1,10 @@
 //! The data of figures, as CSV (RFC 4180).
 
-use crate::judge::SHARES;
 use crate::record::Series;
-use crate::report::model::{Cell, Report};
+use crate::report::section::curve::{DELIVERED as DELIVERED_OVER, GOODPUT};
 use crate::report::section::distribution::{DELIVERED, EXCHANGES};
+use crate::result::metrics::OUTCOME;
+use crate::result::{Cell, Report, curves as over_load};
 
 /// The data of the figure of this title: of a distribution its curves, of a figure over time its points, of a
 /// comparison with published figures both values. Every other figure is drawn from `cells`.
@@ -11,6 +12,11 @@ use crate::report::section::distribution::{DELIVERED, EXCHANGES};
 pub fn csv(report: &Report, title: &str) -> String {
     if let Some(kind) = [DELIVERED, EXCHANGES].iter().find(|kind| title.starts_with(kind.title)) {
         return curves(report, kind.quantiles);
+    }
+    if report.curve.is_some()
+        && [GOODPUT, DELIVERED_OVER].iter().any(|kind| title.starts_with(kind))
+    {
+        return curve_points(report);
     }
     if let Some((quantity, _)) = title.split_once(" over time: ") {
         return points(report, quantity);
@@ -42,6 +48,26 @@ fn curves(report: &Report, quantiles: fn(&Cell) -> &[f64]) -> String {
             let share = cell.outcome.all.delivered * place as f64 / last;
             let mut row = names(report, cell);
             row.extend([number(share), number(*seconds)]);
+            out.push_str(&line(row));
+        }
+    }
+    out
+}
+
+/// A row per point of the curves: shares as means over replications, and half of their intervals.
+fn curve_points(report: &Report) -> String {
+    let columns =
+        ["setting", "cc", "value", "place", "exchanges", "limit", "goodput", "goodput_half"];
+    let columns = columns.into_iter().chain(["delivered", "delivered_half"]);
+    let mut out = line(columns.map(str::to_owned).collect());
+    for curve in over_load(report) {
+        for point in &curve.points {
+            let setting = curve.setting.replace('\u{a0}', " ");
+            let mut row = vec![setting, curve.cc.clone(), point.value.clone()];
+            let (goodput, delivered) = (point.goodput, point.delivered);
+            let shares = [point.limit, goodput.mean, goodput.half, delivered.mean, delivered.half];
+            row.extend([number(point.place), point.exchanges.to_string()]);
+            row.extend(shares.map(number));
             out.push_str(&line(row));
         }
     }
@@ -100,32 +126,14 @@ fn number(value: f64) -> String {
 /// the verdict are made from. The field of a value that does not exist is empty: for example, the
 /// time by which 99 % were delivered if fewer were.
 fn cells(report: &Report) -> String {
-    let mut head: Vec<String> = report.axes.clone();
-    head.extend(
-        ["cc", "replication", "delivered", "arrived", "unnecessary_share"].map(str::to_owned),
-    );
-    head.extend(["transmissions_per_delivered", "bytes_per_delivered"].map(str::to_owned));
-    head.extend(SHARES.map(|share| format!("delivered_by_{share}_s")));
-    head.extend(["goodput_share", "deadline_missed", "fairness"].map(str::to_owned));
-    let mut out = line(head);
+    let columns = OUTCOME.iter().map(|metric| metric.column);
+    let mut out = head(report, &["replication"].into_iter().chain(columns).collect::<Vec<_>>());
     for cell in &report.cells {
         for (replication, run) in cell.outcome.runs.iter().enumerate() {
-            let mut row: Vec<String> =
-                report.axes.iter().map(|key| cell.setting(key).to_owned()).collect();
-            row.push(cell.cc.clone());
+            let mut row = names(report, cell);
             row.push(replication.to_string());
-            let mut numbers = vec![
-                run.delivered,
-                run.arrived,
-                run.unnecessary_share,
-                run.transmissions_per_delivered,
-                run.bytes_per_delivered,
-            ];
-            numbers.extend(run.delivered_by_s.map(|time| time.unwrap_or(f64::NAN)));
-            numbers.push(run.goodput_share);
-            numbers.push(run.deadline_missed.unwrap_or(f64::NAN));
-            numbers.push(run.fairness);
-            row.extend(numbers.into_iter().map(number));
+            let values = OUTCOME.iter().map(|metric| (metric.value)(run).unwrap_or(f64::NAN));
+            row.extend(values.map(number));
             out.push_str(&line(row));
         }
     }

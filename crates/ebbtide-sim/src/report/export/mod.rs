@@ -8,7 +8,7 @@ mod svg;
 
 pub use csv::csv;
 
-use super::model::Report;
+use crate::result::Report;
 use shapes::Drawing;
 
 /// A drawing of a report.

@@ -1,12 +1,12 @@
 //! The classes of clients, each with its judgement, and the links that they share.
 
-use super::{Context, command_line, head, table};
+use super::{Context, command_line, head, row, table};
 use crate::judge::{Judgement, Verdict};
 use crate::report::grid::varying;
-use crate::report::judge_classes;
-use crate::report::model::{Cell, LinkCell, PacketCounts};
 use crate::report::text::{brief, count, escape, fixed, percent};
 use crate::report::verdict::settings;
+use crate::result::judge_classes;
+use crate::result::{Cell, LinkCell, PacketCounts};
 
 /// Rows at most.
 const MOST_ROWS: usize = 400;
@@ -35,7 +35,9 @@ pub(crate) fn section(context: &Context<'_>) -> String {
                 count(first.clients.into()),
                 escape(&verdict.sentence)
             ));
-            rows.extend(cells.into_iter().map(|cell| row(context, &keys, cell, &verdict)));
+            rows.extend(
+                cells.into_iter().map(|cell| row(context, &keys, cell, figures(cell, &verdict))),
+            );
         }
     }
     if rows.is_empty() {
@@ -57,23 +59,18 @@ pub(crate) fn section(context: &Context<'_>) -> String {
 const HEADS: [&str; 7] =
     ["class", "clients", "judgement", "delivered", "median, s", "99\u{a0}% by, s", "wasted"];
 
-fn row(context: &Context<'_>, keys: &[&str], cell: &Cell, verdict: &Verdict) -> String {
-    let settings: String =
-        keys.iter().map(|key| format!("<td>{}</td>", escape(cell.setting(key)))).collect();
+fn figures(cell: &Cell, verdict: &Verdict) -> [String; 7] {
     let all = &cell.outcome.all;
-    let time = if cell.is_periodic { &cell.duration } else { &cell.fct };
-    let never = || "never".to_owned();
-    let values = [
+    let time = if cell.is_periodic { cell.spread("exchange_duration_s") } else { cell.fct };
+    [
         escape(&cell.class),
         count(cell.clients.into()),
         verdict.of(&cell.cc).map_or("", Judgement::word).to_owned(),
         percent(all.delivered, 2),
         brief(time.median),
-        all.delivered_by_s[2].map_or_else(never, brief),
+        all.delivered_by_s[2].map_or_else(|| "never".to_owned(), brief),
         percent(all.unnecessary_share, 1),
-    ];
-    let values: String = values.iter().map(|value| format!("<td>{value}</td>")).collect();
-    format!("<tr>{settings}<th scope=\"row\">{}</th>{values}</tr>\n", context.name(&cell.cc))
+    ]
 }
 
 /// The links other than the bottleneck; empty if there are none.
@@ -81,15 +78,8 @@ pub(crate) fn links(context: &Context<'_>) -> String {
     let report = context.report;
     let keys = varying(report);
     let all = report.cells.iter().flat_map(|cell| cell.links.iter().map(move |link| (cell, link)));
-    let rows: String = all
-        .take(MOST_ROWS)
-        .map(|(cell, link)| {
-            let settings: String =
-                keys.iter().map(|key| format!("<td>{}</td>", escape(cell.setting(key)))).collect();
-            let name = context.name(&cell.cc);
-            format!("<tr>{settings}<th scope=\"row\">{name}</th>{}</tr>\n", link_values(link))
-        })
-        .collect();
+    let row = |(cell, link)| row(context, &keys, cell, link_values(link));
+    let rows: String = all.take(MOST_ROWS).map(row).collect();
     if rows.is_empty() {
         return String::new();
     }
@@ -103,7 +93,7 @@ pub(crate) fn links(context: &Context<'_>) -> String {
     )
 }
 
-fn link_values(link: &LinkCell) -> String {
+fn link_values(link: &LinkCell) -> Vec<String> {
     let side = |packets: &PacketCounts, busy: f64| {
         let share = |part: u64| percent(part as f64 / packets.sent.max(1) as f64, 1);
         [
@@ -113,12 +103,9 @@ fn link_values(link: &LinkCell) -> String {
             format!("{}\u{a0}%", fixed(busy * 100.0, 0)),
         ]
     };
-    let values = [
-        vec![escape(&link.name)],
-        side(&link.up, link.utilisation_up).to_vec(),
-        side(&link.down, link.utilisation_down).to_vec(),
-    ];
-    values.iter().flatten().map(|value| format!("<td>{value}</td>")).collect()
+    let up = side(&link.up, link.utilisation_up);
+    let down = side(&link.down, link.utilisation_down);
+    [escape(&link.name)].into_iter().chain(up).chain(down).collect()
 }
 
 /// The UDP traffic of others; empty if there is none.
@@ -126,24 +113,15 @@ pub(crate) fn cross(context: &Context<'_>) -> String {
     let report = context.report;
     let keys = varying(report);
     let all = report.cells.iter().flat_map(|cell| cell.cross.iter().map(move |one| (cell, one)));
-    let rows: String = all
-        .take(MOST_ROWS)
-        .map(|(cell, (name, packets))| {
-            let settings: String =
-                keys.iter().map(|key| format!("<td>{}</td>", escape(cell.setting(key)))).collect();
-            let share = |part: u64| percent(part as f64 / packets.sent.max(1) as f64, 1);
-            let values = [
-                escape(name),
-                count(packets.sent),
-                share(packets.delivered),
-                share(packets.dropped_queue),
-                share(packets.lost_link),
-            ];
-            let values: String = values.iter().map(|value| format!("<td>{value}</td>")).collect();
-            let control = context.name(&cell.cc);
-            format!("<tr>{settings}<th scope=\"row\">{control}</th>{values}</tr>\n")
-        })
-        .collect();
+    let values = |name: &str, packets: &PacketCounts| {
+        let share = |part: u64| percent(part as f64 / packets.sent.max(1) as f64, 1);
+        let fates = [packets.delivered, packets.dropped_queue, packets.lost_link].map(share);
+        [escape(name), count(packets.sent)].into_iter().chain(fates)
+    };
+    let row = |(cell, (name, packets)): (_, &(String, _))| {
+        row(context, &keys, cell, values(name, packets))
+    };
+    let rows: String = all.take(MOST_ROWS).map(row).collect();
     if rows.is_empty() {
         return String::new();
     }

@@ -2,10 +2,10 @@
 
 use super::{Caption, Context, where_};
 use crate::report::grid::{Figure, Panel, distinct};
-use crate::report::model::Cell;
 use crate::report::svg::axis::Domain;
 use crate::report::svg::cdf;
 use crate::report::text::{brief, percent};
+use crate::result::Cell;
 
 /// One kind of distribution.
 pub(crate) struct Kind {

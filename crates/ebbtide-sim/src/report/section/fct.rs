@@ -2,10 +2,10 @@
 
 use super::{Caption, Context, where_};
 use crate::report::grid::{Figure, Panel};
-use crate::report::model::Cell;
 use crate::report::svg::axis::Domain;
 use crate::report::svg::boxplot;
 use crate::report::text::{brief, interval};
+use crate::result::Cell;
 use crate::stats::Summary;
 
 /// Names for the times: those of flows, or of single exchanges if clients send at fixed times.
@@ -44,7 +44,7 @@ pub(crate) fn boxes(context: &mut Context<'_>) -> String {
                 .cells
                 .iter()
                 .flat_map(|cell| times(cell))
-                .map(|(name, cell, times)| boxplot::Row { name, ..row(context, cell, times, "s") })
+                .map(|(name, cell, times)| boxplot::Row { name, ..row(context, cell, &times, "s") })
                 .collect();
             let frame = boxplot::Frame {
                 heading: &panel.label,
@@ -70,12 +70,13 @@ pub(crate) fn boxes(context: &mut Context<'_>) -> String {
 
 /// The rows of a cell: one, or one for each class if some classes keep time and others do not. Their times, of
 /// single exchanges, have little to do with each other.
-fn times(cell: &Cell) -> Vec<(String, &Cell, &Summary)> {
+fn times(cell: &Cell) -> Vec<(String, &Cell, Summary)> {
     if !is_mixed(cell) {
-        return vec![(cell.cc.clone(), cell, &cell.fct)];
+        return vec![(cell.cc.clone(), cell, cell.fct)];
     }
     let name = |class: &Cell| format!("{}, {}", cell.cc, class.class);
-    cell.classes.iter().map(|class| (name(class), cell, &class.duration)).collect()
+    let time = |class: &Cell| class.spread("exchange_duration_s");
+    cell.classes.iter().map(|class| (name(class), cell, time(class))).collect()
 }
 
 /// Whether some of the classes keep time and others do not.

@@ -2,12 +2,12 @@
 
 use super::{Caption, Context, command_line, head, load, table, where_};
 use crate::record::FlowSeries;
-use crate::report::flows::{FlowCell, FlowFigures};
 use crate::report::grid::{distinct, varying, words};
-use crate::report::model::{Cell, Report};
 use crate::report::svg::axis::Domain;
 use crate::report::svg::timeseries::{Frame, Trace, draw};
 use crate::report::text::{bit_rate, brief, escape, fixed, multiple, percent};
+use crate::result::{Cell, Report};
+use crate::result::{FlowCell, FlowFigures};
 
 /// Rows at most.
 const MOST_ROWS: usize = 400;
@@ -85,10 +85,7 @@ fn overview(context: &Context<'_>, cells: &[&Cell], keys: &[&str]) -> String {
     let head = head(keys, columns.iter().map(|(name, _)| *name));
     let row = |cell: &&Cell| {
         let Some(flows) = &cell.flows else { return String::new() };
-        let values: String =
-            columns.iter().map(|(_, value)| format!("<td>{}</td>", value(cell, flows))).collect();
-        let name = context.name(&cell.cc);
-        format!("<tr>{}<th scope=\"row\">{name}</th>{values}</tr>\n", settings(cell, keys))
+        super::row(context, keys, cell, columns.iter().map(|(_, value)| value(cell, flows)))
     };
     let rows: String = cells.iter().take(MOST_ROWS).map(row).collect();
     table("packets", "Flows", &head, &rows)

@@ -1,11 +1,11 @@
 //! Streams against the load that is offered: what a longer or shorter interval changes.
 
 use super::{Caption, Context};
-use crate::report::flows::FlowCell;
 use crate::report::grid::{controls, distinct, varying};
-use crate::report::model::Cell;
 use crate::report::svg::axis::Domain;
 use crate::report::svg::timeseries::{Frame, Trace, draw};
+use crate::result::Cell;
+use crate::result::FlowCell;
 use crate::scenario::units::Time;
 
 /// The key that is swept.

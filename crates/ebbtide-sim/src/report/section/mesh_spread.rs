@@ -1,23 +1,21 @@
 //! Low-power networks: how timeouts and round trips are spread, and when requests were completed.
 
-use super::mesh::mesh;
 use super::{Caption, Context, fct, where_};
 use crate::report::grid::{Panel, distinct};
-use crate::report::model::{Cell, MeshCell};
 use crate::report::svg::axis::Domain;
 use crate::report::svg::{boxplot, cdf};
 use crate::report::text::brief;
-use crate::stats::Summary;
+use crate::result::Cell;
 
-/// A quantity that is spread: its name, what a box is made of, its axis up to the unit's bracket.
-type Spread = (&'static str, fn(&MeshCell) -> Summary, &'static str);
+/// A quantity that is spread: its name, the figure, its axis up to the unit's bracket.
+type Spread = (&'static str, &'static str, &'static str);
 
 const SPREADS: [Spread; 3] = [
-    ("First timeout of an exchange", |m| m.first_timeout, "first timeout (s"),
-    ("Round trip of exchanges without retransmission", |m| m.strong_rtt, "round trip (s"),
+    ("First timeout of an exchange", "mesh.first_timeout", "first timeout (s"),
+    ("Round trip of exchanges without retransmission", "mesh.strong_rtt", "round trip (s"),
     (
         "Round trip of exchanges with retransmissions, since the original",
-        |m| m.weak_rtt,
+        "mesh.weak_rtt",
         "round trip since the original (s",
     ),
 ];
@@ -30,14 +28,14 @@ pub(crate) fn boxes(context: &mut Context<'_>) -> String {
 
 fn boxes_of(context: &mut Context<'_>, (name, of, axis): &Spread) -> String {
     let figures = context.figures(|context, figure| {
-        let values = figure.cells().into_iter().map(|cell| of(mesh(cell)));
+        let values = figure.cells().into_iter().map(|cell| cell.spread(of));
         let domain = Domain::durations(values.flat_map(|summary| [summary.min, summary.max]));
         let body = context.panels(figure, |context, panel, width| {
             let words = context.words(
                 format!("{name} by congestion control{}", where_(&panel.label)),
-                medians(panel, |cell| of(mesh(cell)).median),
+                medians(panel, |cell| cell.number(of)),
             );
-            let row = |cell: &&Cell| fct::row(context, cell, &of(mesh(cell)), "s");
+            let row = |cell: &&Cell| fct::row(context, cell, &cell.spread(of), "s");
             let rows: Vec<boxplot::Row> = panel.cells.iter().map(row).collect();
             let heading = &panel.label;
             let frame = boxplot::Frame { heading, axis, domain, limit: None, width };
@@ -53,9 +51,13 @@ fn boxes_of(context: &mut Context<'_>, (name, of, axis): &Spread) -> String {
     format!("<h3>{name}</h3>\n{figures}")
 }
 
+fn completed_by(cell: &Cell) -> &[f64] {
+    cell.quantiles("mesh.completed_by_s")
+}
+
 /// Completed requests over time; nothing for workloads that end when they are done.
 pub(crate) fn completions(context: &mut Context<'_>) -> String {
-    let has_any = |cell: &&Cell| mesh(cell).completed_by_s.len() > 1;
+    let has_any = |cell: &&Cell| completed_by(cell).len() > 1;
     if !context.report.cells.iter().any(|cell| has_any(&cell)) {
         return String::new();
     }
@@ -64,10 +66,10 @@ pub(crate) fn completions(context: &mut Context<'_>) -> String {
         if drawn.is_empty() {
             return String::new();
         }
-        let last = drawn.iter().filter_map(|cell| mesh(cell).completed_by_s.last().copied());
+        let last = drawn.iter().filter_map(|cell| completed_by(cell).last().copied());
         let domain = Domain::linear(0.0, last.fold(0.0, f64::max));
         let body = context.panels(figure, |context, panel, width| {
-            let half = |cell: &Cell| mesh(cell).completed_by_s.get(50).copied().unwrap_or(f64::NAN);
+            let half = |cell: &Cell| completed_by(cell).get(50).copied().unwrap_or(f64::NAN);
             let words = context.words(
                 format!("Completed requests over time{}", where_(&panel.label)),
                 medians(panel, half),
@@ -78,7 +80,7 @@ pub(crate) fn completions(context: &mut Context<'_>) -> String {
                 .map(|cell| cdf::Curve {
                     name: cell.cc.clone(),
                     class: context.palette.class(&cell.cc),
-                    quantiles: &mesh(cell).completed_by_s,
+                    quantiles: completed_by(cell),
                     top: 100.0,
                     tip: format!("{}\nhalf by {} s", cell.cc, brief(half(cell))),
                 })

@@ -1,12 +1,12 @@
 //! The sections of the page, one file each, and what they share.
 
-pub(super) mod background;
 pub(super) mod classes;
+pub(super) mod curve;
 pub(super) mod distribution;
 pub(super) mod fct;
 pub(super) mod flows;
+pub(super) mod group;
 mod load;
-pub(super) mod lora;
 pub(super) mod mesh;
 pub(super) mod mesh_spread;
 pub(super) mod packets;
@@ -16,14 +16,13 @@ pub(super) mod retransmissions;
 pub(super) mod sweep;
 pub(super) mod time;
 pub(super) mod verdict;
-pub(super) mod wifi;
 
 use super::command;
 use super::grid::{Figure, Grid, Panel};
-use super::model::{Cell, Report};
 use super::palette::Palette;
 use super::svg::{Descriptions, PANEL, WIDE};
 use super::text::escape;
+use crate::result::{Cell, Report};
 
 /// The report data that all sections share, and the numbers assigned so far.
 pub(super) struct Context<'a> {
@@ -173,6 +172,20 @@ pub(super) fn head<'a>(keys: &[&'a str], columns: impl IntoIterator<Item = &'a s
     let columns: String = columns.into_iter().map(column).collect();
     // Above names, which begin at the left.
     format!("<tr>{settings}<th scope=\"col\" class=\"t\">control</th>{columns}</tr>")
+}
+
+/// A row of such a table: the settings of a cell, its control, and what was measured.
+pub(super) fn row(
+    context: &Context<'_>,
+    keys: &[&str],
+    cell: &Cell,
+    values: impl IntoIterator<Item = String>,
+) -> String {
+    let field = |text: String| format!("<td>{text}</td>");
+    let settings: String = keys.iter().map(|key| field(escape(cell.setting(key)))).collect();
+    let values: String = values.into_iter().map(field).collect();
+    let name = context.name(&cell.cc);
+    format!("<tr>{settings}<th scope=\"row\">{name}</th>{values}</tr>\n")
 }
 
 /// A table that scrolls within itself when it is wider than the page.

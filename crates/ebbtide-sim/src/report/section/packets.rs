@@ -1,9 +1,10 @@
 //! Tables of packet outcomes, link utilisation and fairness.
 
-use super::{Context, command_line, table};
+use super::{Context, command_line, group, row, table};
 use crate::report::grid::varying;
-use crate::report::model::{Cell, PacketCounts};
-use crate::report::text::{bit_rate, brief, count, escape, fixed, percent};
+use crate::report::text::{count, escape};
+use crate::result::metrics::CELL;
+use crate::result::{Cell, PacketCounts};
 
 /// Rows at most.
 const MOST_ROWS: usize = 300;
@@ -12,23 +13,15 @@ const MOST_ROWS: usize = 300;
 pub(crate) fn section(context: &Context<'_>) -> String {
     let keys = varying(context.report);
     let cells = &context.report.cells;
-    let rows = |row: fn(&Cell) -> String| -> String {
-        let rows = cells.iter().take(MOST_ROWS);
-        rows.map(|cell| {
-            let settings: String =
-                keys.iter().map(|key| format!("<td>{}</td>", escape(cell.setting(key)))).collect();
-            let name = context.name(&cell.cc);
-            format!("<tr>{settings}<th scope=\"row\">{name}</th>{}</tr>\n", row(cell))
-        })
-        .collect()
-    };
+    let rows = cells.iter().take(MOST_ROWS);
+    let rows: String = rows.map(|cell| row(context, &keys, cell, packets_row(cell))).collect();
     let rest = match cells.len().saturating_sub(MOST_ROWS) {
         0 => String::new(),
         rest => format!("<p class=\"note\">{rest} further rows are left out.</p>\n"),
     };
     let command = command_line(&context.report.command);
-    let packets = table("packets", "Packets", &packets_head(&keys), &rows(packets_row));
-    let link = table("packets", "Link and fairness", &link_head(&keys), &rows(link_row));
+    let packets = table("packets", "Packets", &packets_head(&keys), &rows);
+    let link = group::rows(context, &CELL);
     let (packets, link) = if context.grid.dense {
         let fold = |name, body| format!("<details><summary>{name}</summary>\n{body}</details>\n");
         (fold("Packets", packets), fold("Link and fairness", link))
@@ -40,10 +33,9 @@ pub(crate) fn section(context: &Context<'_>) -> String {
          <p class=\"note\">Packets are summed over replications. Dropped: the queue was full. \
          Lost: on the link, after the queue. What is missing was under way when the run ended.</p>\n\
          {packets}\
-         <p class=\"note\">Link used: share of the time the link was sending. Goodput: useful \
-         payload delivered to all clients together. Fairness: Jain’s index over the clients; 1 is \
-         equal. Per client, the median: timeouts expired, largest timeout, duplicate responses.</p>\n\
-         {link}{rest}{command}</section>\n"
+         <p class=\"note\">{}</p>\n\
+         {link}{rest}{command}</section>\n",
+        CELL.note
     )
 }
 
@@ -64,7 +56,7 @@ fn packets_head(keys: &[&str]) -> String {
     )
 }
 
-fn packets_row(cell: &Cell) -> String {
+fn packets_row(cell: &Cell) -> Vec<String> {
     let direction = |counts: &PacketCounts| {
         let marked = match counts.marked {
             0 => String::new(),
@@ -74,45 +66,8 @@ fn packets_row(cell: &Cell) -> String {
             .map(count)
             .into_iter()
             .zip(["", "", &marked, ""])
-            .map(|(packets, more)| format!("<td>{packets}{more}</td>"))
-            .collect::<String>()
+            .map(|(packets, more)| format!("{packets}{more}"))
+            .collect::<Vec<String>>()
     };
-    direction(&cell.packets.up) + &direction(&cell.packets.down)
-}
-
-fn link_head(keys: &[&str]) -> String {
-    let rest: String = [
-        "goodput",
-        "fairness",
-        "median RTT (s)",
-        "timeouts expired",
-        "largest timeout (s)",
-        "duplicates",
-        "exchanges failed",
-    ]
-    .iter()
-    .map(|name| format!("<th rowspan=\"2\" scope=\"col\">{name}</th>"))
-    .collect();
-    format!(
-        "<tr>{}<th rowspan=\"2\" scope=\"col\" class=\"t\">control</th>\
-         <th colspan=\"2\" scope=\"colgroup\" class=\"group\">link used</th>{rest}</tr>\n\
-         <tr><th scope=\"col\">up</th><th scope=\"col\">down</th></tr>",
-        setting_heads(keys)
-    )
-}
-
-fn link_row(cell: &Cell) -> String {
-    [
-        percent(cell.utilisation_up, 1),
-        percent(cell.utilisation_down, 1),
-        bit_rate(cell.goodput_bps),
-        fixed(cell.jain, 3),
-        brief(cell.rtt.median),
-        brief(cell.timeouts.median),
-        brief(cell.largest_timeout.median),
-        brief(cell.duplicates.median),
-        count(cell.failed),
-    ]
-    .map(|text| format!("<td>{text}</td>"))
-    .concat()
+    [direction(&cell.packets.up), direction(&cell.packets.down)].concat()
 }

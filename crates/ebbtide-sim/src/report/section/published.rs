@@ -2,9 +2,9 @@
 
 use super::{Caption, Context, table};
 use crate::report::grid::distinct;
-use crate::report::model::{Comparison, Report};
 use crate::report::svg::{PANEL, WIDE, dots};
 use crate::report::text::{enumerate, escape, interval, percent, precise, signed_percent};
+use crate::result::{Comparison, Report};
 
 /// The notes on the comparison, a paragraph each.
 pub(crate) fn notes(report: &Report) -> String {

@@ -6,6 +6,7 @@ use crate::report::grid::Figure;
 use crate::report::svg::axis::Domain;
 use crate::report::svg::{bars, boxplot};
 use crate::report::text::{brief, percent};
+use crate::result::{Cell, Summary};
 
 /// Both kinds of figures.
 pub(crate) fn section(context: &mut Context<'_>) -> String {
@@ -49,7 +50,7 @@ fn draw_bars(context: &mut Context<'_>, figure: &Figure<'_>) -> String {
                 name: cell.cc.clone(),
                 class: context.palette.class(&cell.cc),
                 tips: !context.grid.dense,
-                shares: bars::shares(&cell.by_retransmissions),
+                shares: bars::shares(cell.counts("exchanges_by_retransmissions")),
             })
             .collect();
         let first: Vec<String> = rows
@@ -64,20 +65,25 @@ fn draw_bars(context: &mut Context<'_>, figure: &Figure<'_>) -> String {
     })
 }
 
+fn unnecessary(cell: &Cell) -> Summary {
+    cell.spread("unnecessary_retransmissions")
+}
+
 fn draw_unnecessary(context: &mut Context<'_>, figure: &Figure<'_>) -> String {
     let cells = figure.cells();
-    let domain =
-        Domain::counts(cells.iter().flat_map(|cell| [cell.unnecessary.min, cell.unnecessary.max]));
+    let domain = Domain::counts(
+        cells.iter().map(|cell| unnecessary(cell)).flat_map(|all| [all.min, all.max]),
+    );
     context.panels(figure, |context, panel, width| {
         let rows: Vec<boxplot::Row> = panel
             .cells
             .iter()
-            .map(|cell| row(context, cell, &cell.unnecessary, "per client"))
+            .map(|cell| row(context, cell, &unnecessary(cell), "per client"))
             .collect();
         let medians: Vec<String> = panel
             .cells
             .iter()
-            .map(|cell| format!("{} {}", cell.cc, brief(cell.unnecessary.median)))
+            .map(|cell| format!("{} {}", cell.cc, brief(unnecessary(cell).median)))
             .collect();
         let words = context.words(
             format!("Unnecessary retransmissions per client{}", where_(&panel.label)),

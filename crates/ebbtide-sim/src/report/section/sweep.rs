@@ -4,10 +4,10 @@
 use super::{Caption, Context};
 use crate::judge::RunFigures;
 use crate::report::grid::{controls, distinct, varying, words};
-use crate::report::model::Cell;
 use crate::report::svg::axis::Domain;
 use crate::report::svg::{PANEL, WIDE, lines};
 use crate::report::text::brief;
+use crate::result::Cell;
 use crate::stats::mean_and_half_width;
 
 /// Panels of one figure at most: other settings are in the tables.

@@ -3,9 +3,9 @@
 use super::{Caption, Context, where_};
 use crate::record::Series;
 use crate::report::grid::{varying, words};
-use crate::report::model::{Cell, Report};
 use crate::report::svg::axis::Domain;
 use crate::report::svg::timeseries::{Frame, Trace, draw};
+use crate::result::{Cell, Report};
 
 /// Replications drawn at most.
 const MOST_SERIES: usize = 20;

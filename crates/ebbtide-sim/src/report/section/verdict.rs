@@ -4,19 +4,20 @@ use super::{Context, command_line, table};
 use crate::judge::Judgement;
 use crate::report::grid::varying;
 use crate::report::matrix::matrix;
-use crate::report::model::Cell;
 use crate::report::text::{brief, escape, fixed, multiple, percent};
 use crate::report::verdict::{ControlSummary, Setting, rank, settings, span, time_of};
+use crate::result::Cell;
 
 /// The meaning of the verdict's words.
 const DEFINITIONS: &str = "<b>Best</b>: the control that delivers the most; of those that deliver as \
-    much, one that does not collapse; of those, the first to deliver the share named above; of those, the \
+    much, one that neither collapses nor is wasteful; of those, the first to deliver the share named above; of those, the \
     one with the fewest transmissions; among equals, the library's default, or else the control that was given first. \
     <b>Level</b>: differs from it by less than the 95 % confidence interval of the \
     difference over replications, which met the same luck, or by less than 2 %. \
-    <b>Slower</b>: delivers as much, later. <b>Loses</b>: delivers less. <b>Collapses</b>: more than half \
+    <b>Slower</b>: delivers as much, later. <b>Loses</b>: delivers less. <b>Collapses</b>: the network is loaded, and more than half \
     of the transmissions are unnecessary, or the link is full and delivers less than half of what it \
-    could, or nothing is delivered. <b>Physical limit</b>: what the link needs to carry every request \
+    could, or nothing is delivered. <b>Wasteful</b>: half of the transmissions are unnecessary, on a network \
+    that carries them without harm. <b>Physical limit</b>: what the link needs to carry every request \
     and response once, and what other traffic got; or the exchanges of one client need on an idle path, \
     whichever is longer. No schedule lets the last client finish earlier.";
 
@@ -79,6 +80,7 @@ fn sweep(standings: &[ControlSummary<'_>], count: usize) -> String {
             (one.leads(), "is best or level in"),
             (one.times(Judgement::Slower), "slower in"),
             (one.times(Judgement::Loses), "delivers less in"),
+            (one.times(Judgement::Wasteful), "is wasteful in"),
             (one.times(Judgement::Collapses), "collapses in"),
         ];
         for (times, what) in counts.into_iter().filter(|(times, _)| *times > 0) {
@@ -168,7 +170,7 @@ fn marked(judgement: Judgement, cell: &Cell) -> String {
     let word = judgement.word();
     match judgement {
         Judgement::Best | Judgement::Level => format!("<span class=\"good\">{word}</span>"),
-        Judgement::Slower | Judgement::Loses => word.to_owned(),
+        Judgement::Slower | Judgement::Loses | Judgement::Wasteful => word.to_owned(),
         Judgement::Collapses => {
             let why = cell.outcome.collapse().unwrap_or_default();
             format!("<span class=\"flag\">{word}</span> {why}")

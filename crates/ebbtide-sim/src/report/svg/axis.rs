@@ -61,6 +61,11 @@ impl Domain {
         Self { kind: Kind::Linear, lo: (lo / step).floor() * step, hi: (hi / step).ceil() * step }
     }
 
+    /// Equal ratios between two positive values.
+    pub(crate) const fn logarithmic(lo: f64, hi: f64) -> Self {
+        Self { kind: Kind::Log, lo, hi }
+    }
+
     /// The same range on so many pixels.
     pub(crate) fn place(self, from: f64, to: f64) -> Scale {
         Scale { domain: self, from, to }

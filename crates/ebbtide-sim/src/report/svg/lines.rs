@@ -83,7 +83,7 @@ pub(crate) fn draw(lines: &[Line], frame: &Frame<'_>, words: &Descriptions) -> S
 }
 
 /// The stretches of a line without a gap: place, mean, half of the interval.
-fn runs(points: &[Option<(f64, f64)>]) -> Vec<Vec<(usize, f64, f64)>> {
+pub(super) fn runs(points: &[Option<(f64, f64)>]) -> Vec<Vec<(usize, f64, f64)>> {
     let mut all: Vec<Vec<(usize, f64, f64)>> = vec![Vec::new()];
     for (place, value) in points.iter().enumerate() {
         match (value, all.last_mut()) {
@@ -96,7 +96,7 @@ fn runs(points: &[Option<(f64, f64)>]) -> Vec<Vec<(usize, f64, f64)>> {
 }
 
 /// Names stand right of the lines' last points, moved apart where they would lie on each other.
-fn names(
+pub(super) fn names(
     svg: &mut Svg,
     lines: &[Line],
     (top, bottom): (f64, f64),

@@ -4,6 +4,7 @@ pub(super) mod axis;
 pub(super) mod bars;
 pub(super) mod boxplot;
 pub(super) mod cdf;
+pub(super) mod curve;
 pub(super) mod dots;
 pub(super) mod lines;
 pub(super) mod timeseries;

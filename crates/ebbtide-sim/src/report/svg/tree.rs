@@ -1,8 +1,8 @@
 //! A low-power network as a picture: numbered nodes at their places, lines to their parents.
 
 use super::{Anchor, Descriptions, Svg};
-use crate::report::model::MeshNode;
 use crate::report::text::{fixed, percent};
+use crate::result::MeshNode;
 
 /// Loss from which on a node has the next colour.
 const STEPS: [f64; 4] = [0.01, 0.05, 0.2, 0.5];

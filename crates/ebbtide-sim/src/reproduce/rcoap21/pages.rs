@@ -1,10 +1,11 @@
 //! RCOAP21's reports: the comparison, the rates over time, the loads.
 
 use super::super::compare::{replications, withhold};
-use super::super::pages::{Page, described, make, select};
+use super::super::page::{Page, described, make, select};
 use super::super::papers::Paper;
-use super::{BY_THE_CLOCK, BY_THE_RATE, INTERVALS, RCOAP, RCOAP_OF_ANY_LOAD};
-use crate::run::{Campaign, CellSpec, Results};
+use super::cells::{BY_THE_CLOCK, BY_THE_RATE, INTERVALS, RCOAP, RCOAP_OF_ANY_LOAD};
+use crate::result::{CellSpec, Results};
+use crate::run::Campaign;
 
 /// The page to which a cell belongs.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -69,9 +70,9 @@ pub(in super::super) fn pages(campaign: &Campaign, results: &Results) -> Vec<Pag
         report.subtitle = subtitle.to_owned();
         if part == Part::Comparison {
             let reps = replications(paper, campaign);
-            report.published = super::compare(campaign, results);
+            report.published = super::compare::compare(campaign, results);
             withhold(&mut report.published, reps);
-            let statements = super::statements((campaign, results));
+            let statements = super::statements::check((campaign, results));
             report.notes.extend(statements.iter().map(|statement| statement.words(reps)));
         }
         Page { name: name.to_owned(), about, report }

@@ -1,6 +1,6 @@
 //! Properties of a rate over time.
 
-use crate::report::FlowSeries;
+use crate::result::FlowSeries;
 
 /// The ratio from which on two rates count as the same.
 const SAME: f64 = 0.99;

@@ -1,14 +1,14 @@
 //! Statements in RCOAP21's text, their implications, and its contradictions.
 
-use super::super::statements::Statement;
-use super::rates::{self, RateFall};
-use super::{
+use super::super::statement::Statement;
+use super::cells::{
     BY_THE_CLOCK, BY_THE_RATE, DISCOVERING, ESTIMATION, FOUR_LOST, HIGH_START, HIGH_START_FREE,
     INTERVALS, LOSING, LOW_START, Measured, NARROW, NO_START, ONE_LOST, OTHERS, OVERHEAD, RCOAP,
     RCOAP_16K, RCOAP_BESIDE_TCP, RCOAP_OF_ANY_LOAD, RISING, Settings, TCP_BY_THE_CLOCK,
     TCP_BY_THE_RATE, TWO_LOST, UNBOUNDED, compared, find, flows,
 };
-use crate::report::{FlowCell, FlowSeries};
+use super::rates::{self, RateFall};
+use crate::result::{FlowCell, FlowSeries};
 use crate::scenario::units::Time;
 
 /// The size of a message on the wire, bytes.
@@ -46,7 +46,7 @@ fn series<'r>(measured: Measured<'r>, settings: Settings, cc: &str) -> Option<&'
 
 /// The share of a flow's bytes on the wire that are pings.
 pub(super) fn overhead(cell: &FlowCell) -> f64 {
-    let sum = |field: fn(&crate::report::FlowFigures) -> f64| -> f64 {
+    let sum = |field: fn(&crate::result::FlowFigures) -> f64| -> f64 {
         cell.flows.iter().map(field).sum()
     };
     let (pings, messages) =
@@ -137,7 +137,7 @@ fn estimation(measured: Measured<'_>, all: &mut Vec<Statement>) {
                  to {:.1} s), timeouts take that for loss ({unnecessary:.0} needless \
                  retransmissions), and the rate is halved each time",
                 flows.throughput_bps.0 / 1e3,
-                cell.cell.rtt.max
+                cell.cell.spread("rtt_s").max
             ),
             flows.throughput_bps.0 >= 0.95 * 25_000.0,
         );
@@ -146,7 +146,7 @@ fn estimation(measured: Measured<'_>, all: &mut Vec<Statement>) {
 
 fn losses(measured: Measured<'_>, all: &mut Vec<Statement>) {
     let halved = |fall: &RateFall| (fall.after / fall.before - 0.5).abs() < 0.02;
-    let rtt = |settings, cc| find(measured, settings, cc).map(|result| result.cell.rtt.median);
+    let rtt = |settings, cc| find(measured, settings, cc).map(|result| result.cell.number("rtt_s"));
     for cc in [LOSING, RISING] {
         if let Some(fall) = series(measured, ONE_LOST, cc).and_then(rates::fall)
             && let Some(rtt) = rtt(ONE_LOST, cc)
@@ -269,7 +269,7 @@ fn background(measured: Measured<'_>, all: &mut Vec<Statement>) {
         others.iter().all(|(packets, _)| (54.0..=81.0).contains(packets)),
     );
     if let Some(cell) = find(measured, TCP_BY_THE_RATE, RCOAP_BESIDE_TCP) {
-        let rtt = cell.cell.rtt.median;
+        let rtt = cell.cell.number("rtt_s");
         push(
             all,
             "beside TCP: the RTT is about 500 ms",

@@ -4,8 +4,8 @@ use super::Simulation;
 use crate::host::tagged;
 use crate::mesh::Cause;
 use crate::record::{LostAt, Recorder};
+use crate::run::event::NetEvent;
 use crate::run::motes::Takes;
-use crate::run::network::NetEvent;
 use crate::run::pool::Packet;
 use ebbtide_core::time::Instant;
 

@@ -8,7 +8,7 @@
 use super::Simulation;
 use crate::engine::Lane;
 use crate::record::Recorder;
-use crate::run::network::{LANES, NetEvent};
+use crate::run::event::{LANES, NetEvent};
 use std::hint::black_box;
 
 /// Events whose memory is read together: 2 kB each, which fit into the nearest cache.

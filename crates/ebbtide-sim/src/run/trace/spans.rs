@@ -249,7 +249,7 @@ impl<W: Write> Spans<W> {
         }
         for (name, value) in [("rto, s", metrics.rto), ("srtt, s", metrics.srtt)] {
             if let Some(value) = value {
-                self.out.counter(tagged.client, name, now, f64::from(value.get()) / 1e6);
+                self.out.counter(tagged.client, name, now, value.as_secs_f64());
             }
         }
     }
@@ -282,7 +282,7 @@ impl<W: Write> Spans<W> {
         for (index, copy) in copies.iter().enumerate() {
             let next = copies.get(index + 1);
             let args = json!({
-                "ordinal": copy.tagged.ordinal, "timeout_s": f64::from(copy.timeout.get()) / 1e6,
+                "ordinal": copy.tagged.ordinal, "timeout_s": copy.timeout.as_secs_f64(),
                 "expired": next.is_some(),
             });
             let to = next.map_or(ended, |next| next.at);

@@ -67,6 +67,11 @@ impl Links {
         self.by_session.get(&session).map(|index| *index as u64)
     }
 
+    /// The server behind a stand-in's number.
+    pub(super) fn remote(&self, number: u64) -> Option<SocketAddr> {
+        Some(self.links.get(usize::try_from(number).ok()?)?.remote)
+    }
+
     pub(super) fn session(&self, number: u64) -> Option<SessionId> {
         self.links.get(usize::try_from(number).ok()?)?.session
     }

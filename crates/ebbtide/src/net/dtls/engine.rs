@@ -93,6 +93,11 @@ impl Engine {
         self.v12.handle_timeout(now);
     }
 
+    /// Both versions sign hellos one at a time.
+    pub(super) fn rest_until(&mut self, until: Instant) {
+        self.v12.rest_until(until);
+    }
+
     pub(super) fn poll_output(&mut self) -> Output<'_> {
         let due = self.v13.as_ref().and_then(|v13| v13.next_timeout());
         if let Some(v13) = self.v13.as_mut().filter(|v13| v13.has_output())

@@ -14,6 +14,7 @@ mod pump;
 #[cfg(feature = "dtls13")]
 pub(crate) mod v13;
 
+use super::beside;
 use super::clock::{Clock, seeded_for_secrets};
 use super::peer::Peer;
 use super::socket::Outbound;
@@ -45,6 +46,7 @@ pub(crate) enum Side {
 #[derive(Debug)]
 pub(crate) struct Sessions {
     endpoint: Engine,
+    clock: Clock,
     /// The instant of the present call. A clock read for each record would take longer than some of its encryption.
     now: Instant,
     is_ipv4: bool,
@@ -114,6 +116,7 @@ impl Sessions {
         let endpoint = Engine::new(endpoint, v13);
         Ok(Self {
             endpoint,
+            clock,
             now: clock.now(),
             is_ipv4,
             links,
@@ -144,6 +147,15 @@ impl Sessions {
         match &self.links {
             Some(links) => links.session(number),
             None => Some(SessionId::from_u64(number)),
+        }
+    }
+
+    /// The address of the peer behind a stand-in.
+    pub(crate) fn address(&self, stand_in: SocketAddr) -> Option<SocketAddr> {
+        let number = address::number(stand_in)?;
+        match &self.links {
+            Some(links) => links.remote(number),
+            None => self.endpoint.remote(SessionId::from_u64(number)),
         }
     }
 
@@ -245,7 +257,13 @@ impl Sessions {
     pub(crate) fn handle_timeout(&mut self, now: Instant) {
         self.advance(now);
         if self.deadline.is_some_and(|at| at <= now) {
+            let (began, signatures) = (self.clock.now(), self.endpoint.counters().signatures);
             self.endpoint.handle_timeout(now);
+            if self.endpoint.counters().signatures > signatures
+                && let Some(until) = beside::rest(began, self.clock.now())
+            {
+                self.endpoint.rest_until(until);
+            }
         }
     }
 }

@@ -60,8 +60,8 @@ impl BodyStream {
     /// # Errors
     ///
     /// Returns [`io::ErrorKind::UnexpectedEof`] if the client begins another body instead, and
-    /// [`io::ErrorKind::TimedOut`] if nothing comes for EXCHANGE_LIFETIME (RFC 7252 section 4.8.2): the client has
-    /// given up then.
+    /// [`io::ErrorKind::TimedOut`] if nothing comes for [`Resource::max_pause`](crate::server::Resource::max_pause), by
+    /// default EXCHANGE_LIFETIME (RFC 7252 section 4.8.2): the client has given up then.
     pub async fn next(&mut self) -> io::Result<Option<Bytes>> {
         if self.ended {
             return Ok(None);

@@ -1,0 +1,24 @@
+//! All integration tests of the crate in one program, which links once. `cargo test -p ebbtide-cli FILE` runs the
+//! tests of one file.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "in a test a panic is how it fails"
+)]
+
+mod client;
+mod commands;
+mod common;
+mod compact;
+mod documents;
+mod emulate;
+mod export;
+mod folders;
+mod map;
+mod metrics;
+mod put_through_loss;
+mod replay;
+mod scenario_errors;
+mod serve_files;
+mod serve_options;

@@ -1,0 +1,135 @@
+//! `serve --metrics`: what Prometheus scrapes, against load that is known; the documents and the
+//! dashboard against what is scraped.
+
+use crate::common::{Serving, succeed};
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{Read, Write};
+use std::net::{TcpStream, UdpSocket};
+
+/// A server and where its metrics are.
+fn serve(arguments: &[&str]) -> (Serving, String) {
+    let mut server = Serving::start(&[&["--metrics", "127.0.0.1:0"], arguments].concat());
+    let url = server.after("metrics at http://");
+    let address = url.strip_suffix("/metrics").unwrap().to_owned();
+    (server, address)
+}
+
+fn http(address: &str, request: &str) -> String {
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut text = String::new();
+    stream.read_to_string(&mut text).unwrap();
+    text
+}
+
+/// Every sample by its name and labels, as Prometheus would read it.
+fn scrape(address: &str) -> BTreeMap<String, f64> {
+    let answer = http(address, "GET /metrics HTTP/1.1\r\nHost: ebbtide\r\n\r\n");
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    assert!(head.starts_with("HTTP/1.1 200 OK\r\n"), "{head}");
+    assert!(head.contains("Content-Type: text/plain; version=0.0.4"), "{head}");
+    assert!(head.contains(&format!("Content-Length: {}", body.len())), "{head}");
+    let samples = body.lines().filter(|line| !line.starts_with('#'));
+    samples
+        .map(|line| {
+            let (name, value) = line.rsplit_once(' ').unwrap();
+            (name.to_owned(), value.parse().unwrap())
+        })
+        .collect()
+}
+
+#[test]
+fn a_scrape_shows_the_load_that_there_was() {
+    let (server, metrics) = serve(&["--cc", "cocoa"]);
+    let bench = ["--requests", "5000", "--duration", "60", "--clients", "4", "--window", "8"];
+    let test = server.uri("/test");
+    let report = succeed(&[&["bench", &test, "--json"], bench.as_slice()].concat());
+    let report: Value = serde_json::from_str(&report).unwrap();
+    let answered = report["answered"].as_f64().unwrap();
+    let repeated = report["retransmissions"].as_f64().unwrap();
+    assert_eq!(answered, 5000.0);
+    let after = scrape(&metrics);
+    let received = after["ebbtide_datagrams_received_total"];
+    assert!((answered..=answered + repeated).contains(&received), "{received}: {report}");
+    assert_eq!(after["ebbtide_datagrams_sent_total"], received, "each request was answered");
+    assert_eq!(after["ebbtide_messages_total{control=\"cocoa\"}"], 0.0, "answers ride on ACKs");
+
+    // Two Confirmable notifications, each acknowledged: the server's own exchanges.
+    succeed(&["observe", "--count", "3", &server.uri("/time")]);
+    let now = scrape(&metrics);
+    let of = |name: &str| now[&format!("ebbtide_{name}{{control=\"cocoa\"}}")];
+    assert!(of("messages_total") >= 2.0);
+    assert_eq!(of("rto_seconds_count"), of("messages_total"));
+    assert!(of("rtt_seconds_count") >= 2.0);
+    assert!(of("rtt_seconds_sum") > 0.0 && of("rtt_seconds_sum") < 60.0);
+    let bucket =
+        |le: &str| now[&format!("ebbtide_rtt_seconds_bucket{{control=\"cocoa\",le=\"{le}\"}}")];
+    assert_eq!(bucket("+Inf"), of("rtt_seconds_count"));
+    assert!(bucket("0.001") <= bucket("1") && bucket("1") <= bucket("+Inf"));
+
+    // Block-wise: 1 MB that is kept for whoever asks for its blocks.
+    succeed(&["get", "-o", "-", &server.uri("/large")]);
+    assert_eq!(scrape(&metrics)["ebbtide_block_bytes"], f64::from(1 << 20));
+    assert_eq!(scrape(&metrics)["ebbtide_block_transfers{direction=\"download\"}"], 1.0);
+
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    socket.send_to(&[0x40, 1], &server.address).unwrap();
+    succeed(&["ping", "--count", "1", &server.uri("")]);
+    let last = scrape(&metrics);
+    assert_eq!(last["ebbtide_malformed_total{reason=\"too-short\"}"], 1.0);
+    assert_eq!(last["ebbtide_ignored_total{reason=\"ping\"}"], 1.0);
+}
+
+#[test]
+fn a_request_other_than_a_scrape_is_refused_and_takes_no_place_for_long() {
+    let (_server, metrics) = serve(&[]);
+    assert!(http(&metrics, "GET /else HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 404 "));
+    assert!(http(&metrics, "POST /metrics HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 405 "));
+    let long = format!("GET / HTTP/1.1\r\nX: {}", "x".repeat(20_000));
+    let mut stream = TcpStream::connect(&metrics).unwrap();
+    let _ = stream.write_all(long.as_bytes());
+    // Some say nothing; their places do not run out for others.
+    let idle: Vec<_> = (0..8).map(|_| TcpStream::connect(&metrics).unwrap()).collect();
+    assert!(scrape(&metrics).len() > 50);
+    let head = http(&metrics, "HEAD /metrics HTTP/1.1\r\n\r\n");
+    assert!(head.ends_with("\r\n\r\n"), "{head}");
+    drop(idle);
+}
+
+/// The names of metrics in a text, those of a histogram's parts without their ending.
+fn names(text: &str) -> BTreeSet<String> {
+    let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    text.split(|c| !is_name(c))
+        .filter(|word| word.starts_with("ebbtide_"))
+        .map(|name| {
+            let part = ["_bucket", "_sum", "_count"].iter().find_map(|end| name.strip_suffix(end));
+            part.unwrap_or(name).to_owned()
+        })
+        .collect()
+}
+
+fn exported() -> BTreeSet<String> {
+    let (_server, metrics) = serve(&[]);
+    scrape(&metrics).keys().map(|name| names(name).pop_first().unwrap()).collect()
+}
+
+#[test]
+fn the_dashboard_and_the_documents_name_the_metrics_that_there_are() {
+    let exported = exported();
+    let dashboard = include_str!("../../../../docs/grafana/ebbtide.json");
+    let parsed: Value = serde_json::from_str(dashboard).unwrap();
+    assert_eq!(parsed["title"], "Ebbtide");
+    let expressions: String = parsed["panels"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .flat_map(|panel| panel["targets"].as_array().unwrap())
+        .map(|target| format!("{} ", target["expr"].as_str().unwrap()))
+        .collect();
+    let unknown: Vec<_> = names(&expressions).difference(&exported).cloned().collect();
+    assert!(unknown.is_empty(), "in the dashboard, not exported: {unknown:?}");
+    let unseen: Vec<_> = exported.difference(&names(&expressions)).cloned().collect();
+    assert!(unseen.is_empty(), "exported, not in the dashboard: {unseen:?}");
+    assert_eq!(names(include_str!("../../../../docs/metrics.md")), exported);
+}

@@ -1,0 +1,87 @@
+//! `ebbtide serve`: workers, state across restarts, certificates of clients, and one that is replaced.
+#![cfg(target_os = "linux")]
+
+use crate::common::{Serving, ebbtide};
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
+use std::fs;
+use std::path::Path;
+
+/// Writes an authority, and for each name a certificate of it with its key.
+fn certificates(folder: &Path, names: &[&str]) {
+    let mut params = CertificateParams::default();
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    params.distinguished_name.push(DnType::CommonName, "the authority");
+    let authority = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
+    fs::write(folder.join("ca.pem"), authority.pem()).unwrap();
+    for name in names {
+        let key = KeyPair::generate().unwrap();
+        let mut params = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
+        params.distinguished_name.push(DnType::CommonName, *name);
+        let certificate = params.signed_by(&key, &authority).unwrap();
+        fs::write(folder.join(format!("{name}.pem")), certificate.pem()).unwrap();
+        fs::write(folder.join(format!("{name}.key")), key.serialize_pem()).unwrap();
+    }
+}
+
+#[test]
+fn clients_without_a_certificate_are_refused_and_a_new_certificate_is_shown_after_a_hangup() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    certificates(folder.path(), &["server", "client"]);
+    let (own, secret, ca) = (file("server.pem"), file("server.key"), file("ca.pem"));
+    let tls = ["--bind", "coaps+tcp://127.0.0.1:0", "--cert", &own, "--key", &secret];
+    let mut server = Serving::start(&[&tls[..], &["--client-ca", &ca]].concat());
+    let address = server.after("serving at coaps+tcp://");
+    let port = address.rsplit(':').next().unwrap();
+    let uri = format!("coaps+tcp://localhost:{port}/test");
+    let refused = ebbtide(&["get", &uri, "--ca", &ca]);
+    assert_eq!(refused.code, Some(1), "{}", refused.err);
+    let (cert, key) = (file("client.pem"), file("client.key"));
+    let known = ["get", &uri, "--ca", &ca, "--cert", &cert, "--key", &key];
+    assert_eq!(ebbtide(&known).code, Some(0));
+
+    // Another authority, another certificate: the client trusts only the new one.
+    let theirs = folder.path().join("new");
+    fs::create_dir(&theirs).unwrap();
+    certificates(&theirs, &["server"]);
+    for name in ["server.pem", "server.key"] {
+        fs::copy(theirs.join(name), folder.path().join(name)).unwrap();
+    }
+    server.hang_up();
+    let ca = theirs.join("ca.pem").to_str().unwrap().to_owned();
+    let renewed = ["get", &uri, "--ca", &ca, "--cert", &cert, "--key", &key];
+    // The signal takes effect soon.
+    assert!((0..100).any(|_| ebbtide(&renewed).code == Some(0)), "the new certificate is shown");
+    // A file that is wrong leaves it.
+    fs::write(folder.path().join("server.pem"), "nothing").unwrap();
+    server.hang_up();
+    assert!((0..3).all(|_| ebbtide(&renewed).code == Some(0)));
+}
+
+#[test]
+fn workers_and_a_stored_state_serve_as_one_server() {
+    let folder = tempfile::tempdir().unwrap();
+    let state = folder.path().join("state");
+    let server = Serving::start(&["--workers", "2", "--state", state.to_str().unwrap()]);
+    for _ in 0..4 {
+        let got = ebbtide(&["get", &server.uri("/test")]);
+        assert_eq!(got.code, Some(0), "{}", got.err);
+    }
+    let threads = fs::read_dir(format!("/proc/{}/task", server.id())).unwrap();
+    let names = threads.map(|thread| fs::read_to_string(thread.unwrap().path().join("comm")));
+    let workers = names.filter(|name| name.as_ref().is_ok_and(|name| name.starts_with("ebbtide-")));
+    assert_eq!(workers.count(), 2);
+    assert!(fs::read(&state).unwrap().starts_with(b"ebbtide state 1\n"));
+}
+
+#[test]
+fn an_authority_of_clients_that_cannot_be_used_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    certificates(folder.path(), &["server"]);
+    let (cert, key, none) = (file("server.pem"), file("server.key"), file("none.pem"));
+    let tls = ["serve", "--bind", "coaps+tcp://127.0.0.1:0", "--cert", &cert, "--key", &key];
+    let refused = [&tls[..], &["--client-ca", &none]].concat();
+    crate::common::refuse(&refused, &["--client-ca", "none.pem"]);
+    crate::common::refuse(&["serve", "--workers", "0"], &["--workers"]);
+}

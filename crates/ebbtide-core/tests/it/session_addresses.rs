@@ -1,0 +1,87 @@
+//! Which addresses are believed, and which ask too often.
+
+use ebbtide_core::session::{AddressValidation, RateLimiter, Response, Verify};
+use ebbtide_core::time::{Duration, Instant};
+use ebbtide_core::wire::{Code, OptionNumber};
+use rand_chacha::ChaCha8Rng;
+use rand_core::SeedableRng;
+use std::net::IpAddr;
+
+fn at(seconds: u64) -> Instant {
+    Instant::from_nanos(seconds * 1_000_000_000)
+}
+
+fn ip(last: u8) -> IpAddr {
+    IpAddr::from([192, 0, 2, last])
+}
+
+fn validation(verify: Verify, max: usize) -> AddressValidation {
+    AddressValidation::new(verify, max, Duration::from_secs(61), &mut ChaCha8Rng::seed_from_u64(1))
+}
+
+fn value(challenge: &Response) -> Vec<u8> {
+    challenge.options().get(OptionNumber::ECHO).unwrap().value.to_vec()
+}
+
+#[test]
+fn an_address_that_echoes_is_verified_and_no_other() {
+    let mut validation = validation(Verify::All, 100);
+    let (a, b) = (ip(1), ip(2));
+    assert_eq!(validation.allowance(at(0), a, 20, 0, 116), 1, "three times, headers included");
+    assert_eq!(validation.allowance(at(0), a, 20, 0, 117), 0);
+    assert_eq!(validation.allowance(at(0), a, 20, 32, 26), 2, "less what was sent before");
+    let echo = value(&validation.challenge(at(100), a));
+    validation.learn(at(100), b, &echo);
+    assert!(!validation.trusts(at(100), b), "the value is another address's");
+    validation.learn(at(161), a, &echo);
+    assert!(!validation.trusts(at(161), a), "it is too old");
+    validation.learn(at(99), a, &echo);
+    assert!(!validation.trusts(at(99), a), "it is of the future");
+    validation.learn(at(160), a, &echo);
+    assert!(validation.trusts(at(160), a));
+    assert_eq!(validation.allowance(at(160), a, 20, 0, 10_000), u8::MAX);
+    assert_eq!(validation.challenged(), 1);
+}
+
+#[test]
+fn an_address_is_verified_for_an_hour_however_few_there_are() {
+    let mut validation = validation(Verify::All, 65_536);
+    let echo = value(&validation.challenge(at(0), ip(1)));
+    validation.learn(at(1), ip(1), &echo);
+    assert!(validation.trusts(at(3600), ip(1)));
+    assert!(!validation.trusts(at(3601), ip(1)));
+    assert_eq!(validation.verified(at(3601)), 0);
+}
+
+#[test]
+fn of_too_many_verified_addresses_the_first_has_to_echo_again() {
+    let mut validation = validation(Verify::All, 2);
+    for n in 1..=3 {
+        let echo = value(&validation.challenge(at(n.into()), ip(n)));
+        validation.learn(at(n.into()), ip(n), &echo);
+    }
+    let trusted = [1, 2, 3].map(|n| validation.trusts(at(4), ip(n)));
+    assert_eq!(trusted, [false, true, true]);
+}
+
+#[test]
+fn this_machine_is_believed_unless_all_must_echo() {
+    let here = IpAddr::from([127, 0, 0, 1]);
+    assert!(validation(Verify::Remote, 1).trusts(at(0), here));
+    assert!(!validation(Verify::Remote, 1).trusts(at(0), ip(1)));
+    assert!(!validation(Verify::All, 1).trusts(at(0), here));
+    assert!(validation(Verify::None, 1).trusts(at(0), ip(1)));
+}
+
+#[test]
+fn an_address_that_asks_too_often_is_told_when_to_come_again() {
+    let mut limiter = RateLimiter::new(2, 2);
+    assert!(limiter.admit(at(0), ip(1)).is_ok());
+    assert!(limiter.admit(at(0), ip(1)).is_ok());
+    let answer = limiter.admit(at(0), ip(1)).unwrap_err();
+    assert_eq!(answer.code(), Code::TOO_MANY_REQUESTS);
+    assert_eq!(answer.options().get_uint(OptionNumber::MAX_AGE), Some(1));
+    assert!(limiter.admit(at(0), ip(2)).is_ok(), "another one is not concerned");
+    assert!(limiter.admit(at(1), ip(1)).is_ok());
+    assert_eq!(limiter.refused(), 1);
+}

@@ -1,0 +1,185 @@
+//! Handshakes between two of our endpoints.
+
+use crate::common::{Pair, client_config, credentials};
+use ebbtide_core::time::Duration;
+use ebbtide_dtls::{AlertDescription, CipherSuite, Config, Event, Failure};
+
+const LONG: Duration = Duration::from_secs(200);
+
+#[test]
+fn a_client_with_the_right_key_gets_a_session_and_data_passes_both_ways() {
+    for suite in CipherSuite::PSK {
+        for (ours, theirs) in
+            [(Some(0), Some(6)), (Some(4), Some(8)), (None, None), (None, Some(6)), (Some(3), None)]
+        {
+            let config = Config { suites: vec![suite], cid_length: ours, ..Config::default() };
+            let mut pair = Pair::new(config, Config { cid_length: theirs, ..Config::default() });
+            let session = pair.connect(credentials("device", b"secret"));
+            pair.run(LONG);
+            assert_eq!(pair.at_client.established(), [(session, false)]);
+            let [(at_server, false)] = pair.at_server.established()[..] else { panic!() };
+            assert_eq!(pair.server.identity(at_server).as_deref(), Some(&b"device"[..]));
+            assert_eq!(pair.server.suite(at_server), Some(suite));
+            let both = ours.is_some() && theirs.is_some();
+            let expected = (both && ours > Some(0), both && theirs > Some(0));
+            assert_eq!(pair.client.connection_ids(session), Some(expected));
+            assert_eq!(pair.server.connection_ids(at_server), Some((expected.1, expected.0)));
+
+            pair.send_from_client(session, b"ping");
+            pair.run(LONG);
+            assert_eq!(pair.at_server.data, [(at_server, b"ping".to_vec())]);
+            let mut record = Vec::new();
+            let to = pair.server.send(pair.now, at_server, b"pong", &mut record).unwrap();
+            assert_eq!(to, pair.client_address);
+            let from = pair.server_address;
+            pair.inject(false, from, record);
+            pair.run(LONG);
+            assert_eq!(pair.at_client.data, [(session, b"pong".to_vec())]);
+        }
+    }
+}
+
+#[test]
+fn a_full_handshake_takes_three_round_trips_of_five_flights_and_few_bytes() {
+    let mut pair = Pair::new(client_config(), Config::default());
+    let began = pair.now;
+    pair.connect(credentials("device", b"secret"));
+    pair.run(Duration::from_secs(1));
+    assert_eq!(pair.now - began, Duration::from_millis(300));
+    assert_eq!((pair.at_client.sent.len(), pair.at_server.sent.len()), (3, 3));
+    let bytes = |sent: &[(_, Vec<u8>)]| sent.iter().map(|(_, d)| d.len()).sum::<usize>();
+    let total = (bytes(&pair.at_client.sent), bytes(&pair.at_server.sent));
+    assert_eq!(total, (299, 241), "a change here is a change on the air");
+    assert_eq!(pair.at_client.round_trips().len(), 3);
+    assert_eq!(pair.at_server.round_trips().len(), 1);
+}
+
+#[test]
+fn a_session_is_resumed_in_two_round_trips() {
+    let mut pair = Pair::new(client_config(), Config::default());
+    let first = pair.connect(credentials("device", b"secret"));
+    pair.run(LONG);
+    let saved = pair.client.saved_session(first).unwrap();
+    let bytes = saved.to_bytes();
+    let saved = ebbtide_dtls::SavedSession::from_bytes(&bytes);
+    assert!(saved.is_some());
+    pair.client.close(pair.now, first);
+    pair.run(LONG);
+    assert!(matches!(
+        pair.at_server.ended()[..],
+        [Event::Ended { reason: Failure::ClosedByPeer, established: true, .. }]
+    ));
+    assert_eq!(pair.server.sessions(), 0);
+    let began = pair.now;
+    let again = ebbtide_dtls::Credentials { saved, ..credentials("device", b"secret") };
+    let second = pair.connect(again);
+    pair.run(Duration::from_secs(1));
+    assert_eq!(pair.at_client.established(), [(first, false), (second, true)]);
+    assert!(matches!(pair.at_server.established()[..], [(_, false), (_, true)]));
+    assert_eq!(pair.now - began, Duration::from_millis(250), "the last flight needs no answer");
+    pair.send_from_client(second, b"again");
+    pair.run(LONG);
+    let (session, data) = &pair.at_server.data[0];
+    assert_eq!(data, b"again");
+    assert_eq!(pair.server.identity(*session).as_deref(), Some(&b"device"[..]));
+}
+
+#[test]
+fn a_wrong_key_and_an_unknown_identity_look_alike_to_the_peer_and_differ_at_the_server() {
+    let mut seen = Vec::new();
+    for (identity, key, reason) in [
+        ("device", &b"wrong!"[..], Failure::WrongKey),
+        ("devicf", &b"secret"[..], Failure::UnknownIdentity),
+    ] {
+        let mut pair = Pair::new(client_config(), Config::default());
+        pair.connect(credentials(identity, key));
+        pair.run(LONG);
+        let [Event::Ended { reason: at_client, established: false, .. }] =
+            pair.at_client.ended()[..]
+        else {
+            panic!("{:?}", pair.at_client)
+        };
+        assert_eq!(*at_client, Failure::Refused(AlertDescription::DECRYPT_ERROR));
+        let [Event::Ended { reason: at_server, identity: named, .. }] = pair.at_server.ended()[..]
+        else {
+            panic!("{:?}", pair.at_server)
+        };
+        assert_eq!((*at_server, &**named), (reason, identity.as_bytes()));
+        let lengths: Vec<usize> = pair.at_server.sent.iter().map(|(_, d)| d.len()).collect();
+        seen.push((pair.now, lengths));
+        assert_eq!((pair.client.sessions(), pair.server.sessions()), (0, 0));
+    }
+    assert_eq!(seen[0], seen[1]);
+}
+
+#[test]
+fn without_a_common_suite_the_client_is_told() {
+    let gcm = Config { suites: vec![CipherSuite::PskAes128GcmSha256], ..client_config() };
+    let ccm = Config { suites: vec![CipherSuite::PskAes128Ccm8], ..Config::default() };
+    let mut pair = Pair::new(gcm, ccm);
+    pair.connect(credentials("device", b"secret"));
+    pair.run(LONG);
+    let [Event::Ended { reason, .. }] = pair.at_client.ended()[..] else { panic!() };
+    assert_eq!(*reason, Failure::Refused(AlertDescription::HANDSHAKE_FAILURE));
+    assert_eq!(pair.server.take_refused().unwrap().1, Failure::NoCommonSuite);
+    assert_eq!(pair.server.sessions(), 0);
+}
+
+#[test]
+fn a_handshake_without_answer_ends_after_doubling_timeouts() {
+    let mut pair = Pair::new(client_config(), Config::default());
+    let began = pair.now;
+    pair.connect(credentials("device", b"secret"));
+    pair.run_with(LONG, &mut |_| Vec::new());
+    assert_eq!(pair.at_client.sent.len(), 6);
+    let [Event::Ended { reason: Failure::NoAnswer, .. }] = pair.at_client.ended()[..] else {
+        panic!("{:?}", pair.at_client)
+    };
+    // 2 s + 4 + 8 + 16 + 32 + 60.
+    assert_eq!(pair.now - began, Duration::from_secs(122));
+}
+
+#[test]
+fn messages_longer_than_a_datagram_are_fragmented() {
+    let small = |cid_length| Config { mtu: 256, cid_length, ..Config::default() };
+    let mut pair = Pair::new(small(Some(8)), small(Some(8)));
+    let identity = "i".repeat(128);
+    pair.server.accept(Box::new(|_: &[u8]| Some(crate::common::psk(b"secret"))));
+    let session = pair.connect(credentials(&identity, b"secret"));
+    pair.run(LONG);
+    assert_eq!(pair.at_client.established(), [(session, false)]);
+    let longest = pair.at_client.sent.iter().map(|(_, datagram)| datagram.len()).max();
+    assert!(longest <= Some(256), "{longest:?}");
+}
+
+/// Also a flight of the server, whose own timer takes a minute.
+#[test]
+fn whichever_datagram_is_lost_the_handshake_goes_on_after_the_clients_timeout() {
+    for lost in 1..=6 {
+        let mut pair = Pair::new(client_config(), Config::default());
+        let began = pair.now;
+        let session = pair.connect(credentials("device", b"secret"));
+        let mut number = 0;
+        pair.run_with(Duration::from_secs(10), &mut |datagram| {
+            number += 1;
+            let copy = vec![(Duration::ZERO, datagram.to_vec())];
+            if number == lost { Vec::new() } else { copy }
+        });
+        assert_eq!(pair.at_client.established(), [(session, false)], "datagram {lost}");
+        assert!(pair.now - began < Duration::from_secs(3), "datagram {lost}: {:?}", pair.now);
+    }
+}
+
+#[test]
+fn a_server_of_dtls_1_3_as_well_says_so_in_its_random_number() {
+    for serves_dtls13 in [false, true] {
+        let config = Config { serves_dtls13, ..Config::default() };
+        let mut pair = Pair::new(client_config(), config);
+        pair.connect(credentials("device", b"secret"));
+        pair.run(LONG);
+        let sentinel = |bytes: &[u8]| bytes.windows(8).any(|end| end == b"DOWNGRD\x01");
+        let found = pair.at_server.sent.iter().any(|(_, datagram)| sentinel(datagram));
+        assert_eq!(found, serves_dtls13);
+        assert_eq!(pair.at_server.established().len(), 1);
+    }
+}

@@ -1,0 +1,25 @@
+//! All integration tests of the crate in one program, which links once. `cargo test -p ebbtide-dtls FILE` runs the
+//! tests of one file.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "in a test a panic is how it fails"
+)]
+
+mod addresses;
+mod bounds;
+#[cfg(feature = "certificates")]
+mod certificates;
+mod common;
+#[path = "../../../ebbtide/tests/it/common/counting.rs"]
+#[allow(dead_code, reason = "bytes alone")]
+mod counting;
+mod faults;
+mod handshake;
+mod libcoap;
+mod scripts;
+#[cfg(feature = "certificates")]
+mod shares;
+mod speed;
+mod wireshark;

@@ -1,0 +1,55 @@
+//! The packets of the links other than the bottleneck, and those of others.
+
+use super::model::{LinkCell, PacketCounts};
+use super::pooled::utilisation_of;
+use crate::record::{CrossRecord, Direction, RunRecord};
+
+/// The packets of the links other than the bottleneck.
+pub(super) fn links(records: &[RunRecord]) -> Vec<LinkCell> {
+    let Some(first) = records.first() else { return Vec::new() };
+    let link = |index: usize| {
+        let of = |record: &'_ RunRecord, upwards: bool| -> Direction {
+            let link = record.totals.links.get(index);
+            link.map_or_else(Direction::default, |link| if upwards { link.up } else { link.down })
+        };
+        let side = |upwards: bool| {
+            let sum = |field: fn(&Direction) -> u64| {
+                records.iter().map(|record| field(&of(record, upwards))).sum()
+            };
+            PacketCounts {
+                sent: sum(|one| one.sent),
+                delivered: sum(|one| one.delivered),
+                dropped_queue: sum(|one| one.dropped_queue),
+                lost_link: sum(|one| one.lost_link),
+                marked: sum(|one| one.marked),
+            }
+        };
+        LinkCell {
+            name: first.totals.links[index].name.clone(),
+            up: side(true),
+            down: side(false),
+            utilisation_up: utilisation_of(records, |record| of(record, true)),
+            utilisation_down: utilisation_of(records, |record| of(record, false)),
+        }
+    };
+    (0..first.totals.links.len()).map(link).collect()
+}
+
+/// The packets of others, summed over replications.
+pub(super) fn cross(records: &[RunRecord]) -> Vec<(String, PacketCounts)> {
+    let Some(first) = records.first() else { return Vec::new() };
+    let sum = |index: usize, field: fn(&CrossRecord) -> u64| {
+        records.iter().filter_map(|record| record.totals.cross.get(index)).map(field).sum()
+    };
+    let source = |(index, source): (usize, &CrossRecord)| {
+        let counts = PacketCounts {
+            sent: sum(index, |one| one.sent),
+            delivered: sum(index, |one| one.delivered),
+            dropped_queue: sum(index, |one| one.dropped_queue),
+            lost_link: sum(index, |one| one.lost_link),
+            marked: 0,
+        };
+        (source.name.clone(), counts)
+    };
+    first.totals.cross.iter().enumerate().map(source).collect()
+}

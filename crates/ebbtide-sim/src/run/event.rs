@@ -1,0 +1,97 @@
+//! The events of a replication, and the lanes of those that come in order.
+
+use crate::medium::{ieee80211, ieee802154, lora};
+
+/// Something that happens at an instant.
+#[derive(Copy, Clone, Debug)]
+pub(super) enum NetEvent {
+    /// A client's application acts: makes its first or next requests.
+    Act(u32),
+    /// A client's timer may be due.
+    Timer(u32),
+    /// A timer of the server's ends of a client's connections may be due.
+    ServerTimer(u32),
+    /// A packet arrives at the server.
+    AtServer(u32),
+    /// A packet arrives at the router before the link to the clients.
+    AtDownLink(u32),
+    /// A packet arrives at the radio: at the access point of a Wi-Fi cell, at the gateway of LoRaWAN, or at the
+    /// root of a low-power network.
+    AtAccessPoint(u32),
+    /// A packet arrives at its client.
+    AtClient(u32),
+    /// A packet arrives at a link other than the bottleneck.
+    AtLink {
+        /// Its place.
+        place: u32,
+        /// The number of the link.
+        link: u16,
+        /// Whether it goes to the server.
+        upwards: bool,
+    },
+    /// A link may be free for what waits.
+    LinkFree {
+        /// The number of the link.
+        link: u16,
+        /// Whether it is the direction to the server.
+        upwards: bool,
+    },
+    /// A source of cross traffic is due.
+    Cross(u16),
+    /// A timer of the server's DTLS sessions may be due.
+    SessionTimer,
+    /// Something happens in the Wi-Fi cell.
+    Wifi {
+        /// What.
+        step: ieee80211::WifiStep,
+        /// The station.
+        station: u32,
+    },
+    /// Something happens in the LoRaWAN cell.
+    Lora {
+        /// What.
+        step: lora::LoraStep,
+        /// The device.
+        device: u32,
+    },
+    /// Something happens on the air of a low-power network.
+    LowPower {
+        /// What.
+        step: ieee802154::LowPowerStep,
+        /// The node that sends the frame.
+        station: u32,
+    },
+    /// A server on a node of it has processed the request in this packet.
+    Processed(u32),
+    /// Something happens that all clients of this class report.
+    Happens(u16),
+}
+
+/// Each packet under way has one.
+const _: () = assert!(size_of::<NetEvent>() <= 8, "an event has grown");
+
+impl From<ieee80211::WifiEvent> for NetEvent {
+    fn from(event: ieee80211::WifiEvent) -> Self {
+        Self::Wifi { step: event.step, station: event.station }
+    }
+}
+
+impl From<lora::LoraEvent> for NetEvent {
+    fn from(event: lora::LoraEvent) -> Self {
+        Self::Lora { step: event.step, device: event.device }
+    }
+}
+
+impl From<ieee802154::LowPowerEvent> for NetEvent {
+    fn from(event: ieee802154::LowPowerEvent) -> Self {
+        Self::LowPower { step: event.step, station: event.station }
+    }
+}
+
+/// Deliveries behind the link to the clients are in the order of the queue.
+pub(super) const DOWN_LANE: u32 = 0;
+/// And so are those behind the link to the server, unless the further way reorders them.
+pub(super) const UP_LANE: u32 = 1;
+/// Answers on their way from the server to the router.
+pub(super) const ROUTER_LANE: u32 = 2;
+pub(super) const LANES: u32 = 3;

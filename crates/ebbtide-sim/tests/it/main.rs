@@ -1,0 +1,51 @@
+//! All integration tests of the crate in one program, which links once. `cargo test -p ebbtide-sim FILE` runs the
+//! tests of one file.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "in a test a panic is how it fails"
+)]
+
+mod background;
+mod chunks;
+mod classes;
+mod common;
+mod curve;
+mod custom_controls;
+mod ecn;
+mod exchange_rows;
+mod fit_accuracy;
+mod fit_inputs;
+mod flows;
+mod judgement;
+mod link_closed_forms;
+mod link_schedule;
+mod lora;
+mod lora_medium;
+mod loss_models;
+mod low_power;
+mod low_power_classes;
+mod low_power_errors;
+mod low_power_routes;
+mod low_power_spacing;
+mod medium_conservation;
+mod medium_geometry;
+mod medium_saturation;
+mod medium_waits;
+mod q_block;
+mod queue_disciplines;
+mod rcoap21;
+mod report_browser;
+mod report_page;
+mod reproduce;
+mod same_answer;
+mod scenario_properties;
+mod security;
+mod spans;
+mod tcp_closed_forms;
+mod traffic;
+mod wifi_errors;
+mod wifi_frames;
+mod wifi_network;
+mod wifi_saturation;

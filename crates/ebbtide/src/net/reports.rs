@@ -1,0 +1,145 @@
+//! Reports of the system and of the network about datagrams that did not get through.
+//!
+//! RFC 7252 section 4.2 lets an endpoint give a message up at such a report. Most of them pass: a link that
+//! is down for a few seconds, a lease that is renewed, a neighbour that does not answer yet. A report therefore
+//! costs one transmission, and the timer goes on to MAX_TRANSMIT_SPAN as it does for a datagram that the network
+//! has lost. Only requests of this side end earlier, never notifications or separate responses:
+//!
+//! - A request whose datagram can never be sent as it is, for example because it is too long for the path.
+//! - A request to a peer that has answered nothing so far, if there is no route for its first
+//!   transmission, or if its port is reported as closed: a wrong address, or a program that is not running, is
+//!   then noticed at once.
+//!
+//! Over DTLS only errors of this system's own calls count. Reports from the network are ignored, because an attacker
+//! can forge them.
+
+use super::pending::{Answer, Open, Owner};
+use super::shared::{Shared, SocketState};
+use ebbtide_core::endpoint::{Failure, Sent};
+use ebbtide_core::time::{Instant, Micros};
+use quinn_udp::{TransportError, TransportErrorPayload};
+use std::io;
+use std::sync::atomic::Ordering;
+
+/// The headers of IPv4 and UDP without options: a datagram that is shorter than a reported MTU without them was
+/// not too long.
+const HEADERS: usize = 28;
+
+impl Shared {
+    /// Reads the errors that the network reported for undeliverable datagrams (ICMP). Returns true
+    /// if there were any.
+    pub(crate) fn take_errors(&self) -> bool {
+        let mut any = false;
+        while let Some(error) = self.socket.get_ref().0.take_error() {
+            any = true;
+            if !self.speaks_dtls.load(Ordering::Relaxed) {
+                self.with(|state, now| state.reported(now, &error));
+            }
+        }
+        any
+    }
+}
+
+impl SocketState {
+    /// A datagram could not be sent.
+    pub(crate) fn unsendable(&mut self, now: Instant, what: Sent, error: io::Error) {
+        let (exchange, is_first, is_confirmable) = match what {
+            Sent::Reply => return,
+            Sent::Exchange { exchange, timeout, ordinal } => {
+                (exchange, ordinal == 0, timeout != Micros::ZERO)
+            }
+            Sent::Probe { exchange, .. } => (exchange, false, true),
+        };
+        let Some(&open) = self.pending.get(exchange) else { return };
+        let ends = match open.owner {
+            Owner::Notification(observer) => {
+                if !is_confirmable {
+                    self.observers.unsent(observer);
+                    // The driver has made the notifications of its turn already.
+                    self.wake.extend(self.driver.take());
+                }
+                false
+            }
+            Owner::Response => false,
+            Owner::Call(_) => {
+                let in_vain = is_first && is_no_route(&error);
+                is_lasting(&error)
+                    || !is_confirmable
+                    || in_vain && !self.endpoint.has_answered(open.remote)
+            }
+        };
+        if ends {
+            self.end(exchange, Answer::Network(error));
+            self.endpoint.handle_send_error(now, exchange);
+        } else {
+            self.pending.report(exchange, error.raw_os_error());
+        }
+        self.drain(None);
+    }
+
+    /// The network reports that a datagram did not arrive.
+    fn reported(&mut self, now: Instant, error: &TransportError) {
+        let Some(reporter) = error.addr.map(|reporter| reporter.ip()) else { return };
+        let refused = is_refused(error);
+        // RFC 7252 section 4.2: others, such as Time Exceeded, are ignored.
+        if matches!(error.payload, TransportErrorPayload::Other) {
+            return;
+        }
+        for exchange in self.pending.reported_by(reporter) {
+            let Some(&open) = self.pending.get(exchange) else { continue };
+            let length = self.endpoint.unanswered_len(exchange);
+            let ends = match error.payload {
+                _ if !matches!(open.owner, Owner::Call(_)) => false,
+                TransportErrorPayload::TooBig { mtu } => {
+                    length.is_some_and(|length| length + HEADERS > mtu as usize)
+                }
+                _ => refused && length.is_some() && !self.endpoint.has_answered(open.remote),
+            };
+            if ends {
+                let error = io::Error::from_raw_os_error(error.raw_errno);
+                self.end(exchange, Answer::Network(error));
+                self.endpoint.handle_send_error(now, exchange);
+            } else {
+                self.pending.report(exchange, Some(error.raw_errno));
+            }
+        }
+        self.drain(None);
+    }
+}
+
+/// The answer to a call whose exchange failed for this reason. If its last transmission did not get through,
+/// the report says more than the silence.
+pub(super) fn given_up(open: Option<Open>, reason: Failure) -> Answer {
+    match open.and_then(|open| open.reported) {
+        Some(errno) if reason == Failure::GaveUp => {
+            Answer::Network(io::Error::from_raw_os_error(errno))
+        }
+        _ => Answer::Failed(reason),
+    }
+}
+
+/// Whether a report says that no program has the port (ICMP Port Unreachable).
+fn is_refused(report: &TransportError) -> bool {
+    let kind = io::Error::from_raw_os_error(report.raw_errno).kind();
+    let is_unreachable = matches!(report.payload, TransportErrorPayload::Unreachable);
+    is_unreachable && kind == io::ErrorKind::ConnectionRefused
+}
+
+/// Whether the datagram could not be sent later either: it is too long (EMSGSIZE of Linux, of BSD and macOS),
+/// or the system does not take such an address.
+fn is_lasting(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(90 | 40))
+        || matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported)
+}
+
+/// Whether there is no way to the peer at present.
+fn is_no_route(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::NetworkUnreachable
+            | io::ErrorKind::HostUnreachable
+            | io::ErrorKind::NetworkDown
+            | io::ErrorKind::AddrNotAvailable
+            | io::ErrorKind::PermissionDenied
+    )
+}

@@ -1,0 +1,8 @@
+//! What several files of tests share.
+
+pub(crate) mod counting;
+pub(crate) mod dtls;
+pub(crate) mod eventually;
+pub(crate) mod many_clients;
+pub(crate) mod relay;
+pub(crate) mod stream;

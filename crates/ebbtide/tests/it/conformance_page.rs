@@ -1,0 +1,35 @@
+//! Every test that `docs/conformance.md` names exists.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// All Rust files below a folder.
+fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            sources(&path, found);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            found.push(path);
+        }
+    }
+}
+
+#[test]
+fn every_test_that_the_conformance_page_names_exists() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let page = fs::read_to_string(root.join("docs/conformance.md")).unwrap();
+    let mut files = Vec::new();
+    sources(&root.join("crates"), &mut files);
+    let mut named = 0;
+    for (file, test) in page.split('`').filter_map(|code| code.split_once(".rs::")) {
+        let name = format!("{file}.rs");
+        let of_that_name = files.iter().filter(|path| path.file_name().unwrap() == name.as_str());
+        let exists = of_that_name
+            .map(|path| fs::read_to_string(path).unwrap())
+            .any(|text| text.contains(&format!("fn {test}(")));
+        assert!(exists, "{name} has no test {test}");
+        named += 1;
+    }
+    assert!(named > 60, "only {named} tests are named");
+}

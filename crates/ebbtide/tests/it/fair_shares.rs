@@ -1,0 +1,87 @@
+//! A client that keeps the handlers at work leaves room for others.
+
+use crate::common::eventually::eventually;
+use crate::common::many_clients::{GET, ManyClients, Outgoing};
+use ebbtide::server::{Router, Server, post};
+use ebbtide::{Code, Config};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use tokio::sync::Semaphore;
+
+const MAX: usize = 40;
+
+#[tokio::test]
+async fn one_address_gets_half_of_the_places_of_handlers_at_work_and_a_newcomer_finds_one() {
+    let gate = Arc::new(Semaphore::new(0));
+    let waits = gate.clone();
+    let slow = post(move || {
+        let gate = waits.clone();
+        async move {
+            let _passed = gate.acquire().await;
+            Code::CHANGED
+        }
+    });
+    let config = Config::new().max_working(MAX);
+    let router = Router::new().route("/slow", slow);
+    let server = Server::with_config(router, config, ["127.0.0.1:0"]).unwrap();
+    let meter = server.meter();
+    let many = RefCell::new(ManyClients::new(server.local_addrs()[0]));
+    // How often each client was answered with which code.
+    let heard = RefCell::new(BTreeMap::<(u32, Code), usize>::new());
+    let hear = || {
+        many.borrow_mut().hear(
+            |_| true,
+            |n, message| *heard.borrow_mut().entry((n, message.code())).or_default() += 1,
+        );
+    };
+    let answered = |n, code| heard.borrow().get(&(n, code)).copied().unwrap_or_default();
+    let options = [(11, &b"slow"[..])];
+    let say = |n, ids: core::ops::Range<u16>| {
+        for id in ids {
+            let post = Outgoing { code: Code::POST, id, options: &options, ..GET };
+            many.borrow_mut().say(n, &post);
+        }
+        many.borrow_mut().flush();
+    };
+    let (greedy, newcomer) = (0, 1);
+    say(greedy, 0..100);
+    eventually(|| {
+        hear();
+        answered(greedy, Code::SERVICE_UNAVAILABLE) == 100 - MAX / 2
+    })
+    .await;
+    assert_eq!(meter.snapshot().load.working, MAX / 2);
+    say(newcomer, 0..5);
+    eventually(|| {
+        hear();
+        meter.snapshot().load.working == MAX / 2 + 5
+    })
+    .await;
+    // Two more addresses share what is left by the same rule.
+    say(2, 0..100);
+    say(3, 0..100);
+    eventually(|| {
+        hear();
+        let refused = |n| answered(n, Code::SERVICE_UNAVAILABLE);
+        refused(2) + refused(3) + meter.snapshot().load.working == 200 + MAX / 2 + 5
+    })
+    .await;
+    assert_eq!(answered(newcomer, Code::SERVICE_UNAVAILABLE), 0);
+    assert!(answered(2, Code::SERVICE_UNAVAILABLE) < 100);
+    assert!(answered(3, Code::SERVICE_UNAVAILABLE) < 100);
+    gate.add_permits(1000);
+    eventually(|| {
+        hear();
+        answered(greedy, Code::CHANGED) == MAX / 2 && answered(newcomer, Code::CHANGED) == 5
+    })
+    .await;
+    // Places that were given back may be taken again.
+    eventually(|| meter.snapshot().load.working == 0).await;
+    say(greedy, 200..201);
+    eventually(|| {
+        hear();
+        answered(greedy, Code::CHANGED) == MAX / 2 + 1
+    })
+    .await;
+}

@@ -1,0 +1,161 @@
+//! A server that is killed and started again: real processes, whose observers know nothing of it.
+
+use ebbtide::server::{Router, Server, State, StateFile, Subject, get};
+use ebbtide::{Client, Code, Config, Error, Request, Response};
+use std::fs::File;
+use std::io::Write;
+use std::net::UdpSocket;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::task::JoinSet;
+
+const FOLDER: &str = "EBBTIDE_TEST_FOLDER";
+const PORT: &str = "EBBTIDE_TEST_PORT";
+/// Observers, a tenth of them at each client.
+const OBSERVERS: usize = 1000;
+const RESTARTS: u32 = 20;
+
+#[derive(Clone)]
+struct Store {
+    folder: Arc<PathBuf>,
+    changed: Subject,
+}
+
+/// What was put last. A client asks again by itself only after an hour.
+async fn show(State(store): State<Store>) -> Response {
+    let value = std::fs::read(store.folder.join("value")).unwrap_or_default();
+    Response::content(value).max_age(3600)
+}
+
+/// Stores durably before it answers.
+async fn change(State(store): State<Store>, value: String) -> std::io::Result<Code> {
+    let new = store.folder.join("value.new");
+    let mut file = File::create(&new)?;
+    file.write_all(value.as_bytes())?;
+    file.sync_all()?;
+    std::fs::rename(new, store.folder.join("value"))?;
+    store.changed.changed();
+    Ok(Code::CHANGED)
+}
+
+/// The program that is killed; without its folder it is no test.
+#[test]
+fn the_server_of_the_other_tests() {
+    let Some(folder) = std::env::var_os(FOLDER) else { return };
+    let port: u16 = std::env::var(PORT).unwrap().parse().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let folder = Arc::new(PathBuf::from(folder));
+        let changed = Subject::new();
+        let state = Arc::new(StateFile::new(folder.join("state")));
+        let resource = get(show)
+            .put(async |state, value| {
+                change(state, value).await.map_err(ebbtide::server::HandlerError::from)
+            })
+            .observable(&changed);
+        let router = Router::new().route("/value", resource).with_state(Store { folder, changed });
+        let config = Config::new().state(state);
+        let server = Server::with_config(router, config, [("127.0.0.1", port)]).unwrap();
+        server.run().await.unwrap();
+    });
+}
+
+/// A server in a process of its own, which is killed when this is dropped.
+struct Process(Child);
+
+impl Process {
+    fn start(folder: &Path, port: u16) -> Self {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.args(["--exact", "restart::the_server_of_the_other_tests"]);
+        command.env(FOLDER, folder).env(PORT, port.to_string());
+        Self(command.stdout(Stdio::null()).spawn().unwrap())
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // SIGKILL: it has no time to say anything.
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
+    }
+}
+
+/// Asks until the server is there.
+async fn ask(client: &Client, request: impl Fn() -> Request) -> Response {
+    for _ in 0..100 {
+        match client.request(request().timeout(Duration::from_secs(5))).await {
+            Ok(response) => return response,
+            Err(Error::Network { .. } | Error::TimedOut { .. } | Error::Failed { .. }) => {}
+            Err(error) => panic!("{error}"),
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    panic!("the server does not start");
+}
+
+#[tokio::test]
+async fn a_state_that_is_not_one_is_refused_with_the_remedy() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("state");
+    std::fs::write(&path, "ebbtide state 1\nsomething else").unwrap();
+    let config = Config::new().state(Arc::new(StateFile::new(&path)));
+    let refused = Server::with_config(Router::new(), config, ["127.0.0.1:0"]).unwrap_err();
+    assert_eq!(
+        refused.to_string(),
+        "the stored state is not valid: remove it to start without one"
+    );
+    let untouched = std::fs::read_to_string(&path).unwrap();
+    assert!(untouched.ends_with("something else"), "what cannot be read is not overwritten");
+}
+
+#[tokio::test]
+async fn every_observer_gets_the_next_change_after_each_restart_and_no_change_is_lost() {
+    let folder = tempfile::tempdir().unwrap();
+    let port = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let uri = format!("coap://127.0.0.1:{port}/value");
+    let mut process = Some(Process::start(folder.path(), port));
+    let writer = Client::new().unwrap();
+    let put = |value: u32| Request::put(&*uri).unwrap().payload(value.to_string());
+    assert_eq!(ask(&writer, || put(0)).await.code(), Code::CHANGED);
+
+    let mut observers = Vec::new();
+    for _ in 0..10 {
+        let client = Client::new().unwrap();
+        for _ in 0..OBSERVERS / 10 {
+            let mut states = client.observe(&*uri).await.unwrap().end_at_error();
+            assert_eq!(states.next().await.unwrap().unwrap().text(), "0");
+            observers.push(states);
+        }
+    }
+    // Until it is stored who observes.
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    for value in 1..=RESTARTS {
+        drop(process.take());
+        process = Some(Process::start(folder.path(), port));
+        let kept = ask(&writer, || Request::get(&*uri).unwrap()).await;
+        assert_eq!(kept.text(), (value - 1).to_string(), "what was acknowledged is there");
+        assert_eq!(ask(&writer, || put(value)).await.code(), Code::CHANGED);
+
+        let mut told = JoinSet::new();
+        for mut states in observers.drain(..) {
+            told.spawn(async move {
+                let wanted = value.to_string();
+                while let Some(state) = states.next().await {
+                    if state.unwrap().text() == wanted {
+                        return Some(states);
+                    }
+                }
+                None
+            });
+        }
+        let all = async {
+            while let Some(states) = told.join_next().await {
+                observers.push(states.unwrap().expect("an observation has ended"));
+            }
+        };
+        let timely = tokio::time::timeout(Duration::from_secs(60), all).await.is_ok();
+        assert!(timely, "{} of {OBSERVERS} were told of {value}", observers.len());
+    }
+}

@@ -1,0 +1,74 @@
+//! Certificates of clients, and a server's certificate that is replaced while it serves.
+
+use crate::common::stream::{Certificates, base};
+use ebbtide::server::{Call, Router, Server, get};
+use ebbtide::stream::{Identity, Listen, TlsServer, Trust};
+use ebbtide::{Client, Code, Config, Scheme};
+use std::net::SocketAddr;
+
+/// Who the server takes the client for.
+async fn whoami(call: Call<'static>) -> Option<String> {
+    assert_eq!(call.identity().is_some(), call.certificate().is_some());
+    Some(String::from_utf8_lossy(call.identity()?).into_owned())
+}
+
+fn serve(tls: TlsServer) -> Server {
+    let none: [SocketAddr; 0] = [];
+    let router = Router::new().route("/whoami", get(whoami));
+    let server = Server::with_config(router, Config::new(), none).unwrap();
+    server.listen(Listen::Tls(([127, 0, 0, 1], 0).into(), tls)).unwrap()
+}
+
+fn trust(certificates: &Certificates) -> Trust {
+    Trust::authorities(certificates.authority.as_bytes()).unwrap()
+}
+
+fn client(trusted: &Certificates, identity: Option<Identity>) -> Client {
+    let config = Config::new().trust(trust(trusted)).identity(identity);
+    Client::with_config(config)
+}
+
+#[tokio::test]
+async fn a_handler_sees_the_name_in_the_client_s_certificate() {
+    let (servers, devices) = (Certificates::new(), Certificates::new());
+    let tls = TlsServer::new(servers.identity());
+    let server = serve(tls.require_client_certificates(&trust(&devices)).unwrap());
+    let uri = format!("{}/whoami", base(&server, Scheme::CoapsTcp));
+
+    let device = client(&servers, Some(devices.identity()));
+    assert_eq!(device.get(&*uri).await.unwrap().text(), "localhost");
+    for stranger in [None, Some(servers.identity())] {
+        assert!(client(&servers, stranger).get(&*uri).await.is_err());
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_only_asks_for_certificates_serves_those_without_one() {
+    let (servers, devices) = (Certificates::new(), Certificates::new());
+    let tls = TlsServer::new(servers.identity());
+    let server = serve(tls.request_client_certificates(&trust(&devices)).unwrap());
+    let uri = format!("{}/whoami", base(&server, Scheme::CoapsTcp));
+
+    let anonymous = client(&servers, None).get(&*uri).await.unwrap();
+    assert_eq!(anonymous.code(), Code::NOT_FOUND);
+    let device = client(&servers, Some(devices.identity()));
+    assert_eq!(device.get(&*uri).await.unwrap().text(), "localhost");
+}
+
+#[tokio::test]
+async fn a_certificate_is_replaced_while_connections_are_open() {
+    let (before, after) = (Certificates::new(), Certificates::new());
+    let tls = TlsServer::new(before.identity());
+    let server = serve(tls.clone());
+    let uri = format!("{}/whoami", base(&server, Scheme::CoapsTcp));
+
+    let old = client(&before, None);
+    assert!(old.get(&*uri).await.is_ok());
+    let new = client(&after, None);
+    assert!(new.get(&*uri).await.unwrap_err().is_connect());
+    tls.set_identity(&after.identity()).unwrap();
+    assert!(new.get(&*uri).await.is_ok());
+    // Its connection goes on; one that it opens now is not trusted any more.
+    assert!(old.get(&*uri).await.is_ok());
+    assert!(client(&before, None).get(&*uri).await.unwrap_err().is_connect());
+}
