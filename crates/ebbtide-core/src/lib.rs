@@ -4,6 +4,8 @@
 //! * [`cc`]: nineteen congestion controls for CoAP behind one interface. No allocator needed.
 //! * [`endpoint`]: RFC 7252's message layer for any number of peers (feature `alloc`, on by
 //!   default).
+//! * `oscore`: messages that are protected end to end (RFC 8613; feature `oscore`). No allocator
+//!   needed.
 //! * [`q_block`]: RFC 9177's bodies in Non-confirmable blocks (feature `alloc`).
 //! * [`session`]: protocols above messages, such as bodies in blocks (feature `alloc`).
 //! * [`stream`]: RFC 8323's connections over reliable transports (feature `alloc`).
@@ -22,6 +24,8 @@ pub mod cc;
 pub mod endpoint;
 #[cfg(feature = "alloc")]
 mod exchange;
+#[cfg(feature = "oscore")]
+pub mod oscore;
 pub mod params;
 #[cfg(feature = "alloc")]
 pub mod q_block;

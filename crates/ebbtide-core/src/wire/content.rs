@@ -50,6 +50,12 @@ impl Content<'_> {
         }
     }
 
+    /// The options in the order of their numbers.
+    #[cfg(feature = "oscore")]
+    pub(crate) fn in_order(&self) -> impl Iterator<Item = Opt<'_>> {
+        InOrder::new(self.options)
+    }
+
     /// The bytes of options, payload marker and payload: the message without header and token.
     #[must_use]
     pub fn encoded_len(&self) -> usize {

@@ -58,4 +58,4 @@ pub use signal::{
 pub use token::{MAX_TOKEN_LEN, Token};
 
 /// The separator between options and payload (RFC 7252 section 3).
-const PAYLOAD_MARKER: u8 = 0xff;
+pub(crate) const PAYLOAD_MARKER: u8 = 0xff;

@@ -1,0 +1,136 @@
+//! A security context (RFC 8613 section 3.1).
+
+use super::aead::Algorithm;
+use super::derive::{ContextKeys, MasterSecret, ParameterError};
+use super::numbers::{MAX_SEQUENCE_NUMBER, Numbering, SenderNumbers, SequenceStore};
+use super::short::{ContextId, PeerId};
+use super::window::RequestWindow;
+use core::fmt;
+
+/// Whether a verified request is known to be new.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Freshness {
+    /// It was never accepted before.
+    New,
+    /// It may have been accepted before the context was [resumed](Numbering::Resumed). It must not be processed unless it contains
+    /// an Echo option with a value that this server has made since; otherwise it is answered with 4.01 and such a value (RFC 8613
+    /// appendix B.1.2). See [`SecurityContext::accept`].
+    Unknown,
+}
+
+/// The sequence number of a request, to which its responses are bound.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RequestNumber(pub(super) u64);
+
+impl RequestNumber {
+    /// The number.
+    #[must_use]
+    pub const fn get(self) -> u64 {
+        self.0
+    }
+
+    /// The number of a request that was stored, if it is one. Its responses have numbers of their own.
+    #[must_use]
+    pub const fn from_stored(number: u64) -> Option<Self> {
+        if number <= MAX_SEQUENCE_NUMBER { Some(Self(number)) } else { None }
+    }
+}
+
+/// The security context that this endpoint shares with one peer. It is both a client's and a server's.
+pub struct SecurityContext<S> {
+    pub(super) keys: ContextKeys,
+    pub(super) numbers: SenderNumbers,
+    pub(super) window: RequestWindow,
+    pub(super) store: S,
+}
+
+// Keys, names and the replay window. A key schedule is made for each message.
+const _: () = assert!(size_of::<SecurityContext<()>>() <= 192);
+
+impl<S: SequenceStore> SecurityContext<S> {
+    /// Derives a context that was never used. It must not be derived again after a restart: see [`Self::resume`].
+    ///
+    /// # Errors
+    ///
+    /// See [`ParameterError`].
+    pub fn new(
+        secret: &MasterSecret<'_>,
+        sender_id: &[u8],
+        recipient_id: &[u8],
+        store: S,
+    ) -> Result<Self, ParameterError> {
+        Self::resume(secret, sender_id, recipient_id, Numbering::Fresh, store)
+    }
+
+    /// Derives a context that may have been used before.
+    ///
+    /// # Errors
+    ///
+    /// See [`ParameterError`].
+    pub fn resume(
+        secret: &MasterSecret<'_>,
+        sender_id: &[u8],
+        recipient_id: &[u8],
+        numbering: Numbering,
+        store: S,
+    ) -> Result<Self, ParameterError> {
+        let window = match numbering {
+            Numbering::Fresh => RequestWindow::FRESH,
+            Numbering::Resumed(_) => RequestWindow::LOST,
+        };
+        let keys = ContextKeys::derive(secret, sender_id, recipient_id)?;
+        Ok(Self { keys, numbers: SenderNumbers::new(numbering), window, store })
+    }
+
+    /// Records that an authentic request is new: it has [`Freshness::Unknown`], and the value of its Echo option was made by this
+    /// server since the context was resumed. All later requests of the client are new then as well.
+    ///
+    /// Returns false if it was accepted meanwhile.
+    #[must_use]
+    pub fn accept(&mut self, request: RequestNumber) -> bool {
+        let is_new = self.window.verdict(request.0) != super::window::Verdict::Replayed;
+        if is_new {
+            self.window.accept(request.0);
+        }
+        is_new
+    }
+}
+
+impl<S> SecurityContext<S> {
+    /// Our ID.
+    #[must_use]
+    pub const fn sender_id(&self) -> &PeerId {
+        &self.keys.sender_id
+    }
+
+    /// The peer's ID.
+    #[must_use]
+    pub const fn recipient_id(&self) -> &PeerId {
+        &self.keys.recipient_id
+    }
+
+    /// The ID Context.
+    #[must_use]
+    pub const fn id_context(&self) -> Option<&ContextId> {
+        self.keys.id_context.as_ref()
+    }
+
+    /// The AEAD algorithm.
+    #[must_use]
+    pub const fn algorithm(&self) -> Algorithm {
+        self.keys.algorithm
+    }
+}
+
+/// Shows no key.
+impl<S> fmt::Debug for SecurityContext<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SecurityContext")
+            .field("sender_id", &self.keys.sender_id)
+            .field("recipient_id", &self.keys.recipient_id)
+            .field("id_context", &self.keys.id_context)
+            .field("algorithm", &self.keys.algorithm)
+            .field("numbers", &self.numbers)
+            .finish_non_exhaustive()
+    }
+}

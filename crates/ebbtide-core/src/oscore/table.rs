@@ -1,0 +1,73 @@
+//! The contexts of a server, by the names in requests.
+
+use super::option::OscoreOption;
+use super::short::{ContextId, PeerId};
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+
+/// The name of a context in a client's requests.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ContextName {
+    /// The client's Sender ID.
+    pub kid: PeerId,
+    /// The ID Context.
+    pub kid_context: Option<ContextId>,
+}
+
+/// Contexts by name. They have numbers as well, in the order in which they were added.
+#[derive(Debug)]
+pub struct ContextTable<T> {
+    contexts: Vec<T>,
+    names: BTreeMap<ContextName, u32>,
+}
+
+impl<T> Default for ContextTable<T> {
+    fn default() -> Self {
+        Self { contexts: Vec::new(), names: BTreeMap::new() }
+    }
+}
+
+impl<T> ContextTable<T> {
+    /// Adds a context. Returns it if there is one of this name.
+    ///
+    /// # Errors
+    ///
+    /// Returns the context if its name is taken.
+    pub fn add(&mut self, name: ContextName, context: T) -> Result<u32, T> {
+        let number = self.contexts.len() as u32;
+        if self.names.contains_key(&name) {
+            return Err(context);
+        }
+        self.names.insert(name, number);
+        self.contexts.push(context);
+        Ok(number)
+    }
+
+    /// The number of the context that a request names. A request without an ID Context may name one that has it, the one with the
+    /// lowest ID Context if there are several (RFC 8613 section 5.1 leaves this to the server).
+    #[must_use]
+    pub fn find(&self, option: &OscoreOption<'_>) -> Option<u32> {
+        let kid = PeerId::new(option.kid?)?;
+        match option.kid_context {
+            Some(given) => {
+                let kid_context = Some(ContextId::new(given)?);
+                self.names.get(&ContextName { kid, kid_context }).copied()
+            }
+            None => {
+                let first = self.names.range(ContextName { kid, kid_context: None }..).next();
+                first.filter(|(name, _)| name.kid == kid).map(|(_, number)| *number)
+            }
+        }
+    }
+
+    /// The context with this number.
+    #[must_use]
+    pub fn get(&self, number: u32) -> Option<&T> {
+        self.contexts.get(number as usize)
+    }
+
+    /// All contexts in the order of their numbers.
+    pub fn iter(&self) -> impl Iterator<Item = &T> {
+        self.contexts.iter()
+    }
+}

@@ -1,0 +1,222 @@
+//! Verifying requests and responses (RFC 8613 sections 8.2 and 8.4).
+
+use super::cbor::additional_data;
+use super::context::{Freshness, RequestNumber, SecurityContext};
+use super::derive::Nonce;
+use super::error::{Refusal, ResponseFault};
+use super::numbers::SequenceStore;
+use super::option::{OscoreOption, OscoreValue};
+use super::order::NotificationOrder;
+use super::outer::Place;
+use super::short::PeerId;
+use super::window::Verdict;
+use crate::wire::{Body, Code, EncodeError, Encoder, Message, Opt, OptionNumber, encode_uint};
+
+/// A verified request.
+#[derive(Copy, Clone, Debug)]
+pub struct OpenedRequest {
+    /// The length of the datagram that was written.
+    pub len: usize,
+    /// The request's number, which protects its responses.
+    pub number: RequestNumber,
+    /// Whether it may be processed.
+    pub freshness: Freshness,
+}
+
+impl<S: SequenceStore> SecurityContext<S> {
+    /// Verifies a request and writes the datagram that it would have been without OSCORE to the start of `buf`, for which twice the
+    /// length of `outer` suffices. A message that is not authentic changes nothing.
+    ///
+    /// # Errors
+    ///
+    /// See [`Refusal`]; `buf` then has unspecified contents.
+    pub fn unprotect_request(
+        &mut self,
+        outer: &Message<'_>,
+        buf: &mut [u8],
+    ) -> Result<OpenedRequest, Refusal> {
+        let option = outer.option(OptionNumber::OSCORE).ok_or(Refusal::Malformed)?;
+        let option = OscoreOption::decode(option.value).ok_or(Refusal::Malformed)?;
+        // RFC 8613 section 8.2: "kid" and "Partial IV" are in every request.
+        let (Some(kid), Some(number)) = (option.kid, option.partial_iv) else {
+            return Err(Refusal::Malformed);
+        };
+        if has_outer_blocks(outer) {
+            return Err(Refusal::Malformed);
+        }
+        let keys = &self.keys;
+        let other_context = option.kid_context.is_some_and(|given| {
+            keys.id_context.as_ref().is_none_or(|ours| ours.as_slice() != given)
+        });
+        if keys.recipient_id.as_slice() != kid || other_context {
+            return Err(Refusal::NoContext);
+        }
+        // Before the decryption, which costs more.
+        let verdict = self.window.verdict(number);
+        if verdict == Verdict::Replayed {
+            return Err(Refusal::Replayed);
+        }
+        let sealed = Sealed {
+            request: number,
+            kid: &keys.recipient_id,
+            nonce: keys.nonce(&keys.recipient_id, number),
+        };
+        let (plain, head) = self.open(outer, &sealed, buf).map_err(|fault| match fault {
+            OpenFault::Short => Refusal::Malformed,
+            OpenFault::NoRoom => Refusal::TooLong,
+            OpenFault::NotAuthentic => Refusal::NotAuthentic,
+        })?;
+        let plain = Plain::parse(plain)
+            .filter(|plain| plain.code.is_request())
+            .ok_or(Refusal::Malformed)?;
+        // Section 4.1.3.5.1: a proxy that removed the outer option does not pass notifications on.
+        let observe =
+            match (outer.option(OptionNumber::OBSERVE), plain.body.option(OptionNumber::OBSERVE)) {
+                (Some(_), Some(inner)) => Some(inner.value),
+                _ => None,
+            };
+        let for_proxies = outer.options().filter(|opt| {
+            Place::of(opt.number) == Place::Outer && opt.number != OptionNumber::OSCORE
+        });
+        let len = plain.write(outer, for_proxies, observe, head).map_err(|_| Refusal::TooLong)?;
+        let number = RequestNumber(number);
+        let freshness = match verdict {
+            Verdict::New => {
+                self.window.accept(number.0);
+                Freshness::New
+            }
+            _ => Freshness::Unknown,
+        };
+        Ok(OpenedRequest { len, number, freshness })
+    }
+
+    /// Verifies a response to a request and writes the datagram that it would have been without OSCORE to the start of `buf`, for
+    /// which twice the length of `outer` suffices. Returns the datagram's length.
+    ///
+    /// # Errors
+    ///
+    /// See [`ResponseFault`]; `buf` then has unspecified contents.
+    pub fn unprotect_response(
+        &self,
+        request: RequestNumber,
+        order: &mut NotificationOrder,
+        outer: &Message<'_>,
+        buf: &mut [u8],
+    ) -> Result<usize, ResponseFault> {
+        let option = outer.option(OptionNumber::OSCORE).ok_or(ResponseFault::Unprotected)?;
+        let option = OscoreOption::decode(option.value).ok_or(ResponseFault::Malformed)?;
+        let keys = &self.keys;
+        let nonce = match option.partial_iv {
+            Some(number) => keys.nonce(&keys.recipient_id, number),
+            None => keys.nonce(&keys.sender_id, request.0),
+        };
+        let sealed = Sealed { request: request.0, kid: &keys.sender_id, nonce };
+        let (plain, head) = self.open(outer, &sealed, buf).map_err(|fault| match fault {
+            OpenFault::Short => ResponseFault::Malformed,
+            OpenFault::NoRoom => ResponseFault::TooLong,
+            OpenFault::NotAuthentic => ResponseFault::NotAuthentic,
+        })?;
+        let plain = Plain::parse(plain)
+            .filter(|plain| plain.code.is_response())
+            .ok_or(ResponseFault::Malformed)?;
+        let mut digits = [0; 4];
+        let observe = match plain.body.option(OptionNumber::OBSERVE) {
+            Some(_) => {
+                let value = order.accept(option.partial_iv).ok_or(ResponseFault::Outdated)?;
+                Some(encode_uint(value, &mut digits))
+            }
+            None => None,
+        };
+        plain.write(outer, core::iter::empty(), observe, head).map_err(|_| ResponseFault::TooLong)
+    }
+
+    /// Decrypts the payload of `outer` at the end of `buf`. Returns the plaintext, and the rest of `buf`.
+    fn open<'b>(
+        &self,
+        outer: &Message<'_>,
+        sealed: &Sealed<'_>,
+        buf: &'b mut [u8],
+    ) -> Result<(&'b [u8], &'b mut [u8]), OpenFault> {
+        let keys = &self.keys;
+        let ciphertext = outer.payload();
+        // At least a code and the tag.
+        let len = ciphertext.len().checked_sub(keys.algorithm.tag_len()).filter(|len| *len > 0);
+        let len = len.ok_or(OpenFault::Short)?;
+        let room = buf.len().checked_sub(ciphertext.len()).ok_or(OpenFault::NoRoom)?;
+        let (head, tail) = buf.split_at_mut(room);
+        tail.copy_from_slice(ciphertext);
+        let (data, tag) = tail.split_at_mut(len);
+        let partial_iv = OscoreValue::of_number(sealed.request);
+        let aad = additional_data(keys.algorithm.number(), sealed.kid.as_slice(), &partial_iv);
+        let nonce = sealed.nonce.as_slice();
+        if !keys.algorithm.open(&keys.recipient_key, nonce, aad.as_slice(), data, tag) {
+            return Err(OpenFault::NotAuthentic);
+        }
+        Ok((data, head))
+    }
+}
+
+/// The inputs of the decryption, apart from the peer's key.
+struct Sealed<'k> {
+    /// The request's number and the ID of its sender.
+    request: u64,
+    kid: &'k PeerId,
+    nonce: Nonce,
+}
+
+enum OpenFault {
+    Short,
+    NoRoom,
+    NotAuthentic,
+}
+
+/// Whether proxies have cut the ciphertext into blocks of their own (RFC 8613 section 4.1.3.4.2), which no peer puts together here.
+fn has_outer_blocks(outer: &Message<'_>) -> bool {
+    [OptionNumber::BLOCK1, OptionNumber::Q_BLOCK1]
+        .into_iter()
+        .any(|number| outer.option(number).is_some())
+}
+
+/// A plaintext: code, inner options, payload.
+struct Plain<'b> {
+    code: Code,
+    body: Body<'b>,
+}
+
+impl<'b> Plain<'b> {
+    fn parse(plain: &'b [u8]) -> Option<Self> {
+        let (&code, rest) = plain.split_first()?;
+        Some(Self { code: Code(code), body: Body::parse(0, rest).ok()? })
+    }
+
+    /// Writes the message with the header and token of `outer`, these outer options and this value of Observe. Options of Class U
+    /// that were encrypted have no meaning.
+    fn write<'o>(
+        &self,
+        outer: &Message<'_>,
+        for_proxies: impl Iterator<Item = Opt<'o>>,
+        observe: Option<&[u8]>,
+        buf: &mut [u8],
+    ) -> Result<usize, EncodeError> {
+        let mut encoder =
+            Encoder::new(buf, outer.kind(), self.code, outer.message_id(), outer.token())?;
+        let mut for_proxies = for_proxies.peekable();
+        let (mut inner_observe, is_meant) =
+            (observe, |opt: &Opt<'_>| Place::of(opt.number) != Place::Outer);
+        for opt in self.body.options().filter(is_meant) {
+            while let Some(first) = for_proxies.next_if(|first| first.number < opt.number) {
+                encoder.option(first.number, first.value)?;
+            }
+            if opt.number != OptionNumber::OBSERVE {
+                encoder.option(opt.number, opt.value)?;
+            } else if let Some(value) = inner_observe.take() {
+                encoder.option(opt.number, value)?;
+            }
+        }
+        for opt in for_proxies {
+            encoder.option(opt.number, opt.value)?;
+        }
+        encoder.payload(self.body.payload())?;
+        Ok(encoder.len())
+    }
+}
