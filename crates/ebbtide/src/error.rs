@@ -139,6 +139,13 @@ pub enum Error {
         /// The peer.
         remote: SocketAddr,
     },
+    /// The session or connection with the peer has ended, and only the peer can begin another one: see
+    /// [`Peer`](crate::Peer).
+    #[non_exhaustive]
+    Gone {
+        /// The peer's last address.
+        remote: SocketAddr,
+    },
     /// The time limit that the caller set has passed.
     #[non_exhaustive]
     TimedOut {
@@ -209,6 +216,7 @@ impl Error {
                 Self::Network { remote: *remote, source: again(source) }
             }
             &Self::Reset { remote } => Self::Reset { remote },
+            &Self::Gone { remote } => Self::Gone { remote },
             &Self::TimedOut { remote } => Self::TimedOut { remote },
             &Self::Protocol { remote, what } => Self::Protocol { remote, what },
             &Self::TooLarge { limit } => Self::TooLarge { limit },
@@ -231,6 +239,7 @@ impl Error {
             | Self::NoCredentials { remote }
             | Self::Network { remote, .. }
             | Self::Reset { remote }
+            | Self::Gone { remote }
             | Self::TimedOut { remote }
             | Self::Changed { remote }
             | Self::Protocol { remote, .. } => *remote = address,
@@ -377,6 +386,9 @@ impl fmt::Display for Error {
                 _ => write!(f, "{remote} cannot be reached: {source}"),
             },
             Self::Reset { remote } => write!(f, "{remote} answered the message with a Reset"),
+            Self::Gone { remote } => {
+                write!(f, "the session with {remote} has ended: it must open another one")
+            }
             Self::TimedOut { remote } => write!(f, "no answer from {remote} within the time given"),
             Self::Protocol { remote, what } => write!(f, "{remote} violated the protocol: {what}"),
             Self::TooLarge { limit } => write!(f, "the body is longer than {limit} bytes"),

@@ -44,7 +44,7 @@ pub mod server;
 mod state_store;
 pub mod stream;
 
-pub use client::Client;
+pub use client::{Client, Peer};
 pub use config::Config;
 pub use ebbtide_core as core;
 pub use ebbtide_core::wire::{Code, OptionNumber};

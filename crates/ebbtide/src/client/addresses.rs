@@ -152,8 +152,9 @@ async fn attempt(inner: &Arc<Inner>, uri: &Uri, address: SocketAddr) -> Result<S
     let session = Session::open(inner, uri, address).await?;
     // A DTLS handshake has been answered.
     if let Some(socket) = session.socket().filter(|_| uri.scheme() == Scheme::Coap) {
-        let ping =
-            Pending::over_datagrams(socket, address, |endpoint, now| endpoint.ping(now, address))?;
+        let ping = Pending::over_datagrams(socket, address, None, |endpoint, now| {
+            endpoint.ping(now, address)
+        })?;
         ping.reset().await?;
     }
     Ok(session)

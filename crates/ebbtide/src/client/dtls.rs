@@ -33,7 +33,7 @@ pub(super) async fn session(
     remote: SocketAddr,
     name: &str,
 ) -> Result<(Arc<Shared>, SocketAddr), Error> {
-    let dtls = &inner.config.dtls;
+    let dtls = &inner.requests.config.dtls;
     if dtls.credentials.is_none() && dtls.certificates.is_none() {
         return Err(Error::NoCredentials { remote });
     }

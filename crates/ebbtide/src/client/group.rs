@@ -18,7 +18,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 /// The next event of a request to a group.
-enum Next<M> {
+enum GroupEvent<M> {
     /// A member's first answer, or no more of them.
     Answer(Option<Answer>),
     /// All that a member answers, or why not.
@@ -64,20 +64,20 @@ impl Client {
             let next = poll_fn(|cx| {
                 if is_open {
                     if let Poll::Ready(answer) = pending.poll_answer(cx) {
-                        return Poll::Ready(Next::Answer(answer));
+                        return Poll::Ready(GroupEvent::Answer(answer));
                     }
                     if over.as_mut().poll(cx).is_ready() {
-                        return Poll::Ready(Next::Answer(None));
+                        return Poll::Ready(GroupEvent::Answer(None));
                     }
                 }
                 match members.poll_next_unpin(cx) {
-                    Poll::Ready(Some(member)) => Poll::Ready(Next::Member(member)),
-                    Poll::Ready(None) if !is_open => Poll::Ready(Next::Over),
+                    Poll::Ready(Some(member)) => Poll::Ready(GroupEvent::Member(member)),
+                    Poll::Ready(None) if !is_open => Poll::Ready(GroupEvent::Over),
                     Poll::Ready(None) | Poll::Pending => Poll::Pending,
                 }
             });
             match next.await {
-                Next::Answer(Some(
+                GroupEvent::Answer(Some(
                     Answer::Response { from, response } | Answer::More { from, response },
                 )) => {
                     if !known.contains(&from) {
@@ -88,20 +88,20 @@ impl Client {
                         members.push(async move { (number, from, rest.await) });
                     }
                 }
-                Next::Answer(None | Some(Answer::Failed(_) | Answer::Reset { .. })) => {
+                GroupEvent::Answer(None | Some(Answer::Failed(_) | Answer::Reset { .. })) => {
                     is_open = false;
                 }
-                Next::Answer(Some(other)) => return Err(pending.error(other)),
-                Next::Member((number, from, Ok(Ok(response)))) => {
+                GroupEvent::Answer(Some(other)) => return Err(pending.error(other)),
+                GroupEvent::Member((number, from, Ok(Ok(response)))) => {
                     answers.push((number, from, response));
                 }
-                Next::Member((_, from, Ok(Err(error)))) => {
+                GroupEvent::Member((_, from, Ok(Err(error)))) => {
                     tracing::warn!(%from, %error, "a member gave half an answer");
                 }
-                Next::Member((_, from, Err(_))) => {
+                GroupEvent::Member((_, from, Err(_))) => {
                     tracing::warn!(%from, "a member gave half an answer");
                 }
-                Next::Over => break,
+                GroupEvent::Over => break,
             }
         }
         answers.sort_by_key(|(number, ..)| *number);

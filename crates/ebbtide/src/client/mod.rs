@@ -8,9 +8,11 @@ mod drive;
 mod dtls;
 mod echoes;
 mod equals;
+mod exchange;
 mod group;
 mod keep_alive;
 mod observe;
+mod peer;
 mod pending;
 mod q_block;
 mod registration;
@@ -19,22 +21,28 @@ mod running;
 mod session;
 mod shared_registration;
 mod streamed;
+mod weak_session;
 
 pub use burst::{Burst, NotAccepted, Reason, Report, Summary, Unacknowledged, Upload};
 pub use observe::{Observation, Observed};
+pub use peer::Peer;
 pub use streamed::Download;
+pub(crate) use weak_session::{Reachable, WeakSession, WeakTransport};
 
 use crate::config::Config;
 use crate::error::{BindError, Error};
 use crate::message::{Request, Response, Uri, UriError};
 use crate::metrics::Snapshot;
+use crate::net::clock::Clock;
 use crate::net::driver::Driver;
 #[cfg(feature = "dtls")]
 use crate::net::dtls::Side;
 use crate::net::dtls::address;
+use crate::net::serve::Serve;
 use crate::net::shared::Shared;
 use crate::net::trace;
-use crate::stream::{Pool, StreamCounters};
+use crate::stream;
+use crate::stream::{Answerer, Pool, StreamCounters};
 use bytes::Bytes;
 use drive::Drive;
 use ebbtide_core::cc::{ControlConfig, Metrics, Sample};
@@ -43,6 +51,7 @@ use ebbtide_core::session::Arrival;
 use ebbtide_core::session::client::RequestParts;
 #[cfg(feature = "dtls")]
 use ebbtide_dtls::SavedSession;
+use registration::Home;
 use rooms::Rooms;
 use session::Session;
 use std::io;
@@ -77,13 +86,31 @@ pub struct Client {
     inner: Arc<Inner>,
 }
 
-/// Bytes of a body that every peer on a connection takes in one message (RFC 8323 section 5.3.1:
-/// 1152 with header and options). A longer one waits for its CSM.
-const FITS_WITHOUT_CSM: usize = 512;
+/// The services for the requests that arrive at a client, and the clock of their state.
+#[derive(Debug)]
+pub(crate) struct Responders {
+    pub(crate) datagrams: Arc<dyn Serve>,
+    pub(crate) connections: Arc<dyn stream::Serve>,
+    pub(crate) clock: Clock,
+}
+
+/// State that the requests of one client or server share, with their settings.
+#[derive(Debug)]
+pub(crate) struct Requests {
+    config: Config,
+    /// Which servers support the Q-Block options (RFC 9177).
+    q_block: q_block::Support,
+    rooms: Arc<Rooms>,
+    equals: Arc<equals::Equals>,
+    echoes: echoes::Echoes,
+    registrations: shared_registration::Registrations,
+}
 
 #[derive(Debug)]
 struct Inner {
-    config: Config,
+    requests: Arc<Requests>,
+    /// Answers the servers' requests.
+    responders: Option<Responders>,
     v4: Mutex<Option<Arc<Shared>>>,
     v6: Mutex<Option<Arc<Shared>>>,
     /// The same for sockets that speak DTLS.
@@ -95,12 +122,6 @@ struct Inner {
     #[cfg(feature = "dtls")]
     controls: Mutex<std::collections::BTreeMap<SocketAddr, ControlConfig>>,
     connections: Pool,
-    /// Which servers support the Q-Block options (RFC 9177).
-    q_block: q_block::Support,
-    rooms: Arc<Rooms>,
-    equals: Arc<equals::Equals>,
-    echoes: echoes::Echoes,
-    registrations: shared_registration::Registrations,
     found: addresses::KnownAddresses,
 }
 
@@ -117,8 +138,18 @@ impl Client {
     /// Creates a client with these settings.
     #[must_use]
     pub fn with_config(config: Config) -> Self {
+        Self::with(Requests::new(config), None)
+    }
+
+    /// A client whose requests are some of `requests`, and that answers those of servers.
+    pub(crate) fn with(requests: Arc<Requests>, responders: Option<Responders>) -> Self {
+        let connections = responders.as_ref().map(|responders| Answerer {
+            service: responders.connections.clone(),
+            clock: responders.clock,
+        });
         let inner = Inner {
-            config,
+            requests,
+            responders,
             v4: Mutex::default(),
             v6: Mutex::default(),
             dtls_v4: Mutex::default(),
@@ -126,12 +157,7 @@ impl Client {
             chosen: controls::Chosen::default(),
             #[cfg(feature = "dtls")]
             controls: Mutex::default(),
-            connections: Pool::default(),
-            q_block: q_block::Support::default(),
-            rooms: Arc::default(),
-            equals: Arc::default(),
-            echoes: echoes::Echoes::default(),
-            registrations: shared_registration::Registrations::default(),
+            connections: Pool::new(connections),
             found: addresses::KnownAddresses::default(),
         };
         Self { inner: Arc::new(inner) }
@@ -198,11 +224,7 @@ impl Client {
     ///
     /// See [`Self::get`].
     pub async fn request(&self, request: Request) -> Result<Response, Error> {
-        let non = request.reliability == Reliability::NonConfirmable;
-        // A Non-confirmable request is awaited as long as a Confirmable one would be repeated
-        // (MAX_TRANSMIT_SPAN, RFC 7252 section 4.8.2).
-        let repeated = || self.inner.config.endpoint.params.max_transmit_span();
-        let limit = self.inner.timeout(&request).or_else(|| non.then(repeated));
+        let limit = self.inner.requests.limit(&request);
         let asked = OnceLock::new();
         // Awaited where it is made: moving a future costs as much as all other work on a request.
         let Some(limit) = limit else { return self.ask(&request, &asked).await };
@@ -222,7 +244,7 @@ impl Client {
         let session = self.session(&request.uri).await?;
         let address = session.address;
         let work = async { Drive::of_one_block(&session, request).run().await };
-        let answered = match self.inner.timeout(request) {
+        let answered = match self.inner.requests.timeout(request) {
             None => work.await,
             Some(limit) => tokio::time::timeout(limit, work)
                 .await
@@ -260,22 +282,7 @@ impl Client {
     }
 
     async fn transfer(&self, session: Session, request: &Request) -> Result<Response, Error> {
-        if let Some(link) = session.link()
-            && request.payload.len() > FITS_WITHOUT_CSM
-        {
-            // The CSM announces the maximum size of its messages and blocks.
-            link.established().await;
-        }
-        if request.q_block
-            && session.socket().is_some()
-            && !session.remote.ip().is_multicast()
-            // What is rare is in a box, or it would make every request's future larger.
-            && let Some(response) = Box::pin(q_block::run(&session, request)).await?
-        {
-            return Ok(response);
-        }
-        let mut drive = Drive::of(&session, request);
-        match drive.run().await {
+        match exchange::run(&session, request).await {
             // The connection ended meanwhile, most often before the request, which noticed it. An
             // idempotent request may be repeated (RFC 7252 section 5.1).
             Err(error) if error.is_lost_connection() && request.parts().is_idempotent() => {
@@ -316,7 +323,8 @@ impl Client {
     pub async fn observe_with(&self, request: Request) -> Result<Observation, Error> {
         let session = self.session(&request.uri).await?;
         let span = trace::request(&request, session.address);
-        Ok(span.in_scope(|| Observation::new(self.clone(), session, request)))
+        let home = Home::Name(self.clone());
+        Ok(span.in_scope(|| Observation::new(home, session, request)))
     }
 
     /// Sends a CoAP ping (RFC 7252 section 4.3, RFC 8323 section 5.4). Returns the round-trip
@@ -423,6 +431,32 @@ impl Client {
     }
 }
 
+impl Requests {
+    pub(crate) fn new(config: Config) -> Arc<Self> {
+        Arc::new(Self {
+            config,
+            q_block: q_block::Support::default(),
+            rooms: Arc::default(),
+            equals: Arc::default(),
+            echoes: echoes::Echoes::default(),
+            registrations: shared_registration::Registrations::default(),
+        })
+    }
+
+    /// How long a request may take: its own limit, or the configured one.
+    fn timeout(&self, request: &Request) -> Option<Duration> {
+        request.timeout.or(self.config.request_timeout)
+    }
+
+    /// The same, also for a Non-confirmable request without a limit: it is awaited as long as a Confirmable one would
+    /// be repeated (MAX_TRANSMIT_SPAN, RFC 7252 section 4.8.2).
+    fn limit(&self, request: &Request) -> Option<Duration> {
+        let non = request.reliability == Reliability::NonConfirmable;
+        let repeated = || self.config.endpoint.params.max_transmit_span();
+        self.timeout(request).or_else(|| non.then(repeated))
+    }
+}
+
 impl Request {
     /// The parts of the request that do not depend on its destination.
     fn parts(&self) -> RequestParts {
@@ -439,11 +473,6 @@ impl Request {
 }
 
 impl Inner {
-    /// How long a request may take: its own limit, or that of the client.
-    fn timeout(&self, request: &Request) -> Option<Duration> {
-        request.timeout.or(self.config.request_timeout)
-    }
-
     fn place(&self, remote: SocketAddr) -> &Mutex<Option<Arc<Shared>>> {
         match address::family(remote) {
             Some(true) => &self.dtls_v4,
@@ -483,16 +512,24 @@ impl Inner {
         }
         // Of two sockets, a plain one and one for DTLS, the second cannot have the same port: the error says so.
         let is_ipv4 = is_dtls.unwrap_or(remote.is_ipv4());
-        let local = self.config.local_address.filter(|local| local.is_ipv4() == is_ipv4);
+        let config = &self.requests.config;
+        let local = config.local_address.filter(|local| local.is_ipv4() == is_ipv4);
         let any: IpAddr = match is_ipv4 {
             true => Ipv4Addr::UNSPECIFIED.into(),
             false => Ipv6Addr::UNSPECIFIED.into(),
         };
         let address = local.unwrap_or(SocketAddr::new(any, 0));
-        let opened = Shared::new(address, self.config.socket(), None)?;
+        let opened = match &self.responders {
+            None => Shared::new(address, config.socket(), None)?,
+            Some(Responders { datagrams, clock, .. }) => {
+                let number = u32::from(is_ipv4) | u32::from(is_dtls.is_some()) << 1;
+                let (service, number) = (Some(datagrams.clone()), (*clock, number));
+                Shared::serving(address, config.socket(), service, number, false)?
+            }
+        };
         #[cfg(feature = "dtls")]
         if is_dtls.is_some() {
-            let secured = opened.secure(Side::Client, &self.config.dtls);
+            let secured = opened.secure(Side::Client, &config.dtls);
             secured.map_err(|source| BindError { address, source })?;
         }
         if is_dtls.is_none() {

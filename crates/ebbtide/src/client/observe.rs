@@ -1,7 +1,6 @@
 //! Observing a resource (RFC 7641 section 3): each observer's view of a registration.
 
-use super::Client;
-use super::registration::Registration;
+use super::registration::{Home, Registration};
 use super::session::Session;
 use super::shared_registration::{Observer, SharedRegistration, Target};
 use crate::error::Error;
@@ -67,10 +66,11 @@ pub enum Observed {
 }
 
 impl Observation {
-    pub(super) fn new(client: Client, session: Session, request: Request) -> Self {
-        let registrations = &client.inner.registrations;
-        let register = || Registration::new(client.clone(), session, request.clone());
-        let (registration, observer) = registrations.observe(Target::of(&request), register);
+    pub(super) fn new(home: Home, session: Session, request: Request) -> Self {
+        let target = Target::of(&request, home.session());
+        let requests = session.requests().clone();
+        let register = || Registration::new(home, session, request);
+        let (registration, observer) = requests.registrations.observe(target, register);
         Self { registration, observer, has_left: false, reported: None }
     }
 

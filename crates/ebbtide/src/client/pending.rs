@@ -10,7 +10,7 @@ use ebbtide_core::cc::Sample;
 use ebbtide_core::endpoint::{Endpoint, SendError};
 use ebbtide_core::time::Instant;
 use std::future::poll_fn;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
@@ -67,9 +67,10 @@ impl Pending {
     pub(super) fn over_datagrams(
         shared: &Arc<Shared>,
         remote: SocketAddr,
+        local: Option<IpAddr>,
         start: impl FnOnce(&mut Endpoint, Instant) -> Result<ExchangeId, SendError>,
     ) -> Result<Self, Error> {
-        let index = shared.call(remote, start)?;
+        let index = shared.call(remote, local, start)?;
         Ok(Self { exchanges: shared.clone(), index, remote, rooms: None })
     }
 
@@ -113,6 +114,8 @@ impl Pending {
             Answer::Reset { .. } => Error::Reset { remote },
             Answer::Failed(reason) => Error::Failed { remote, reason },
             Answer::Network(source) => Error::Network { remote, source },
+            #[cfg(feature = "dtls")]
+            Answer::Gone => Error::Gone { remote },
             Answer::Ended { reason, diagnostic } => {
                 Error::Connection { remote, reason, diagnostic }
             }

@@ -58,8 +58,8 @@ pub(super) async fn run(session: &Session, request: &Request) -> Result<Option<R
     if !is_there(session).await? {
         return Ok(None);
     }
-    let (inner, remote) = (&session.inner, session.remote);
-    let params = inner.config.q_block;
+    let (requests, remote) = (session.requests(), session.remote);
+    let params = requests.config.q_block;
     if let Some(socket) = session.socket() {
         let until = socket.lock().endpoint.silent_until(remote, &params);
         if let Some(until) = until {
@@ -73,7 +73,7 @@ pub(super) async fn run(session: &Session, request: &Request) -> Result<Option<R
     let transfer = Transfer::new(parts, settings);
     let response = Drive::new(session.clone(), request.reliability, transfer).run().await?;
     if response.code() == Code::BAD_OPTION {
-        inner.q_block.forget(remote);
+        requests.q_block.forget(remote);
     }
     Ok(Some(response))
 }
@@ -82,7 +82,7 @@ pub(super) async fn run(session: &Session, request: &Request) -> Result<Option<R
 /// must be refused with 4.02 by a server that does not (RFC 9177 section 4.1). It asks for the first 16
 /// bytes of a resource that changes nothing and that most servers have.
 async fn is_there(session: &Session) -> Result<bool, Error> {
-    let support = &session.inner.q_block;
+    let support = &session.requests().q_block;
     if let Some(known) = support.known(session.now(), session.remote) {
         return Ok(known);
     }

@@ -1,9 +1,10 @@
 //! The registration of a client as an observer, and the states that it brings (RFC 7641 section 3).
 
-use super::Client;
 use super::keep_alive::{KeepAlive, NextCheck};
 use super::pending::Pending;
 use super::session::{Session, is_no_room, loss_of};
+use super::weak_session::WeakSession;
+use super::{Client, Requests};
 use crate::error::Error;
 use crate::message::{Request, Response};
 use crate::net::clock::{Clock, SystemRandom};
@@ -21,10 +22,28 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::time::Sleep;
 
+/// How the session is found again after a loss.
+pub(super) enum Home {
+    /// By the name in the URI.
+    Name(Client),
+    /// It is this one, or gone.
+    Session(WeakSession),
+}
+
+impl Home {
+    /// The session that it is bound to.
+    pub(super) const fn session(&self) -> Option<&WeakSession> {
+        match self {
+            Self::Name(_) => None,
+            Self::Session(session) => Some(session),
+        }
+    }
+}
+
 /// A registration with a server, for all observers of one target resource. Each of them may
 /// poll it.
 pub(super) struct Registration {
-    client: Client,
+    home: Home,
     request: Request,
     session: Session,
     /// All instants of the machine are this clock's.
@@ -52,7 +71,7 @@ impl std::fmt::Debug for Registration {
 }
 
 impl Registration {
-    pub(super) fn new(client: Client, session: Session, request: Request) -> Self {
+    pub(super) fn new(home: Home, session: Session, request: Request) -> Self {
         let parts = request.parts();
         let settings = ObservationSettings {
             transfer: session.settings(&request, &parts),
@@ -63,8 +82,8 @@ impl Registration {
         Self {
             clock: session.clock(),
             machine: core::Observation::new(parts, settings),
-            keep_alive: KeepAlive::new(client.inner.config.observe_keep_alive),
-            client,
+            keep_alive: KeepAlive::new(session.requests().config.observe_keep_alive),
+            home,
             request,
             session,
             running: Vec::new(),
@@ -76,9 +95,9 @@ impl Registration {
         }
     }
 
-    /// The client whose registration it is.
-    pub(super) const fn client(&self) -> &Client {
-        &self.client
+    /// The requests among which it is.
+    pub(super) fn requests(&self) -> &Requests {
+        self.session.requests()
     }
 
     /// The server that was asked last.
@@ -224,9 +243,14 @@ impl Registration {
         }
         self.losses += 1;
         self.running.clear();
-        self.client.inner.found.forget(&self.request.uri);
-        let (client, uri) = (self.client.clone(), self.request.uri.clone());
-        self.renewing = Some(Box::pin(async move { client.session(&uri).await }));
+        self.renewing = Some(match &self.home {
+            Home::Name(client) => {
+                client.inner.found.forget(&self.request.uri);
+                let (client, uri) = (client.clone(), self.request.uri.clone());
+                Box::pin(async move { client.session(&uri).await })
+            }
+            Home::Session(session) => Box::pin(std::future::ready(session.upgrade())),
+        });
     }
 
     fn poll_renewal(&mut self, cx: &mut Context<'_>) {
@@ -241,6 +265,7 @@ impl Registration {
             }
             Err(error) => {
                 self.lost = Some(error);
+                self.end_if_gone();
                 self.machine.not_renewed();
             }
         }
@@ -291,9 +316,17 @@ impl Registration {
         is_over
     }
 
+    /// Without its session no server is left to register with.
+    fn end_if_gone(&mut self) {
+        if self.home.session().is_some_and(|session| session.upgrade().is_err()) {
+            self.machine.set_end_at_error(true);
+        }
+    }
+
     fn lose(&mut self, id: u32, error: Error) {
         let loss = loss_of(&error);
         self.lost = Some(error);
+        self.end_if_gone();
         self.machine.handle_loss(self.clock.now(), id, loss);
     }
 

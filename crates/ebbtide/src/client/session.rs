@@ -2,7 +2,7 @@
 
 use super::equals::EqualRequest;
 use super::pending::Pending;
-use super::{Inner, RequestParts};
+use super::{Inner, RequestParts, Requests};
 use crate::error::Error;
 use crate::message::{Options, Request, Response, Scheme, Sizes, Uri, UriError};
 use crate::net::clock::Clock;
@@ -14,23 +14,34 @@ use ebbtide_core::stream;
 use ebbtide_core::time::Instant;
 use ebbtide_core::wire::{Block, Code, Content, OptionNumber};
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 /// See the [module](self).
 #[derive(Clone, Debug)]
 pub(crate) struct Session {
-    pub(super) inner: Arc<Inner>,
+    pub(super) owner: SessionOwner,
     /// The address by which the endpoint knows the peer: its own, or over DTLS the stand-in of the
     /// session with it.
     pub(super) remote: SocketAddr,
     /// The peer's address.
     pub(super) address: SocketAddr,
-    over: SessionTransport,
+    /// The local address to send from, if that matters.
+    pub(super) local: Option<IpAddr>,
+    pub(super) over: SessionTransport,
+}
+
+/// Whose session it is.
+#[derive(Clone, Debug)]
+pub(super) enum SessionOwner {
+    /// A client's, which the session keeps alive.
+    Client(Arc<Inner>),
+    /// A peer's: a server decides how long it lives.
+    Peer(Arc<Requests>),
 }
 
 #[derive(Clone, Debug)]
-enum SessionTransport {
+pub(super) enum SessionTransport {
     Datagrams(Arc<Shared>),
     Connection(Arc<Link>),
 }
@@ -56,9 +67,16 @@ impl Session {
             }
             _ => {}
         }
-        let link = Box::pin(inner.connections.link(&inner.config.stream, uri, remote)).await?;
+        let link =
+            Box::pin(inner.connections.link(&inner.requests.config.stream, uri, remote)).await?;
         let over = SessionTransport::Connection(link);
-        Ok(Self { inner: inner.clone(), remote, address: remote, over })
+        Ok(Self {
+            owner: SessionOwner::Client(inner.clone()),
+            remote,
+            address: remote,
+            local: None,
+            over,
+        })
     }
 
     /// A session over DTLS, once its handshake is complete.
@@ -76,13 +94,27 @@ impl Session {
         (shared, remote): (Arc<Shared>, SocketAddr),
     ) -> Self {
         let over = SessionTransport::Datagrams(shared);
-        Self { inner: inner.clone(), remote, address, over }
+        Self { owner: SessionOwner::Client(inner.clone()), remote, address, local: None, over }
     }
 
     /// A session over UDP.
     pub(super) fn of_datagrams(inner: &Arc<Inner>, remote: SocketAddr) -> Result<Self, Error> {
         let over = SessionTransport::Datagrams(inner.socket(remote)?);
-        Ok(Self { inner: inner.clone(), remote, address: remote, over })
+        Ok(Self {
+            owner: SessionOwner::Client(inner.clone()),
+            remote,
+            address: remote,
+            local: None,
+            over,
+        })
+    }
+
+    /// The requests among which are those of this session.
+    pub(super) fn requests(&self) -> &Arc<Requests> {
+        match &self.owner {
+            SessionOwner::Client(inner) => &inner.requests,
+            SessionOwner::Peer(requests) => requests,
+        }
     }
 
     /// The peer's address.
@@ -108,7 +140,7 @@ impl Session {
         match &self.over {
             SessionTransport::Connection(link) => Pending::over_connection(link, Link::ping),
             SessionTransport::Datagrams(shared) => {
-                Pending::over_datagrams(shared, self.remote, |endpoint, now| {
+                Pending::over_datagrams(shared, self.remote, self.local, |endpoint, now| {
                     endpoint.ping(now, self.remote)
                 })
             }
@@ -138,7 +170,7 @@ impl Session {
     pub(super) fn sizes(&self, options: &Options, block_size: Option<usize>) -> Sizes {
         match (&self.over, block_size) {
             (SessionTransport::Datagrams(_), wanted) => {
-                Sizes::of_datagrams(wanted.unwrap_or(self.inner.config.block_size))
+                Sizes::of_datagrams(wanted.unwrap_or(self.requests().config.block_size))
             }
             // RFC 8323 section 6: BERT, too, unless the caller wants smaller blocks.
             (SessionTransport::Connection(link), Some(wanted)) => {
@@ -151,12 +183,12 @@ impl Session {
     /// How a request is to be transferred.
     pub(super) fn settings(&self, request: &Request, parts: &RequestParts) -> TransferSettings {
         let sizes = self.sizes(&parts.options, parts.block_size);
-        let mut settings = TransferSettings::new(sizes, self.inner.config.max_body);
+        let mut settings = TransferSettings::new(sizes, self.requests().config.max_body);
         settings.repeat = request.reliability == Reliability::Confirmable;
         if self.socket().is_some() {
             settings.patience = Patience {
-                until: self.inner.timeout(request).map(|span| self.now() + span),
-                silence: self.inner.config.endpoint.params.max_transmit_wait(),
+                until: self.requests().timeout(request).map(|span| self.now() + span),
+                silence: self.requests().config.endpoint.params.max_transmit_wait(),
             };
         }
         settings
@@ -164,7 +196,7 @@ impl Session {
 
     /// A request begins that changes something; whether an equal one is under way.
     pub(super) fn begin(&self, parts: &RequestParts) -> (EqualRequest, bool) {
-        self.inner.equals.begin(self.remote, parts)
+        self.requests().equals.begin(self.remote, parts)
     }
 
     /// Adds the Echo value that the server gave with its last response, if there is one. Over a connection
@@ -172,7 +204,7 @@ impl Session {
     pub(super) fn echo(&self, parts: &mut RequestParts) {
         if self.socket().is_some()
             && parts.options.get(OptionNumber::ECHO).is_none()
-            && let Some(value) = self.inner.echoes.take(self.remote)
+            && let Some(value) = self.requests().echoes.take(self.remote)
         {
             parts.options.push(OptionNumber::ECHO, &value);
         }
@@ -184,7 +216,7 @@ impl Session {
             && response.code() != Code::UNAUTHORIZED
             && let Some(echo) = response.echo()
         {
-            self.inner.echoes.keep(self.remote, echo);
+            self.requests().echoes.keep(self.remote, echo);
         }
     }
 
@@ -206,7 +238,7 @@ impl Session {
                 Pending::over_connection(link, |link| link.call(*code, options, payload))?
             }
             SessionTransport::Datagrams(shared) => {
-                Pending::over_datagrams(shared, remote, |endpoint, now| {
+                Pending::over_datagrams(shared, remote, self.local, |endpoint, now| {
                     options.with_slice(None, |options| {
                         let content = Content { code: *code, options, payload };
                         if *q_block {
@@ -218,7 +250,7 @@ impl Session {
                 })?
             }
         };
-        Ok(pending.in_rooms(self.inner.rooms.clone()))
+        Ok(pending.in_rooms(self.requests().rooms.clone()))
     }
 
     /// Starts one exchange in the place of another, under its token.
@@ -232,13 +264,13 @@ impl Session {
             return self.start(outgoing, reliability);
         };
         let Outgoing { code, options, payload, .. } = outgoing;
-        let pending = Pending::over_datagrams(shared, self.remote, |endpoint, now| {
+        let pending = Pending::over_datagrams(shared, self.remote, self.local, |endpoint, now| {
             options.with_slice(None, |options| {
                 let content = Content { code: *code, options, payload };
                 endpoint.request_again(now, old, &content, reliability)
             })
         })?;
-        Ok(pending.in_rooms(self.inner.rooms.clone()))
+        Ok(pending.in_rooms(self.requests().rooms.clone()))
     }
 
     /// Starts one exchange as soon as there is room for it.
@@ -247,7 +279,7 @@ impl Session {
         outgoing: &Outgoing,
         reliability: Reliability,
     ) -> Result<Pending, Error> {
-        let rooms = self.inner.rooms.clone();
+        let rooms = self.requests().rooms.clone();
         rooms
             .wait(self.remote, || match self.start(outgoing, reliability) {
                 Err(error) if is_no_room(&error) => None,
@@ -258,7 +290,7 @@ impl Session {
 
     /// Whether a request has to wait behind others for room.
     pub(super) fn is_crowded(&self) -> bool {
-        self.inner.rooms.has(self.remote)
+        self.requests().rooms.has(self.remote)
     }
 }
 

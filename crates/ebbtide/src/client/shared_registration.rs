@@ -2,6 +2,7 @@
 //! aggregate such requests and MUST NOT register more than once for the same target resource").
 
 use super::registration::Registration;
+use super::weak_session::{WeakSession, WeakTransport};
 use crate::error::Error;
 use crate::message::{Request, Response, Scheme};
 use bytes::Bytes;
@@ -16,20 +17,42 @@ use std::time::Duration;
 /// section 5.6, RFC 8132 section 2.3.2).
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Target {
-    server: (Scheme, String, u16),
+    server: TargetServer,
     code: u8,
     options: Vec<(u16, Vec<u8>)>,
     payload: Bytes,
 }
 
+/// The server of a target resource.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum TargetServer {
+    Name(Scheme, String, u16),
+    /// The other end of a session: a socket or connection, by its place in memory, which the registration holds, and
+    /// the peer.
+    Session(usize, SocketAddr),
+}
+
+impl TargetServer {
+    fn of(session: &WeakSession) -> Self {
+        let place = match &session.over {
+            WeakTransport::Datagrams(shared) => shared.as_ptr().addr(),
+            WeakTransport::Connection(link) => link.as_ptr().addr(),
+        };
+        Self::Session(place, session.remote)
+    }
+}
+
 impl Target {
-    pub(super) fn of(request: &Request) -> Self {
+    pub(super) fn of(request: &Request, session: Option<&WeakSession>) -> Self {
         let (uri, parts) = (&request.uri, request.parts());
         let is_key =
             |number: OptionNumber| number != OptionNumber::OBSERVE && !number.is_no_cache_key();
         let options = parts.options.iter().filter(|opt| is_key(opt.number));
         Self {
-            server: (uri.scheme(), uri.host().to_owned(), uri.port()),
+            server: session.map_or_else(
+                || TargetServer::Name(uri.scheme(), uri.host().to_owned(), uri.port()),
+                TargetServer::of,
+            ),
             code: parts.code.0,
             options: options.map(|opt| (opt.number.0, opt.value.to_vec())).collect(),
             payload: parts.payload,
@@ -318,6 +341,6 @@ impl SharedRegistration {
 impl Drop for SharedRegistration {
     fn drop(&mut self) {
         let progress = self.progress.get_mut().unwrap_or_else(PoisonError::into_inner);
-        progress.registration.client().inner.registrations.forget(&self.target);
+        progress.registration.requests().registrations.forget(&self.target);
     }
 }

@@ -43,7 +43,8 @@ impl Client {
     ///
     /// See [`Self::download`].
     pub async fn download_from(&self, request: Request, offset: u64) -> Result<Download, Error> {
-        let szx = Block::szx_of(request.block_size.unwrap_or(self.inner.config.block_size));
+        let szx =
+            Block::szx_of(request.block_size.unwrap_or(self.inner.requests.config.block_size));
         let offset = offset - offset % (16 << szx);
         let mut download = Download {
             client: self.clone(),
@@ -78,7 +79,8 @@ impl Client {
         mut progress: impl FnMut(u64),
     ) -> Result<Response, Error> {
         let mut reader = std::pin::pin!(reader);
-        let mut szx = Block::szx_of(request.block_size.unwrap_or(self.inner.config.block_size));
+        let mut szx =
+            Block::szx_of(request.block_size.unwrap_or(self.inner.requests.config.block_size));
         // Distinguishes this body from others for the same resource (RFC 9175 section 3.3).
         let tag = distinct().to_be_bytes();
         let mut sent = 0;

@@ -7,7 +7,7 @@ use crate::error::Error;
 use ebbtide_core::ExchangeId;
 use ebbtide_core::endpoint::{Endpoint, SendError};
 use ebbtide_core::time::Instant;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::task::{Context, Poll, Waker};
 
 impl Shared {
@@ -15,6 +15,7 @@ impl Shared {
     pub(crate) fn call(
         &self,
         remote: SocketAddr,
+        local: Option<IpAddr>,
         start: impl FnOnce(&mut Endpoint, Instant) -> Result<ExchangeId, SendError>,
     ) -> Result<u32, Error> {
         self.with(|state, now| {
@@ -28,7 +29,7 @@ impl Shared {
                 call.exchange = Some(exchange);
             }
             let owner = Owner::Call(index);
-            state.pending.opened(Open { exchange, owner, remote, local: None, reported: None });
+            state.pending.opened(Open { exchange, owner, remote, local, reported: None });
             Ok(index)
         })
     }

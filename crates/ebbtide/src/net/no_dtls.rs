@@ -1,6 +1,6 @@
 //! In place of `dtls` where that feature is not enabled: no socket speaks DTLS.
 
-use super::peer::Peer;
+use super::peer::PeerInfo;
 use super::shared::SocketState;
 use super::socket::Outbound;
 use ebbtide_core::endpoint::Sent;
@@ -30,7 +30,7 @@ impl Sessions {
         match *self {}
     }
 
-    pub(crate) fn peer(&self, _: SocketAddr) -> Option<Peer> {
+    pub(crate) fn peer(&self, _: SocketAddr) -> Option<PeerInfo> {
         match *self {}
     }
 

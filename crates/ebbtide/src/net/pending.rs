@@ -32,6 +32,9 @@ pub(crate) enum Answer {
     },
     Failed(Failure),
     Network(io::Error),
+    /// The session with the peer has ended, and only the peer can begin another one.
+    #[cfg(feature = "dtls")]
+    Gone,
     /// A request over a connection failed.
     Ended {
         reason: ebbtide_core::stream::Failure,

@@ -21,6 +21,9 @@ pub(crate) struct Request<'d> {
 
 /// Answers the requests that arrive at a socket.
 pub(crate) trait Serve: core::fmt::Debug + Send + Sync {
+    /// A socket was opened, perhaps in place of an earlier one with its number.
+    fn opened(&self, shared: &Arc<Shared>);
+
     /// How a request that must not be processed twice is remembered; `much` states whether many messages
     /// are remembered already.
     fn remember(

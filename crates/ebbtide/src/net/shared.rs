@@ -5,9 +5,11 @@ use super::clock::{Clock, seeded};
 #[cfg(feature = "dtls")]
 use super::dtls::Side;
 #[cfg(feature = "dtls")]
+use super::dtls::address::Place;
+#[cfg(feature = "dtls")]
 use super::dtls::config::DtlsConfig;
 use super::dtls::{OpenedMessages, Sessions};
-use super::peer::Peer;
+use super::peer::PeerInfo;
 use super::pending::{Answer, Open, Owner, Pending};
 use super::receive::{Handed, Ready};
 use super::reports;
@@ -111,7 +113,7 @@ impl Shared {
         Self::serving(address, config, service, (Clock::start(), 0), false)
     }
 
-    /// Creates a socket of a server, which numbers its sockets. All of them share one clock. Others may be
+    /// Creates a socket of a server or client, which numbers its sockets. Those with a service share its clock. Others may be
     /// bound to the same address if it is `shared` by workers.
     pub(crate) fn serving(
         address: SocketAddr,
@@ -146,7 +148,7 @@ impl Shared {
                       `Bound` owns one for life"
         )]
         let socket = AsyncFd::with_interest(Bound(socket), Interest::READABLE).map_err(failed)?;
-        Ok(Arc::new(Self {
+        let shared = Arc::new(Self {
             socket,
             clock,
             service,
@@ -173,21 +175,25 @@ impl Shared {
                 closed: false,
                 wake: Vec::new(),
             }),
-        }))
+        });
+        if let Some(service) = &shared.service {
+            service.opened(&shared);
+        }
+        Ok(shared)
     }
 
     /// Makes the socket speak DTLS, before anything is sent or received.
     #[cfg(feature = "dtls")]
     pub(crate) fn secure(&self, side: Side, config: &DtlsConfig) -> io::Result<()> {
-        let is_ipv4 = self.local_addr().is_ipv4();
-        let sessions = Sessions::new(side, config, is_ipv4, self.clock)?;
+        let place = Place { is_ipv4: self.local_addr().is_ipv4(), socket: self.number };
+        let sessions = Sessions::new(side, config, place, self.clock)?;
         self.lock().dtls = Some(Box::new(sessions));
         self.speaks_dtls.store(true, Ordering::Relaxed);
         Ok(())
     }
 
     /// The peer behind a stand-in, on a socket that speaks DTLS.
-    pub(crate) fn peer(&self, stand_in: SocketAddr) -> Option<Peer> {
+    pub(crate) fn peer(&self, stand_in: SocketAddr) -> Option<PeerInfo> {
         if !self.speaks_dtls.load(Ordering::Relaxed) {
             return None;
         }

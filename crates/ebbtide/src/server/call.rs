@@ -1,8 +1,10 @@
 //! A request as a handler sees it.
 
 use super::extract::BodyStream;
+use super::origin::Origin;
+use crate::client::Peer;
 use crate::message::{BurstMark, ContentFormat};
-use crate::net::peer::Peer;
+use crate::net::peer::PeerInfo;
 use bytes::Bytes;
 use core::fmt;
 use ebbtide_core::wire::{Code, Message, OptionNumber};
@@ -53,9 +55,7 @@ enum Source<'a> {
 /// A request that borrows its datagram.
 #[derive(Copy, Clone)]
 pub(crate) struct Borrowed<'a> {
-    /// The address by which the endpoint knows the client: over DTLS a placeholder for the session.
-    pub(crate) remote: SocketAddr,
-    pub(crate) peer: Option<&'a Peer>,
+    pub(crate) origin: &'a Origin<'a>,
     pub(crate) message: Message<'a>,
     /// The whole body. It is longer than the message's payload if it arrived in blocks.
     pub(crate) payload: &'a [u8],
@@ -71,6 +71,7 @@ pub(crate) struct Borrowed<'a> {
 
 /// Copies of the parts of a request.
 struct OwnedRequest {
+    info: PeerInfo,
     peer: Peer,
     datagram: Bytes,
     payload: Bytes,
@@ -97,11 +98,11 @@ impl Borrowed<'_> {
     }
 
     fn keep(&self) -> OwnedRequest {
-        let unknown = || Peer { address: self.remote, identity: None, certificate: None };
         // A segment that is not UTF-8 is left out, as in a borrowed call.
         let named = |name: &String| Some((name.clone(), self.param(name)?.to_owned()));
         OwnedRequest {
-            peer: self.peer.cloned().unwrap_or_else(unknown),
+            info: self.origin.to_info(),
+            peer: self.origin.peer(),
             datagram: Bytes::copy_from_slice(self.message.as_bytes()),
             payload: Bytes::copy_from_slice(self.payload),
             params: self.names.iter().filter_map(named).collect(),
@@ -116,28 +117,38 @@ impl Call<'_> {
     #[must_use]
     pub fn remote(&self) -> SocketAddr {
         match &self.0 {
-            Source::Borrowed(call) => call.peer.map_or(call.remote, |peer| peer.address),
-            Source::Kept(call) => call.peer.address,
+            Source::Borrowed(call) => call.origin.address(),
+            Source::Kept(call) => call.info.address,
         }
     }
 
-    /// The identity that the client has proved: over DTLS that of its pre-shared key, over TLS and
-    /// DTLS the first DNS name of its certificate.
+    /// The identity that the sender has proved: over DTLS that of the pre-shared key, over TLS and
+    /// DTLS the first DNS name of its certificate. At a client with a router it is that of the server's certificate,
+    /// or of the key that the server knows as well.
     #[must_use]
     pub fn identity(&self) -> Option<&[u8]> {
-        self.peer()?.identity.as_deref()
+        self.info()?.identity.as_deref()
     }
 
     /// The X.509 certificate whose key the client has proved to hold, over TLS or DTLS, in DER.
     #[must_use]
     pub fn certificate(&self) -> Option<&[u8]> {
-        self.peer()?.certificate.as_deref()
+        self.info()?.certificate.as_deref()
     }
 
-    fn peer(&self) -> Option<&Peer> {
+    /// The sender of the request, to which requests can be sent over the same session.
+    #[must_use]
+    pub fn peer(&self) -> Peer {
         match &self.0 {
-            Source::Borrowed(call) => call.peer,
-            Source::Kept(call) => Some(&call.peer),
+            Source::Borrowed(call) => call.origin.peer(),
+            Source::Kept(call) => call.peer.clone(),
+        }
+    }
+
+    fn info(&self) -> Option<&PeerInfo> {
+        match &self.0 {
+            Source::Borrowed(call) => call.origin.info,
+            Source::Kept(call) => Some(&call.info),
         }
     }
 

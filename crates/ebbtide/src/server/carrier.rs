@@ -2,8 +2,9 @@
 //! sends answers.
 
 use super::observe::Observed;
+use crate::client::Reachable;
 use crate::net::clock::Clock;
-use crate::net::peer::Peer;
+use crate::net::peer::PeerInfo;
 use crate::net::pending::{Open, Owner};
 use crate::net::shared::{Shared, SocketState, shown};
 use crate::stream::{self, Link};
@@ -14,7 +15,7 @@ use ebbtide_core::stream::SendError;
 use ebbtide_core::time::Instant;
 use ebbtide_core::wire::{Code, Opt, OptionNumber, encode_uint};
 use std::net::SocketAddr;
-use std::sync::MutexGuard;
+use std::sync::{Arc, MutexGuard};
 use tokio::sync::oneshot;
 
 /// A socket or a connection.
@@ -30,7 +31,10 @@ pub(super) trait Carrier: Observed + 'static {
     fn clock(&self) -> Clock;
 
     /// The peer at a requester's address, if its transport knows more than the address.
-    fn peer(&self, remote: SocketAddr) -> Option<Peer>;
+    fn peer(&self, remote: SocketAddr) -> Option<PeerInfo>;
+
+    /// How the peer can be asked.
+    fn way_back(self: &Arc<Self>) -> &dyn Reachable;
 }
 
 /// The locked state of a carrier: it sends answers and notifications.
@@ -77,8 +81,12 @@ impl Carrier for Shared {
         self.clock
     }
 
-    fn peer(&self, remote: SocketAddr) -> Option<Peer> {
+    fn peer(&self, remote: SocketAddr) -> Option<PeerInfo> {
         Self::peer(self, remote)
+    }
+
+    fn way_back(self: &Arc<Self>) -> &dyn Reachable {
+        self
     }
 }
 
@@ -97,8 +105,12 @@ impl Carrier for Link {
         self.clock
     }
 
-    fn peer(&self, _: SocketAddr) -> Option<Peer> {
+    fn peer(&self, _: SocketAddr) -> Option<PeerInfo> {
         self.peer.clone()
+    }
+
+    fn way_back(self: &Arc<Self>) -> &dyn Reachable {
+        self
     }
 }
 

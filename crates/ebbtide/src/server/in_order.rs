@@ -275,12 +275,12 @@ mod tests {
         let take = |behind, sequence| {
             let bytes = post(behind, sequence);
             let message = ebbtide_core::wire::Message::parse(&bytes).unwrap();
-            let (remote, payload) = (SocketAddr::from(REMOTE), b"x");
+            let origin = super::super::origin::Origin::unreachable(REMOTE.into());
+            let payload = b"x";
             let params = super::super::call::Params::NONE;
             let (names, rest) = (&[][..], None);
             let call = super::super::call::Borrowed {
-                remote,
-                peer: None,
+                origin: &origin,
                 message,
                 payload,
                 names,

@@ -13,7 +13,9 @@ mod later;
 mod layer;
 mod lifecycle;
 mod locked;
+mod node;
 mod observe;
+mod origin;
 mod pace;
 mod panics;
 mod reply;
@@ -57,7 +59,7 @@ use crate::net::driver::Driver;
 #[cfg(feature = "dtls")]
 use crate::net::dtls::Side;
 use crate::net::shared::Shared;
-use crate::stream::{Listen, Listener, Serving, StreamCounters, Tally};
+use crate::stream::{Answerer, Listen, Listener, Serving, StreamCounters, Tally};
 use ebbtide_core::cc::ControlConfig;
 use ebbtide_core::endpoint::MessageIdStart;
 use ebbtide_core::endpoint::{Counters, SendError};
@@ -159,8 +161,6 @@ impl Server {
             secured.map_err(|source| BindError { address, source })?;
             bound.push(shared);
         }
-        // They have not been set before.
-        let _ = service.inner.sockets.set(bound.iter().map(Arc::downgrade).collect());
         if let (Some(store), Some(saved)) = (store, saved) {
             state::restore(&service, &bound, &saved);
             let sockets = bound.iter().map(Arc::downgrade).collect();
@@ -197,8 +197,10 @@ impl Server {
     pub fn listen(mut self, at: Listen) -> Result<Self, BindError> {
         let config = self.service.config();
         let serving = Serving {
-            service: Arc::new(self.service.clone()),
-            clock: self.service.clock(),
+            answerer: Answerer {
+                service: Arc::new(self.service.clone()),
+                clock: self.service.clock(),
+            },
             config: config.stream.clone(),
             limits: config.stream_limits,
         };

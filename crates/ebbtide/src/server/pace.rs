@@ -37,9 +37,11 @@ impl Service {
         };
         for finished in due {
             // Each block leaves by the socket at which its request arrived, if that still exists.
-            let sockets = self.inner.sockets.get();
-            let number = finished.requester().transport as usize;
-            let socket = sockets.and_then(|sockets| sockets.get(number)?.upgrade());
+            let number = finished.requester().transport;
+            let socket = {
+                let sockets = self.inner.sockets.lock().unwrap_or_else(PoisonError::into_inner);
+                sockets.get(&number).and_then(Weak::upgrade)
+            };
             if let Some(shared) = socket {
                 let outgoing = Outgoing::One(finished);
                 Carrier::with(&*shared, |state, now| self.send_all(&shared, state, now, &outgoing));

@@ -3,12 +3,11 @@
 use super::call::{Borrowed, Call, MAX_PARAMS, Params};
 use super::extract::BodyStream;
 use super::layer::Layer;
+use super::origin::Origin;
 use super::resource::Resource;
 use super::well_known;
 use crate::message::Response;
-use crate::net::peer::Peer;
 use ebbtide_core::wire::{Message, Path};
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 /// The resources of a server by path.
@@ -92,20 +91,18 @@ impl<'r, 'm> RouteMatch<'r, 'm> {
     /// the whole body.
     pub(super) fn call<R>(
         &self,
-        remote: SocketAddr,
-        peer: Option<&Peer>,
+        origin: &Origin<'_>,
         message: &Message<'m>,
         payload: &[u8],
         with: impl FnOnce(&Call<'_>) -> R,
     ) -> R {
-        self.call_arriving(remote, peer, message, payload, None, with)
+        self.call_arriving(origin, message, payload, None, with)
     }
 
     /// The same with a body that is taken as it arrives.
     pub(super) fn call_arriving<R>(
         &self,
-        remote: SocketAddr,
-        peer: Option<&Peer>,
+        origin: &Origin<'_>,
         message: &Message<'m>,
         payload: &[u8],
         arriving: Option<&BodyStream>,
@@ -114,8 +111,7 @@ impl<'r, 'm> RouteMatch<'r, 'm> {
         let Self { route, params, if_none_match } = self;
         let rest = route.rest(message);
         let call = Borrowed {
-            remote,
-            peer,
+            origin,
             message: *message,
             // RFC 7252 section 5.5: the recipient ignores a payload that the method does not have.
             payload: if message.code().has_payload() { payload } else { &[] },

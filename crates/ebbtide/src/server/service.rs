@@ -3,15 +3,16 @@
 
 use super::carrier::{Carrier, Sink};
 use super::locked::Locked;
+use super::origin::{Origin, WayBack};
 use super::panics::{self, CaughtPanic};
 use super::reply::{Answer, BoxFuture, Reply};
 use super::router::{Route, RouteMatch, Router};
+use crate::client::Requests;
 use crate::config::Config;
 use crate::message::Response;
 use crate::metrics::{Load, Reports};
 use crate::net::clock::{Clock, distinct, seeded};
 use crate::net::dtls::address::is_stand_in;
-use crate::net::peer::Peer;
 use crate::net::serve::Request;
 use crate::net::shared::{Shared, SocketState, shown};
 use crate::net::trace;
@@ -26,10 +27,11 @@ use ebbtide_core::session::server::{
 use ebbtide_core::session::{BlockSizes, Due, FairShares, FinishedRef, NotSent};
 use ebbtide_core::time::Instant;
 use ebbtide_core::wire::{Code, Message, OptionNumber, Type};
+use std::collections::BTreeMap;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 use std::task::{Context, Poll, Waker};
 use tokio::sync::Notify;
 use tracing::{Instrument, Span};
@@ -47,9 +49,11 @@ pub(super) struct Inner {
     /// Routes that were added while the server runs.
     pub(super) added: RwLock<Router>,
     pub(super) config: Config,
+    /// The requests of this side to its peers.
+    pub(super) requests: Arc<Requests>,
     pub(super) session: Server<Locked<ServerState>>,
     /// The sockets by number, for answers that are not caused by a request.
-    pub(super) sockets: OnceLock<Vec<Weak<Shared>>>,
+    pub(super) sockets: Mutex<BTreeMap<u32, Weak<Shared>>>,
     /// The number of requests whose asynchronous handlers run, or whose answers wait for room.
     pub(super) working: AtomicUsize,
     /// Of those, the ones that take longer than a moment.
@@ -86,9 +90,10 @@ impl Service {
             clock: Clock::start(),
             router,
             added: RwLock::default(),
+            requests: Requests::new(config.clone()),
             config,
             session: Server::new(session, tables),
-            sockets: OnceLock::new(),
+            sockets: Mutex::default(),
             working: AtomicUsize::new(0),
             shares: Mutex::new(FairShares::new(
                 u64::from(distinct()) << 32 | u64::from(distinct()),
@@ -130,8 +135,11 @@ impl Service {
             Next::Handled(handled) => return self.finish(carrier, now, handled, None),
             Next::Send(outgoing) => return self.send(carrier, now, outgoing),
         };
-        let peer = carrier.peer(verified.requester().remote());
-        let mut found = match self.permit(&verified, peer.as_ref()) {
+        let (remote, local) = (verified.requester().remote(), verified.requester().local);
+        let info = carrier.peer(remote);
+        let way = WayBack { requests: &self.inner.requests, over: carrier.way_back() };
+        let origin = Origin { remote, info: info.as_ref(), local, back: Some(way) };
+        let mut found = match self.permit(&verified, &origin) {
             Ok(found) => found,
             Err(refusal) => return self.finish(carrier, now, verified.refuse(refusal), None),
         };
@@ -155,10 +163,9 @@ impl Service {
         };
         found.if_none_match = assembled.if_none_match();
         let began = route.resource.subject.as_ref().map_or(0, super::Subject::changes);
-        let (remote, peer) = (assembled.requester().remote(), peer.as_ref());
         let reply = match assembled.block() {
-            Some(part) => self.stream_block(now, &found, remote, peer, assembled.message(), &part),
-            None => self.call(&found, remote, peer, assembled.message(), assembled.body()),
+            Some(part) => self.stream_block(now, &found, &origin, assembled.message(), &part),
+            None => self.call(&found, &origin, assembled.message(), assembled.body()),
         };
         match reply.0 {
             Answer::Ready(response) => {
@@ -176,7 +183,7 @@ impl Service {
     fn permit<'m>(
         &self,
         verified: &Verified<'_, 'm>,
-        peer: Option<&Peer>,
+        origin: &Origin<'_>,
     ) -> Result<RouteMatch<'_, 'm>, Response> {
         let refuses_for = self.inner.refuses_for.load(Ordering::Relaxed);
         if refuses_for > 0 {
@@ -200,10 +207,8 @@ impl Service {
             return Err(Response::error(Code::BAD_OPTION, "no conditional requests here"));
         }
         if let Some(authorize) = &route.resource.authorize {
-            let remote = verified.requester().remote();
-            let authorized = found.call(remote, peer, message, message.payload(), |call| {
-                panics::catch(|| authorize(call))
-            });
+            let authorized = found
+                .call(origin, message, message.payload(), |call| panics::catch(|| authorize(call)));
             match authorized {
                 Ok(permitted) => permitted?,
                 Err(caught) => return Err(self.panicked(&caught)),
@@ -235,14 +240,13 @@ impl Service {
     fn call<'m>(
         &self,
         found: &RouteMatch<'_, 'm>,
-        remote: SocketAddr,
-        peer: Option<&Peer>,
+        origin: &Origin<'_>,
         message: &Message<'m>,
         payload: &[u8],
     ) -> Reply {
         let resource = &found.route.resource;
         found
-            .call(remote, peer, message, payload, |call| panics::catch(|| resource.call(call)))
+            .call(origin, message, payload, |call| panics::catch(|| resource.call(call)))
             .unwrap_or_else(|caught| Reply::now(self.panicked(&caught)))
     }
 
@@ -407,7 +411,10 @@ impl Service {
 
     /// Creates and sends a notification, or starts a task that does.
     fn notify_one<C: Carrier>(&self, carrier: &Arc<C>, now: Instant, due: Due) {
-        match self.state_for(&due, carrier.peer(due.remote).as_ref()).0 {
+        let (remote, local, info) = (due.remote, due.local, carrier.peer(due.remote));
+        let way = WayBack { requests: &self.inner.requests, over: carrier.way_back() };
+        let origin = Origin { remote, info: info.as_ref(), local, back: Some(way) };
+        match self.state_for(&due, &origin).0 {
             Answer::Ready(response) => self.send_notification(&**carrier, now, &due, response),
             Answer::Pending(future) => {
                 let (service, carrier) = (self.clone(), carrier.clone());
@@ -423,7 +430,7 @@ impl Service {
     }
 
     /// The state or event to send to an observer.
-    fn state_for(&self, due: &Due, peer: Option<&Peer>) -> Reply {
+    fn state_for(&self, due: &Due, origin: &Origin<'_>) -> Reply {
         // The bytes were a valid message on arrival.
         let Ok(message) = Message::parse(&due.request) else {
             return Reply::now(Response::new(Code::INTERNAL_SERVER_ERROR));
@@ -432,7 +439,7 @@ impl Service {
             return Reply::now(event);
         }
         match self.find(&message) {
-            Ok(found) => self.call(&found, due.remote, peer, &message, message.payload()),
+            Ok(found) => self.call(&found, origin, &message, message.payload()),
             Err(refusal) => Reply::now(refusal),
         }
     }
@@ -487,6 +494,11 @@ pub(super) fn give_up(
 }
 
 impl net::serve::Serve for Service {
+    fn opened(&self, shared: &Arc<Shared>) {
+        let mut sockets = self.inner.sockets.lock().unwrap_or_else(PoisonError::into_inner);
+        sockets.insert(shared.number, Arc::downgrade(shared));
+    }
+
     fn remember(
         &self,
         now: Instant,

@@ -3,12 +3,12 @@
 
 use super::extract::{BodyStream, Feed};
 use super::later::HandlersAtWork;
+use super::origin::Origin;
 use super::panics;
 use super::reply::{Answer, Reply};
 use super::router::RouteMatch;
 use super::service::Service;
 use crate::message::Response;
-use crate::net::peer::Peer;
 use crate::refusals::Reason;
 use bytes::Bytes;
 use ebbtide_core::session::TransferKey;
@@ -17,7 +17,6 @@ use ebbtide_core::time::Instant;
 use ebbtide_core::wire::{Code, Message, OptionNumber};
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hasher};
-use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::watch;
@@ -58,8 +57,7 @@ impl Service {
         &self,
         now: Instant,
         found: &RouteMatch<'_, '_>,
-        remote: SocketAddr,
-        peer: Option<&Peer>,
+        origin: &Origin<'_>,
         message: &Message<'_>,
         part: &BodyBlock,
     ) -> Reply {
@@ -75,7 +73,7 @@ impl Service {
             return Reply::now(Response::new(Code::BAD_REQUEST));
         }
         if offset == 0 && !self.has_begun(now, &key, payload) {
-            match self.begin(now, found, remote, peer, message) {
+            match self.begin(now, found, origin, message) {
                 Ok(arriving) => drop(self.inner.streams.lock().insert(key, arriving)),
                 Err(refusal) => return refusal,
             }
@@ -102,11 +100,10 @@ impl Service {
         &self,
         now: Instant,
         found: &RouteMatch<'_, '_>,
-        remote: SocketAddr,
-        peer: Option<&Peer>,
+        origin: &Origin<'_>,
         message: &Message<'_>,
     ) -> Result<Arriving, Reply> {
-        let ip = remote.ip();
+        let ip = origin.remote.ip();
         let refused = || {
             self.refused(now, Reason::Overloaded, ip);
             Reply::now(Response::new(Code::SERVICE_UNAVAILABLE).max_age(1))
@@ -127,7 +124,7 @@ impl Service {
         let lifetime = self.config().endpoint.params.exchange_lifetime();
         let (body, feed) = BodyStream::new(resource.max_pause.unwrap_or(lifetime));
         let reply = found
-            .call_arriving(remote, peer, message, message.payload(), Some(&body), |call| {
+            .call_arriving(origin, message, message.payload(), Some(&body), |call| {
                 panics::catch(|| resource.call(call))
             })
             .unwrap_or_else(|caught| Reply::now(self.panicked(&caught)));

@@ -1,5 +1,6 @@
 //! Tests of handlers without a socket.
 
+use super::origin::Origin;
 use super::reply::Reply;
 use super::router::Router;
 use crate::message::{Request, Response};
@@ -41,7 +42,8 @@ impl TestServer {
         self
     }
 
-    /// Answers a request. Only the path and the query of its URI matter.
+    /// Answers a request. Only the path and the query of its URI matter. A [`Peer`](crate::Peer) that a handler takes
+    /// cannot be reached.
     pub async fn request(&self, request: Request) -> Response {
         let mut options = request.options;
         request.uri.to_options(&mut options);
@@ -59,14 +61,14 @@ impl TestServer {
             Ok(found) => found,
             Err(answer) => return answer,
         };
+        let origin = Origin::unreachable(self.remote);
         let resource = &found.route.resource;
-        let reply =
-            found.call(self.remote, None, &message, message.payload(), |call| {
-                match resource.authorize.as_ref().map(|authorize| authorize(call)) {
-                    Some(Err(refusal)) => Reply::now(refusal),
-                    Some(Ok(())) | None => resource.call(call),
-                }
-            });
+        let reply = found.call(&origin, &message, message.payload(), |call| {
+            match resource.authorize.as_ref().map(|authorize| authorize(call)) {
+                Some(Err(refusal)) => Reply::now(refusal),
+                Some(Ok(())) | None => resource.call(call),
+            }
+        });
         reply.wait().await
     }
 }

@@ -1,7 +1,7 @@
 //! The authorities and certificates of TLS, for DTLS.
 
-use super::tls::{Identity, TlsError, Trust, provider};
-use super::tls_server::{Clients, TlsServer, name_in};
+use super::tls::{Identity, TlsError, Trust, name_in, provider};
+use super::tls_server::{Clients, TlsServer};
 use crate::net::dtls::config::{Certificates, DtlsBind};
 #[cfg(feature = "dtls13")]
 use crate::net::dtls::config::{Own13, Served13};
@@ -149,8 +149,10 @@ impl CertificateVerifier for Servers {
                 .map_err(|_| CertificateError::WrongName)?;
             let verified = verifier.verify_server_cert(&own, &others, &name, &[], UnixTime::now());
             verified.map_err(|error| refusal(&error))?;
+            return verified_name(&own);
         }
-        verified(&own)
+        // Its name is not proved.
+        Ok(Verified { identity: Vec::new(), ..verified_name(&own)? })
     }
 }
 
@@ -170,7 +172,7 @@ impl CertificateVerifier for Devices {
         let (own, others) = split(chain)?;
         let accepted = self.0.verify_client_cert(&own, &others, UnixTime::now());
         accepted.map_err(|error| refusal(&error))?;
-        verified(&own)
+        verified_name(&own)
     }
 }
 
@@ -181,7 +183,7 @@ fn split<'c>(chain: &[&'c [u8]]) -> Result<Chain<'c>, CertificateError> {
     Ok((CertificateDer::from(*own), others.iter().map(|other| (*other).into()).collect()))
 }
 
-fn verified(own: &CertificateDer<'_>) -> Result<Verified, CertificateError> {
+fn verified_name(own: &CertificateDer<'_>) -> Result<Verified, CertificateError> {
     let parsed = webpki::EndEntityCert::try_from(own).map_err(|_| CertificateError::Malformed)?;
     let identity = name_in(&parsed).unwrap_or_default();
     Ok(Verified { public_key: parsed.subject_public_key_info().to_vec(), identity })

@@ -3,6 +3,7 @@
 use super::config::StreamConfig;
 use super::counters::Tally;
 use super::link::Link;
+use super::serve::Answerer;
 use super::task::Task;
 use super::tls;
 use super::wire::{Bytes, Wire};
@@ -13,6 +14,7 @@ use crate::error::Error;
 use crate::message::Scheme;
 use crate::message::Uri;
 use crate::net::clock::Clock;
+use crate::net::peer::PeerInfo;
 use ebbtide_core::time::Instant;
 use ebbtide_core::wire::Framing;
 use std::io;
@@ -27,8 +29,9 @@ pub(crate) async fn connect(
     tally: &Arc<Tally>,
     uri: &Uri,
     remote: SocketAddr,
+    answerer: Option<Answerer>,
 ) -> Result<Arc<Link>, Error> {
-    let opened = open(config, tally, uri, remote);
+    let opened = open(config, tally, uri, remote, answerer);
     match tokio::time::timeout(config.handshake_timeout, opened).await {
         Ok(link) => link,
         Err(_) => {
@@ -43,12 +46,15 @@ async fn open(
     tally: &Arc<Tally>,
     uri: &Uri,
     remote: SocketAddr,
+    answerer: Option<Answerer>,
 ) -> Result<Arc<Link>, Error> {
-    let clock = Clock::start();
+    let clock = answerer.as_ref().map_or_else(Clock::start, |answerer| answerer.clock);
+    let began = clock.now();
     let failed = |source| Error::Network { remote, source };
     let stream = TcpStream::connect(remote).await.map_err(failed)?;
     stream.set_nodelay(config.nodelay).map_err(failed)?;
-    let starting = ConnectionAttempt { config, tally, uri, remote, clock };
+    let starting =
+        ConnectionAttempt { config, tally, uri, remote, answerer, clock, began, info: None };
     if !uri.scheme().is_secure() {
         return starting.over(stream).await;
     }
@@ -58,7 +64,10 @@ async fn open(
             let why = "it has not chosen the protocol coap (ALPN), which it must on this port (RFC 8323 section 8.2)";
             Err(Error::Tls { remote, source: io::Error::new(io::ErrorKind::InvalidData, why) })
         }
-        Ok(stream) => starting.over(stream).await,
+        Ok(stream) => {
+            let info = tls::server(config, remote, &stream);
+            ConnectionAttempt { info: Some(info), ..starting }.over(stream).await
+        }
         Err(source) => {
             tally.handshake_failed();
             Err(Error::Tls { remote, source })
@@ -78,8 +87,11 @@ struct ConnectionAttempt<'a> {
     tally: &'a Arc<Tally>,
     uri: &'a Uri,
     remote: SocketAddr,
-    /// The clock starts with the connection.
+    answerer: Option<Answerer>,
     clock: Clock,
+    began: Instant,
+    /// The server's certificate and identity over TLS.
+    info: Option<PeerInfo>,
 }
 
 impl ConnectionAttempt<'_> {
@@ -105,10 +117,10 @@ impl ConnectionAttempt<'_> {
     fn start<W: Wire>(self, wire: W) -> Arc<Link> {
         let framing: Framing = W::FRAMING;
         let mut connection = self.config.connection;
-        let connecting = self.clock.now().saturating_since(Instant::ZERO);
+        let connecting = self.clock.now().saturating_since(self.began);
         let wait = self.config.csm_wait.max(connecting * 4);
         connection.csm_timeout = connection.csm_timeout.min(wait);
-        let link = Link::new(self.remote, framing, connection, None, None);
+        let link = Link::new(self.remote, framing, connection, self.answerer, self.info);
         self.tally.established();
         tokio::spawn(Task::new(link.clone(), wire, self.tally.clone(), None));
         link

@@ -1,11 +1,11 @@
 //! One connection, shared by its task, the application's calls and the handlers.
 
 use super::calls::{Calls, Observation};
-use super::serve::Serve;
+use super::serve::{Answerer, Serve};
 use crate::error::Error;
 use crate::message::{Options, Response, Sizes};
 use crate::net::clock::{Clock, distinct};
-use crate::net::peer::Peer;
+use crate::net::peer::PeerInfo;
 use crate::net::pending::Answer;
 use ebbtide_core::cc::Sample;
 use ebbtide_core::session::Observers;
@@ -23,7 +23,7 @@ use std::time::Duration;
 pub(crate) struct Link {
     pub(crate) remote: SocketAddr,
     /// The peer's identity, if its transport knows one.
-    pub(crate) peer: Option<Peer>,
+    pub(crate) peer: Option<PeerInfo>,
     pub(crate) clock: Clock,
     /// Answers the peer's requests; a client's connection has none.
     pub(crate) service: Option<Arc<dyn Serve>>,
@@ -54,11 +54,11 @@ impl Link {
         remote: SocketAddr,
         framing: Framing,
         config: ebbtide_core::stream::Config,
-        service: Option<(Arc<dyn Serve>, Clock)>,
-        peer: Option<Peer>,
+        answerer: Option<Answerer>,
+        peer: Option<PeerInfo>,
     ) -> Arc<Self> {
-        let (service, clock) = match service {
-            Some((service, clock)) => (Some(service), clock),
+        let (service, clock) = match answerer {
+            Some(Answerer { service, clock }) => (Some(service), clock),
             None => (None, Clock::start()),
         };
         let state = LinkState {

@@ -5,7 +5,7 @@ use super::config::Listen;
 use super::config::{StreamConfig, StreamLimits};
 use super::counters::{StreamCounters, Tally};
 use super::link::Link;
-use super::serve::Serve;
+use super::serve::Answerer;
 use super::task::{Held, Task};
 use super::wire::{Bytes, Wire};
 #[cfg(feature = "ws")]
@@ -13,8 +13,7 @@ use super::ws;
 use crate::error::BindError;
 use crate::message::Scheme;
 use crate::net::beside::TURN;
-use crate::net::clock::Clock;
-use crate::net::peer::Peer;
+use crate::net::peer::PeerInfo;
 #[cfg(any(feature = "tls", feature = "ws"))]
 use crate::refusals::Reason;
 #[cfg(any(feature = "tls", feature = "ws"))]
@@ -56,8 +55,7 @@ struct Shared {
 /// The service of the accepted connections, and their settings.
 #[derive(Clone, Debug)]
 pub(crate) struct Serving {
-    pub(crate) service: Arc<dyn Serve>,
-    pub(crate) clock: Clock,
+    pub(crate) answerer: Answerer,
     pub(crate) config: StreamConfig,
     pub(crate) limits: StreamLimits,
 }
@@ -83,7 +81,9 @@ impl Listener {
         }
         #[cfg(feature = "tls")]
         let tls = {
-            let tls = listen.tls().map(|tls| tls.acceptor(serving.clock).map_err(io::Error::other));
+            let tls = listen
+                .tls()
+                .map(|tls| tls.acceptor(serving.answerer.clock).map_err(io::Error::other));
             tls.transpose().map_err(failed)?
         };
         let listener = bind(address).map_err(failed)?;
@@ -174,7 +174,7 @@ fn descriptors() -> u64 {
 async fn accept(listener: TcpListener, shared: Arc<Shared>) {
     let spare = u64::from(shared.serving.limits.spare_descriptors);
     let last = descriptors().saturating_sub(spare);
-    let mut turn = shared.serving.clock.now();
+    let mut turn = shared.serving.answerer.clock.now();
     loop {
         let (stream, from) = match listener.accept().await {
             Ok(accepted) => accepted,
@@ -185,15 +185,15 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>) {
             }
         };
         // A crowd of connections leaves turns to others.
-        let now = shared.serving.clock.now();
+        let now = shared.serving.answerer.clock.now();
         if now >= turn + TURN {
             tokio::task::yield_now().await;
-            turn = shared.serving.clock.now();
+            turn = shared.serving.answerer.clock.now();
         }
         #[cfg(feature = "tls")]
         if shared.tls.as_ref().is_some_and(|tls| !tls.has_room(from.ip())) {
             shared.tally.handshake_failed();
-            shared.serving.service.refused(Reason::Handshake, from.ip());
+            shared.serving.answerer.service.refused(Reason::Handshake, from.ip());
             continue;
         }
         let limits = &shared.serving.limits;
@@ -202,7 +202,7 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>) {
             Ok(member) => {
                 tokio::spawn(Admitted { shared: shared.clone(), from, member }.serve(stream));
             }
-            Err(why) => shared.serving.service.refused(why, from.ip()),
+            Err(why) => shared.serving.answerer.service.refused(why, from.ip()),
         }
     }
 }
@@ -257,7 +257,7 @@ impl Admitted {
     }
 
     /// Runs over TCP or TLS, either directly or as a WebSocket.
-    async fn over<T>(&self, stream: T, peer: Option<Peer>)
+    async fn over<T>(&self, stream: T, peer: Option<PeerInfo>)
     where
         T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
@@ -286,16 +286,15 @@ impl Admitted {
         };
         tracing::debug!(target: "ebbtide::stream", peer = %self.from, reason = done, "no handshake");
         self.shared.tally.handshake_failed();
-        self.shared.serving.service.refused(Reason::Handshake, self.from.ip());
+        self.shared.serving.answerer.service.refused(Reason::Handshake, self.from.ip());
         None
     }
 
-    async fn drive<W: Wire>(&self, wire: W, peer: Option<Peer>) {
-        let Serving { service, clock, config, limits } = &self.shared.serving;
+    async fn drive<W: Wire>(&self, wire: W, peer: Option<PeerInfo>) {
+        let Serving { answerer, config, limits } = &self.shared.serving;
         let mut connection = config.connection;
         connection.idle_timeout = limits.idle_timeout;
-        let service = Some((service.clone(), *clock));
-        let link = Link::new(self.from, W::FRAMING, connection, service, peer);
+        let link = Link::new(self.from, W::FRAMING, connection, Some(answerer.clone()), peer);
         self.shared.links().insert(self.from, Arc::downgrade(&link));
         self.member.establish(&link);
         self.shared.tally.started(&self.member);

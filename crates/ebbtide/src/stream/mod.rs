@@ -39,7 +39,7 @@ pub(crate) use counters::Tally;
 pub(crate) use link::{Link, LinkState};
 pub(crate) use listen::{Listener, Serving};
 pub(crate) use pool::Pool;
-pub(crate) use serve::Serve;
+pub(crate) use serve::{Answerer, Serve};
 #[cfg(feature = "tls")]
 pub use tls::{Identity, TlsError, Trust};
 #[cfg(feature = "tls")]

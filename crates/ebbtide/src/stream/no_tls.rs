@@ -1,12 +1,19 @@
 //! In place of `tls` where that feature is not enabled. A URI that needs it is refused before.
 
 use super::config::StreamConfig;
+use crate::net::peer::PeerInfo;
 use std::io;
+use std::net::SocketAddr;
 use tokio::net::TcpStream;
 
 /// There is none.
 pub(crate) const fn has_protocol(_: &TcpStream) -> bool {
     true
+}
+
+/// There is none.
+pub(crate) const fn server(_: &StreamConfig, remote: SocketAddr, _: &TcpStream) -> PeerInfo {
+    PeerInfo { address: remote, identity: None, certificate: None }
 }
 
 pub(crate) async fn connect(_: &StreamConfig, _: &str, _: TcpStream) -> io::Result<TcpStream> {

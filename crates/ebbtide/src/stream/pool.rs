@@ -4,6 +4,7 @@ use super::config::StreamConfig;
 use super::connect::connect;
 use super::counters::{StreamCounters, Tally};
 use super::link::Link;
+use super::serve::Answerer;
 use crate::error::Error;
 use crate::message::{Scheme, Uri, UriError};
 use std::collections::BTreeMap;
@@ -14,8 +15,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 type Key = (Scheme, SocketAddr, String);
 
 /// See the [module](self).
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Pool {
+    /// Answers the servers' requests.
+    answerer: Option<Answerer>,
     places: Mutex<BTreeMap<Key, Arc<PoolSlot>>>,
     tally: Arc<Tally>,
 }
@@ -28,6 +31,10 @@ struct PoolSlot {
 }
 
 impl Pool {
+    pub(crate) fn new(answerer: Option<Answerer>) -> Self {
+        Self { answerer, places: Mutex::default(), tally: Arc::default() }
+    }
+
     fn places(&self) -> MutexGuard<'_, BTreeMap<Key, Arc<PoolSlot>>> {
         self.places.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -68,7 +75,7 @@ impl Pool {
             // RFC 8323 section 5.5. Requests wait, each within its own time limit.
             tokio::time::sleep_until(until).await;
         }
-        let link = connect(config, &self.tally, uri, remote).await?;
+        let link = connect(config, &self.tally, uri, remote, self.answerer.clone()).await?;
         *open = Some(link.clone());
         Ok(link)
     }

@@ -1,6 +1,7 @@
 //! The interface through which a connection's task passes on requests and due notifications.
 
 use super::link::Link;
+use crate::net::clock::Clock;
 use crate::refusals::Reason;
 use ebbtide_core::session::{BlockSizes, Due};
 use ebbtide_core::stream::Incoming;
@@ -8,6 +9,13 @@ use ebbtide_core::time::Instant;
 use ebbtide_core::wire::Message;
 use std::net::IpAddr;
 use std::sync::Arc;
+
+/// The service for the requests that arrive over connections, and the clock of its state.
+#[derive(Clone, Debug)]
+pub(crate) struct Answerer {
+    pub(crate) service: Arc<dyn Serve>,
+    pub(crate) clock: Clock,
+}
 
 /// Answers the requests that arrive over a connection.
 pub(crate) trait Serve: core::fmt::Debug + Send + Sync {

@@ -1,8 +1,10 @@
 //! TLS by rustls: trust in servers, and our own identity (RFC 8323 section 9).
 
 use super::config::StreamConfig;
+use crate::net::peer::PeerInfo;
 use core::fmt;
 use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use tokio::net::TcpStream;
 use tokio_rustls::rustls::client::danger::{
@@ -62,7 +64,6 @@ impl Trust {
         matches!(self.0, Roots::System)
     }
 
-    #[cfg(feature = "dtls-cert")]
     pub(super) const fn is_anyone(&self) -> bool {
         matches!(self.0, Roots::Nobody)
     }
@@ -150,6 +151,31 @@ pub(crate) async fn connect(
 /// Whether client and server have agreed on CoAP (ALPN).
 pub(crate) fn has_protocol(stream: &TlsStream<TcpStream>) -> bool {
     stream.get_ref().1.alpn_protocol() == Some(ALPN)
+}
+
+/// The server, with the certificate that it has shown and the name in it, which is unproved if anyone is trusted.
+pub(crate) fn server(
+    config: &StreamConfig,
+    remote: SocketAddr,
+    stream: &TlsStream<TcpStream>,
+) -> PeerInfo {
+    let chain = stream.get_ref().1.peer_certificates();
+    let info = info_of(remote, chain);
+    let identity = info.identity.filter(|_| !config.trust.is_anyone());
+    PeerInfo { identity, ..info }
+}
+
+/// A peer, with the certificate that it has shown and the name in it.
+pub(super) fn info_of(address: SocketAddr, chain: Option<&[CertificateDer<'_>]>) -> PeerInfo {
+    let shown = chain.and_then(|chain| chain.first());
+    let parsed = shown.and_then(|shown| webpki::EndEntityCert::try_from(shown).ok());
+    let name = parsed.and_then(|parsed| name_in(&parsed)).map(Arc::from);
+    PeerInfo { address, identity: name, certificate: shown.map(|shown| shown.as_ref().into()) }
+}
+
+/// The name by which a certificate's owner is known.
+pub(super) fn name_in(certificate: &webpki::EndEntityCert<'_>) -> Option<Vec<u8>> {
+    Some(certificate.valid_dns_names().next()?.as_bytes().to_vec())
 }
 
 /// The rustls settings of a client.

@@ -1,9 +1,9 @@
 //! TLS of a server: the certificate that it shows, and those that it asks clients for.
 
 use super::gate::Gate;
-use super::tls::{ALPN, Identity, TlsError, Trust, provider};
+use super::tls::{ALPN, Identity, TlsError, Trust, info_of, provider};
 use crate::net::clock::Clock;
-use crate::net::peer::Peer;
+use crate::net::peer::PeerInfo;
 use core::fmt;
 use std::future::poll_fn;
 use std::io;
@@ -230,14 +230,6 @@ impl Acceptor {
 }
 
 /// The client at this address, with the certificate that it has shown and the name in it.
-pub(super) fn peer(address: SocketAddr, stream: &TlsStream<TcpStream>) -> Peer {
-    let shown = stream.get_ref().1.peer_certificates().and_then(|chain| chain.first());
-    let parsed = shown.and_then(|shown| webpki::EndEntityCert::try_from(shown).ok());
-    let name = parsed.and_then(|parsed| name_in(&parsed)).map(Arc::from);
-    Peer { address, identity: name, certificate: shown.map(|shown| shown.as_ref().into()) }
-}
-
-/// The name by which a certificate's owner is known.
-pub(super) fn name_in(certificate: &webpki::EndEntityCert<'_>) -> Option<Vec<u8>> {
-    Some(certificate.valid_dns_names().next()?.as_bytes().to_vec())
+pub(super) fn peer(address: SocketAddr, stream: &TlsStream<TcpStream>) -> PeerInfo {
+    info_of(address, stream.get_ref().1.peer_certificates())
 }

@@ -124,9 +124,36 @@ async fn after_the_server_s_restart_the_next_request_but_one_has_a_new_session()
     assert!(client.get(uri.as_str()).await.unwrap().is_success());
 }
 
+#[tokio::test]
+async fn sessions_of_two_sockets_share_no_body() {
+    let secret = |call: &Call<'_>| {
+        let initial = call.identity().and_then(|identity| identity.first()).copied();
+        Response::content(vec![initial.unwrap_or(b'?'); 3000])
+    };
+    let keys = |_: &[u8]| Psk::new(b"secret").ok();
+    let any = SocketAddr::from(([127, 0, 0, 1], 0));
+    let config = [any, any]
+        .into_iter()
+        .fold(Config::new(), |config, at| config.bind_dtls(DtlsBind::new(at, keys)));
+    let none: [&str; 0] = [];
+    let router = Router::new().route("/secret", get(secret));
+    let server = Server::with_config(router, config, none).unwrap();
+    let addresses = server.dtls_addrs();
+    tokio::spawn(server.run());
+    // Each is the first session of its socket.
+    for (identity, at) in ["alice", "bob"].into_iter().zip(addresses) {
+        let client = client(identity, b"secret");
+        let request = ebbtide::Request::get(format!("coaps://{at}/secret")).unwrap();
+        // The second block alone: what an earlier request has left here is somebody else's.
+        let mut later = client.download_from(request.clone(), 1024).await.unwrap();
+        assert_eq!(later.chunk().await.unwrap().unwrap()[0], identity.as_bytes()[0]);
+        assert_eq!(client.request(request).await.unwrap().body().len(), 3000);
+    }
+}
+
 /// A NAT between a client and `server`, which forgets its mapping when the flag is set and makes another.
 #[expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
-async fn nat(server: SocketAddr) -> (SocketAddr, Arc<AtomicBool>) {
+pub(crate) async fn nat(server: SocketAddr) -> (SocketAddr, Arc<AtomicBool>) {
     let bind = || UdpSocket::bind("127.0.0.1:0");
     let (front, before, after) =
         (bind().await.unwrap(), bind().await.unwrap(), bind().await.unwrap());

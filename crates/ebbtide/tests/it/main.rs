@@ -35,6 +35,7 @@ mod many_peers;
 mod metrics;
 mod multicast;
 mod network_errors;
+mod node;
 mod observation_path;
 mod observe_late;
 mod probes;

@@ -25,6 +25,8 @@ mod hello;
 mod identity;
 #[path = "../../examples/metrics.rs"]
 mod metrics;
+#[path = "../../examples/node.rs"]
+mod node;
 #[path = "../../examples/sensor.rs"]
 mod sensor;
 #[path = "../../examples/service.rs"]
@@ -83,6 +85,11 @@ async fn a_control_of_one_s_own_is_used() {
 }
 
 #[tokio::test]
+async fn a_device_is_asked_by_its_server() {
+    assert_eq!(node::run().await.unwrap(), "open");
+}
+
+#[tokio::test]
 async fn metrics_are_read() {
     let text = metrics::run().await.unwrap();
     assert!(text.contains("# TYPE"), "{text}");
@@ -126,5 +133,5 @@ fn the_guide_shows_the_recipes_as_they_are() {
             shown += 1;
         }
     }
-    assert!(shown >= 10, "each recipe shows a part of its program, {shown} do");
+    assert!(shown >= 11, "each recipe shows a part of its program, {shown} do");
 }

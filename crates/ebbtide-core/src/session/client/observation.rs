@@ -458,9 +458,12 @@ impl Observation {
         }
     }
 
-    /// The server was not found.
+    /// The server was not found: another attempt follows, unless errors end the observation.
     pub fn not_renewed(&mut self) {
-        if self.state == ObservationState::Renewing {
+        if self.state == ObservationState::Renewing && self.settings.end_at_error {
+            self.told.push_back(ObservationStep::Failed(TransferError::Lost));
+            self.end();
+        } else if self.state == ObservationState::Renewing {
             self.state = ObservationState::Lost { again: None };
         }
     }

@@ -2,8 +2,8 @@
 //!
 //! Everything above the sessions (the message layer, congestion control, observers) identifies a
 //! peer by its address. A session outlives its peer's address and therefore gets an address of its
-//! own: an IPv6 address with a prefix that is reserved and never assigned (0100::/8, RFC 4291), and the
-//! session's number. It never leaves this process, and a datagram that comes from such an address is
+//! own: an IPv6 address with a prefix that is reserved and never assigned (0100::/8, RFC 4291), the
+//! session's number, and that of the socket, since all sockets of a server share state. It never leaves this process, and a datagram that comes from such an address is
 //! dropped. The upper half of the address, whose holder has one fair share, differs from session to
 //! session.
 
@@ -15,17 +15,29 @@ const PREFIX: u16 = 0x01eb;
 /// The port of CoAP over DTLS (RFC 7252 section 6.2).
 pub(crate) const PORT: u16 = 5684;
 
-/// The stand-in for the session with this number on a socket of this address family.
-pub(super) fn stand_in(is_ipv4: bool, number: u64) -> SocketAddr {
-    let family = if is_ipv4 { 4 } else { 6 };
-    let part = |shift: u32| (number >> shift) as u16;
-    let ip = Ipv6Addr::new(PREFIX, family, part(16), part(0), part(48), part(32), 0, 0);
-    SocketAddr::new(ip.into(), PORT)
+/// A socket that has sessions.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct Place {
+    pub(crate) is_ipv4: bool,
+    /// The socket's number.
+    pub(crate) socket: u32,
+}
+
+impl Place {
+    /// The stand-in for the session with this number.
+    pub(super) fn stand_in(self, number: u64) -> SocketAddr {
+        let family = if self.is_ipv4 { 4 } else { 6 };
+        let part = |shift: u32| (number >> shift) as u16;
+        let (high, low) = ((self.socket >> 16) as u16, self.socket as u16);
+        let (a, b, c, d) = (part(48), part(32), part(16), part(0));
+        let ip = Ipv6Addr::new(PREFIX, family, c, d, a, b, high, low);
+        SocketAddr::new(ip.into(), PORT)
+    }
 }
 
 /// A stand-in that belongs to no session.
 pub(crate) fn any(is_ipv4: bool) -> SocketAddr {
-    stand_in(is_ipv4, 0)
+    Place { is_ipv4, socket: 0 }.stand_in(0)
 }
 
 /// The session number in a stand-in.
@@ -58,8 +70,10 @@ mod tests {
     #[test]
     fn a_stand_in_has_its_session_s_number_and_others_have_none() {
         for (is_ipv4, session) in [(true, 0), (false, u64::MAX), (true, 0x0123_4567_89ab_cdef)] {
-            let address = stand_in(is_ipv4, session);
+            let [address, other] =
+                [7, 1 << 20].map(|socket| Place { is_ipv4, socket }.stand_in(session));
             assert_eq!((number(address), family(address)), (Some(session), Some(is_ipv4)));
+            assert_ne!(address, other, "sessions of two sockets");
         }
         for other in ["192.0.2.1:5684", "[1eb:4::1]:5683", "[1eb:5::1]:5684", "[2001:db8::1]:5684"]
         {

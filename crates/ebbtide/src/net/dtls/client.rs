@@ -206,13 +206,13 @@ impl Sessions {
         if link.session.is_none() {
             links.wanted.insert(index);
         }
-        Some(address::stand_in(self.is_ipv4, index as u64))
+        Some(self.place.stand_in(index as u64))
     }
 
     /// The stand-in for a server, if there is an established session with it.
     pub(crate) fn established(&self, remote: SocketAddr, name: &str) -> Option<SocketAddr> {
         let (index, link) = self.links.as_ref()?.find(remote, name)?;
-        link.established.then(|| address::stand_in(self.is_ipv4, index as u64))
+        link.established.then(|| self.place.stand_in(index as u64))
     }
 
     /// The secrets with which the session with a server can be resumed later.
@@ -225,7 +225,7 @@ impl Sessions {
     pub(crate) fn stand_ins(&self, remote: SocketAddr) -> Vec<SocketAddr> {
         let Some(links) = &self.links else { return Vec::new() };
         let found = links.with(remote);
-        found.map(|(index, _)| address::stand_in(self.is_ipv4, index as u64)).collect()
+        found.map(|(index, _)| self.place.stand_in(index as u64)).collect()
     }
 
     /// Whether the session that [`Self::want`] began is established.

@@ -16,8 +16,9 @@ pub(crate) mod v13;
 
 use super::beside;
 use super::clock::{Clock, seeded_for_secrets};
-use super::peer::Peer;
+use super::peer::PeerInfo;
 use super::socket::Outbound;
+use address::Place;
 use client::Links;
 use config::{DtlsBind, DtlsConfig};
 use ebbtide_core::endpoint::Sent;
@@ -49,7 +50,7 @@ pub(crate) struct Sessions {
     clock: Clock,
     /// The instant of the present call. A clock read for each record would take longer than some of its encryption.
     now: Instant,
-    is_ipv4: bool,
+    place: Place,
     /// Present at a client.
     links: Option<Links>,
     /// The next instant at which to call the sessions.
@@ -81,7 +82,7 @@ impl Sessions {
     pub(crate) fn new(
         side: Side,
         config: &DtlsConfig,
-        is_ipv4: bool,
+        place: Place,
         clock: Clock,
     ) -> io::Result<Self> {
         #[cfg(feature = "dtls13")]
@@ -118,7 +119,7 @@ impl Sessions {
             endpoint,
             clock,
             now: clock.now(),
-            is_ipv4,
+            place,
             links,
             deadline: None,
             record: Vec::new(),
@@ -138,7 +139,7 @@ impl Sessions {
             Some(links) => links.number(session)?,
             None => session.as_u64(),
         };
-        Some(address::stand_in(self.is_ipv4, number))
+        Some(self.place.stand_in(number))
     }
 
     /// The session behind a stand-in.
@@ -160,11 +161,11 @@ impl Sessions {
     }
 
     /// The peer of a session.
-    pub(crate) fn peer(&self, stand_in: SocketAddr) -> Option<Peer> {
+    pub(crate) fn peer(&self, stand_in: SocketAddr) -> Option<PeerInfo> {
         let session = self.session(stand_in)?;
         let address = self.endpoint.remote(session)?;
         let identity = self.endpoint.identity(session).filter(|identity| !identity.is_empty());
-        Some(Peer { address, identity, certificate: self.endpoint.certificate(session) })
+        Some(PeerInfo { address, identity, certificate: self.endpoint.certificate(session) })
     }
 
     /// Records that a peer has answered a message of ours which was first sent so long ago.
@@ -205,7 +206,7 @@ impl Sessions {
         opened.messages.clear();
         self.record.clear();
         self.record.extend_from_slice(datagram);
-        let (links, is_ipv4) = (&self.links, self.is_ipv4);
+        let (links, place) = (&self.links, self.place);
         self.endpoint.handle_datagram(now, from, &mut self.record, &mut |session, message| {
             let number = match links {
                 Some(links) => links.number(session),
@@ -214,7 +215,7 @@ impl Sessions {
             if let Some(number) = number {
                 let start = opened.bytes.len();
                 opened.bytes.extend_from_slice(message);
-                let stand_in = address::stand_in(is_ipv4, number);
+                let stand_in = place.stand_in(number);
                 opened.messages.push((stand_in, start..opened.bytes.len()));
             }
         });

@@ -2,7 +2,6 @@
 
 use super::super::pending::Answer;
 use super::super::shared::SocketState;
-use super::address;
 use ebbtide_core::endpoint::Sent;
 use ebbtide_core::time::{Instant, Micros};
 use ebbtide_dtls::{Event, Failure, Output, RoundTrip, SessionId, Timing};
@@ -46,7 +45,8 @@ impl SocketState {
             let (Sent::Exchange { exchange, .. } | Sent::Probe { exchange, .. }) = *what else {
                 continue;
             };
-            self.end(exchange, Answer::Network(io::Error::other("the DTLS session has ended")));
+            let answer = self.ended(|| "the DTLS session has ended".into());
+            self.end(exchange, answer);
             self.endpoint.handle_send_error(now, exchange);
         }
         true
@@ -56,7 +56,7 @@ impl SocketState {
     /// whose congestion control decides how long to wait.
     fn begin_wanted(&mut self) {
         let Some(sessions) = &mut self.dtls else { return };
-        let (now, is_ipv4) = (sessions.now, sessions.is_ipv4);
+        let (now, place) = (sessions.now, sessions.place);
         let Some(links) = &mut sessions.links else { return };
         while let Some((number, link, credentials)) = links.next_wanted() {
             let Some(credentials) = credentials else {
@@ -64,7 +64,7 @@ impl SocketState {
                 self.wake.append(&mut link.wakers);
                 continue;
             };
-            link.flight = self.endpoint.begin_flight(now, address::stand_in(is_ipv4, number));
+            link.flight = self.endpoint.begin_flight(now, place.stand_in(number));
             let timing = timing(link.flight.as_ref().map(|flight| flight.timeout()));
             let session = sessions.endpoint.connect(now, link.remote, credentials, timing);
             links.begun(number, session);
@@ -104,13 +104,13 @@ impl SocketState {
     /// answer to the next one.
     fn on_round_trip(&mut self, session: SessionId, sample: &RoundTrip) {
         let Some(sessions) = &mut self.dtls else { return };
-        let (now, is_ipv4) = (sessions.now, sessions.is_ipv4);
+        let (now, place) = (sessions.now, sessions.place);
         let Some((number, link)) = sessions.links.as_mut().and_then(|links| links.of(session))
         else {
             return;
         };
         let Some(flight) = link.flight.take() else { return };
-        let scope = address::stand_in(is_ipv4, number);
+        let scope = place.stand_in(number);
         self.endpoint.end_flight(now, scope, &flight, Some(&sample.into()));
         link.flight = self.endpoint.begin_flight(now, scope);
         let timing = timing(link.flight.as_ref().map(|flight| flight.timeout()));
@@ -162,10 +162,19 @@ impl SocketState {
         self.fail_all(now, scope, reason);
     }
 
+    /// The answer to a call whose session has ended. A server cannot begin another one.
+    fn ended(&self, reason: impl FnOnce() -> Box<dyn core::error::Error + Send + Sync>) -> Answer {
+        match self.dtls.as_ref().is_some_and(|sessions| sessions.links.is_none()) {
+            true => Answer::Gone,
+            false => Answer::Network(io::Error::other(reason())),
+        }
+    }
+
     /// Fails the exchanges with a peer whose session has ended and who cannot be reached.
     fn fail_all(&mut self, now: Instant, remote: SocketAddr, reason: Failure) {
         for exchange in self.pending.with_remote(remote) {
-            self.end(exchange, Answer::Network(io::Error::other(reason)));
+            let answer = self.ended(|| reason.into());
+            self.end(exchange, answer);
             self.endpoint.handle_send_error(now, exchange);
         }
     }

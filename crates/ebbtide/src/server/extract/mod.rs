@@ -32,7 +32,7 @@ use ebbtide_core::wire::Code;
 /// of the handler's answer.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be taken by a handler whose router has the state `{S}`",
-    note = "a handler takes `State`, `Path`, `Query`, `Json`, `Cbor`, `Data`, `Body`, `BodyStream`, `Remote`, `Accept`, `ETags` or `Call<'static>`"
+    note = "a handler takes `State`, `Path`, `Query`, `Json`, `Cbor`, `Data`, `Body`, `BodyStream`, `Remote`, `Peer`, `Accept`, `ETags` or `Call<'static>`"
 )]
 pub trait FromCall<S>: Sized {
     /// The answer that the client receives if the part cannot be taken out of the request.

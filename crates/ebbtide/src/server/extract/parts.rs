@@ -1,6 +1,7 @@
 //! Parts that need no parsing: the state, the peer, options.
 
 use super::{Call, FromCall};
+use crate::client::Peer;
 use crate::message::ContentFormat;
 use core::convert::Infallible;
 use ebbtide_core::wire::OptionNumber;
@@ -28,6 +29,14 @@ impl<S> FromCall<S> for Remote {
 
     fn from_call(call: &Call<'_>, _: &S) -> Result<Self, Infallible> {
         Ok(Self(call.remote()))
+    }
+}
+
+impl<S> FromCall<S> for Peer {
+    type Rejection = Infallible;
+
+    fn from_call(call: &Call<'_>, _: &S) -> Result<Self, Infallible> {
+        Ok(call.peer())
     }
 }
 

@@ -1,0 +1,112 @@
+//! A session without a hold on its socket or connection, whose owner decides how long they live.
+
+use super::Requests;
+use super::session::{Session, SessionOwner, SessionTransport};
+use crate::error::Error;
+use crate::net::dtls::address;
+use crate::net::peer::PeerInfo;
+use crate::net::shared::Shared;
+use crate::stream::Link;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, Weak};
+
+/// A socket or a connection without a hold on it.
+#[derive(Clone, Debug)]
+pub(crate) enum WeakTransport {
+    Datagrams(Weak<Shared>),
+    Connection(Weak<Link>),
+}
+
+/// A socket or a connection by which a peer can be reached again.
+pub(crate) trait Reachable: Send + Sync {
+    fn downgrade(&self) -> WeakTransport;
+}
+
+impl Reachable for Arc<Shared> {
+    fn downgrade(&self) -> WeakTransport {
+        WeakTransport::Datagrams(Self::downgrade(self))
+    }
+}
+
+impl Reachable for Arc<Link> {
+    fn downgrade(&self) -> WeakTransport {
+        WeakTransport::Connection(Self::downgrade(self))
+    }
+}
+
+/// See the [module](self).
+#[derive(Clone, Debug)]
+pub(crate) struct WeakSession {
+    pub(crate) requests: Arc<Requests>,
+    /// The address by which the endpoint knows the peer: see [`Session`].
+    pub(crate) remote: SocketAddr,
+    /// The peer's address as it was known last.
+    pub(crate) address: SocketAddr,
+    /// Our address to which the peer has sent, if that matters.
+    pub(crate) local: Option<IpAddr>,
+    pub(crate) over: WeakTransport,
+}
+
+impl WeakSession {
+    /// The session, as long as it lasts.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Gone`] if it has ended, [`Error::Closed`] if its socket is closed.
+    pub(super) fn upgrade(&self) -> Result<Session, Error> {
+        let gone = Error::Gone { remote: self.address };
+        let (over, address) = match &self.over {
+            WeakTransport::Datagrams(shared) => {
+                let shared = shared.upgrade().ok_or(Error::Closed)?;
+                let address = {
+                    let state = shared.lock();
+                    if state.closed {
+                        return Err(Error::Closed);
+                    }
+                    match &state.dtls {
+                        None => self.remote,
+                        Some(sessions) => sessions.address(self.remote).ok_or(gone)?,
+                    }
+                };
+                (SessionTransport::Datagrams(shared), address)
+            }
+            WeakTransport::Connection(link) => {
+                let open = link.upgrade().filter(|link| link.is_open());
+                (SessionTransport::Connection(open.ok_or(gone)?), self.address)
+            }
+        };
+        let (remote, local) = (self.remote, self.local);
+        let owner = SessionOwner::Peer(self.requests.clone());
+        Ok(Session { owner, remote, address, local, over })
+    }
+
+    /// Whether it is a connection.
+    pub(super) const fn is_connection(&self) -> bool {
+        matches!(self.over, WeakTransport::Connection(_))
+    }
+
+    /// Whether it is a DTLS session.
+    pub(super) fn is_secured(&self) -> bool {
+        address::family(self.remote).is_some()
+    }
+
+    /// The peer's address and identity, as long as the session lasts.
+    pub(super) fn info(&self) -> Option<PeerInfo> {
+        let unproved = |address| PeerInfo { address, identity: None, certificate: None };
+        match &self.over {
+            WeakTransport::Datagrams(shared) => {
+                let shared = shared.upgrade()?;
+                let state = shared.lock();
+                match &state.dtls {
+                    _ if state.closed => None,
+                    None => Some(unproved(self.remote)),
+                    Some(sessions) => sessions.peer(self.remote),
+                }
+            }
+            WeakTransport::Connection(link) => {
+                let link = link.upgrade().filter(|link| link.is_open())?;
+                Some(link.peer.clone().unwrap_or_else(|| unproved(link.remote)))
+            }
+        }
+    }
+}

@@ -1,0 +1,39 @@
+//! A client that also answers requests.
+
+use super::router::Router;
+use super::service::Service;
+use crate::client::{Client, Responders};
+use crate::config::Config;
+use crate::error::{BindError, UNRESOLVED};
+use std::sync::Arc;
+
+impl Client {
+    /// Creates a client that also answers requests, with the handlers of `router`: those that come over the sessions
+    /// and connections that it has opened, and over plain UDP all that reach its socket. A device that registers with a
+    /// server, which then asks it, is such a client.
+    ///
+    /// A handler sees whom it answers: [`Call::identity`](super::Call::identity) is that of the server. The settings of
+    /// `config` that concern servers apply as well; listening addresses and workers do not.
+    ///
+    /// ```no_run
+    /// use ebbtide::server::{Router, get};
+    /// use ebbtide::{Client, Config};
+    ///
+    /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+    /// let router = Router::new().route("/3/0/0", get(|| "Ebbtide"));
+    /// let device = Client::serving(router, Config::new())?;
+    /// device.post("coap://192.0.2.7/rd?ep=device&lt=300", "</3/0>").await?;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the system provides no randomness.
+    pub fn serving(router: Router, config: Config) -> Result<Self, BindError> {
+        let no_randomness = |source| BindError { address: UNRESOLVED, source };
+        let service = Service::new(router, config).map_err(no_randomness)?;
+        let (requests, clock) = (service.inner.requests.clone(), service.clock());
+        let (datagrams, connections) = (Arc::new(service.clone()), Arc::new(service));
+        Ok(Self::with(requests, Some(Responders { datagrams, connections, clock })))
+    }
+}

@@ -1,0 +1,54 @@
+//! The sender of a request, and the way back to it.
+
+use crate::client::{Peer, Reachable, Requests, WeakSession, WeakTransport};
+use crate::config::Config;
+use crate::net::peer::PeerInfo;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, Weak};
+
+/// See the [module](self).
+#[derive(Copy, Clone)]
+pub(crate) struct Origin<'a> {
+    /// The address by which the endpoint knows the sender: over DTLS a placeholder for the session.
+    pub(crate) remote: SocketAddr,
+    pub(crate) info: Option<&'a PeerInfo>,
+    /// Our address to which the request was sent, if that matters.
+    pub(crate) local: Option<IpAddr>,
+    /// Absent where there is no network.
+    pub(crate) back: Option<WayBack<'a>>,
+}
+
+/// By what the sender can be asked.
+#[derive(Copy, Clone)]
+pub(crate) struct WayBack<'a> {
+    pub(crate) requests: &'a Arc<Requests>,
+    pub(crate) over: &'a dyn Reachable,
+}
+
+impl Origin<'_> {
+    /// A sender without a network.
+    pub(crate) const fn unreachable(remote: SocketAddr) -> Self {
+        Self { remote, info: None, local: None, back: None }
+    }
+
+    /// The sender's address.
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.info.map_or(self.remote, |info| info.address)
+    }
+
+    /// The sender's address and identity, with storage of their own.
+    pub(crate) fn to_info(self) -> PeerInfo {
+        let unknown = || PeerInfo { address: self.remote, identity: None, certificate: None };
+        self.info.cloned().unwrap_or_else(unknown)
+    }
+
+    /// The sender as one that can be asked.
+    pub(crate) fn peer(&self) -> Peer {
+        let (requests, over) = match &self.back {
+            Some(back) => (back.requests.clone(), back.over.downgrade()),
+            None => (Requests::new(Config::new()), WeakTransport::Datagrams(Weak::new())),
+        };
+        let &Self { remote, local, .. } = self;
+        Peer::new(WeakSession { requests, remote, address: self.address(), local, over })
+    }
+}
