@@ -1,0 +1,46 @@
+//! `lwm2m device coaps://HOST ENDPOINT KEY` and `lwm2m server ADDRESS KEY`.
+
+use ebbtide::dtls::{Credentials, DtlsBind, Psk};
+use ebbtide::{Config, Server};
+use lwm2m::Device;
+use lwm2m::operations::read;
+use lwm2m::server::Devices;
+use std::error::Error;
+use std::time::Duration;
+
+async fn device(server: &str, endpoint: &str, key: &str) -> Result<(), Box<dyn Error>> {
+    let (device, commands) = Device::new(300);
+    let credentials = Credentials::new(endpoint, Psk::new(key.as_bytes())?);
+    let config = Config::new().credentials(Some(credentials));
+    Ok(device.run(server, config, commands, std::future::pending()).await?)
+}
+
+/// Shows all of object 3 of each device every ten seconds.
+async fn server(address: &str, key: &str) -> Result<(), Box<dyn Error>> {
+    let (devices, key) = (Devices::default(), Psk::new(key.as_bytes())?);
+    let keys = move |_: &[u8]| Some(key.clone());
+    let config =
+        Config::new().bind_dtls(DtlsBind::new(address.parse::<std::net::SocketAddr>()?, keys));
+    let none: [&str; 0] = [];
+    tokio::spawn(Server::with_config(devices.router(), config, none)?.run());
+    loop {
+        for endpoint in devices.endpoints() {
+            let Some(peer) = devices.get(&endpoint) else { continue };
+            match read(&peer, "/3/0").await {
+                Ok(values) => println!("{endpoint}: {values:?}"),
+                Err(error) => println!("{endpoint}: {error}"),
+            }
+        }
+        tokio::time::sleep(Duration::from_secs(10)).await;
+    }
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        ["device", uri, endpoint, key] => device(uri, endpoint, key).await,
+        ["server", address, key] => server(address, key).await,
+        _ => Err("lwm2m device coaps://HOST ENDPOINT KEY | lwm2m server ADDRESS KEY".into()),
+    }
+}
