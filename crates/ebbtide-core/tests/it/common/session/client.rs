@@ -15,7 +15,7 @@ use ebbtide_core::session::client::{
 };
 use ebbtide_core::session::{BlockSizes, Options, Response};
 use ebbtide_core::time::{Duration, Instant};
-use ebbtide_core::wire::{Code, OptionNumber};
+use ebbtide_core::wire::{Code, Content, OptionNumber};
 use std::net::SocketAddr;
 
 /// One request.
@@ -160,7 +160,13 @@ impl ClientSide {
             }
             Received::Reset { exchange, .. } => self.lose(now, exchange, Loss::Final),
             Received::Acknowledged { .. } | Received::Ignored(_) => {}
-            Received::Request(..) => panic!("a client is not asked"),
+            // The other role: the server asks, and at most once in a message.
+            Received::Request(incoming, message) => {
+                let payload = message.payload().to_vec();
+                let content = Content { code: Code::CONTENT, options: &[], payload: &payload };
+                let sent = self.endpoint.respond(now, &incoming, &content);
+                assert!(!matches!(sent, Err(SendError::Encode(_))), "{sent:?}");
+            }
         }
     }
 

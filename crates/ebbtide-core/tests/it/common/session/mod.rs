@@ -74,6 +74,8 @@ pub(crate) struct Summary {
     pub(crate) refused: u32,
     pub(crate) failed: u32,
     pub(crate) states: u32,
+    /// Requests of the server that a client answered.
+    pub(crate) heard: u32,
 }
 
 impl Summary {
@@ -83,6 +85,7 @@ impl Summary {
         self.refused += other.refused;
         self.failed += other.failed;
         self.states += other.states;
+        self.heard += other.heard;
     }
 }
 
@@ -317,8 +320,17 @@ impl World {
                 self.server.acknowledge(self.now, at);
                 self.settle();
             }
-            26 => {
+            26 if op & 0x60 != 0 => {
                 self.server.change();
+                self.settle();
+            }
+            // Both have both roles. A server asks only those that have shown that they are there.
+            26 => {
+                let client = self.clients[who].address;
+                if self.traffic.get(&client.ip()).is_some_and(|traffic| traffic.shown) {
+                    self.next_number += 1;
+                    self.server.ask(self.now, client, self.next_number);
+                }
                 self.settle();
             }
             // An address changes: another port, or another host's.
@@ -376,7 +388,7 @@ impl World {
         assert!(!self.server.endpoint.is_remembered(later, SERVER, id));
         assert_eq!(self.server.endpoint.remembered(), 0);
         assert_eq!(self.server.endpoint.deferred(), 0);
-        let mut summary = Summary::default();
+        let mut summary = Summary { heard: self.server.heard, ..Summary::default() };
         for client in &mut self.clients {
             assert_eq!(client.at_work(), 0, "a request that never ends");
             assert_eq!(client.endpoint.open_exchanges(), 0);

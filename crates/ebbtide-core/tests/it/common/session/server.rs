@@ -14,7 +14,9 @@ use ebbtide_core::session::server::{
 };
 use ebbtide_core::session::{Finished, NotSent, ObserverId, Observers, Response, Room, Subject};
 use ebbtide_core::time::Instant;
-use ebbtide_core::wire::{Code, Message, MessageId, Opt, OptionNumber, Token, encode_uint};
+use ebbtide_core::wire::{
+    Code, Content, Message, MessageId, Opt, OptionNumber, Token, encode_uint,
+};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -56,6 +58,10 @@ pub(crate) struct ServerSide {
     pub(crate) version: u8,
     /// For which POST the handler ran, by number and address.
     ran: BTreeSet<(u32, SocketAddr)>,
+    /// Its own requests to clients, and the number of each.
+    asked: BTreeMap<ExchangeId, u32>,
+    /// Of those, the ones that were answered.
+    pub(crate) heard: u32,
 }
 
 impl ServerSide {
@@ -73,6 +79,8 @@ impl ServerSide {
             shown: BTreeSet::new(),
             version: 0,
             ran: BTreeSet::new(),
+            asked: BTreeMap::new(),
+            heard: 0,
         }
     }
 
@@ -81,7 +89,8 @@ impl ServerSide {
     }
 
     pub(crate) fn is_idle(&self) -> bool {
-        self.waiting.is_empty() && self.unsent.is_empty() && self.notifications.is_empty()
+        let is_idle = self.waiting.is_empty() && self.unsent.is_empty();
+        is_idle && self.notifications.is_empty() && self.asked.is_empty()
     }
 
     pub(crate) fn receive(&mut self, now: Instant, from: SocketAddr, datagram: &[u8]) {
@@ -102,7 +111,14 @@ impl ServerSide {
                     self.observers.acknowledged(notification.observer);
                 }
             }
+            // The other role: a client answers.
+            Datagram::Response { exchange, message, .. } => {
+                let number = self.asked.remove(&exchange).expect("answered once, while open");
+                assert_eq!(message.payload(), number.to_be_bytes(), "of another request");
+                self.heard += 1;
+            }
             Datagram::Reset { exchange, .. } => {
+                self.asked.remove(&exchange);
                 if let Some(notification) = self.ended(exchange) {
                     self.observers.remove(notification.observer);
                 }
@@ -202,6 +218,20 @@ impl ServerSide {
             Ok(None) => {}
             Err(error) if NotSent::is_for_want_of_room(error) => self.unsent.push(finished),
             Err(error) => panic!("{error}: {finished:?}"),
+        }
+    }
+
+    /// Asks a client, which has the role of a server then.
+    pub(crate) fn ask(&mut self, now: Instant, client: SocketAddr, number: u32) {
+        let options = [Opt { number: OptionNumber::URI_PATH, value: b"role" }];
+        let payload = &number.to_be_bytes();
+        let content = Content { code: Code::FETCH, options: &options, payload };
+        let how = match number % 4 {
+            0 => Reliability::NonConfirmable,
+            _ => Reliability::Confirmable,
+        };
+        if let Ok(exchange) = self.endpoint.request(now, client, &content, how) {
+            assert!(self.asked.insert(exchange, number).is_none(), "a name given twice");
         }
     }
 
@@ -307,6 +337,7 @@ impl ServerSide {
                     wire.push(Flying { from: ADDRESS, to: transmit.to, bytes, sent: now });
                 }
                 Output::Event(Event::Failed { exchange, .. }) => {
+                    self.asked.remove(&exchange);
                     if let Some(notification) = self.ended(exchange) {
                         self.observers.lost(notification.observer);
                     }
