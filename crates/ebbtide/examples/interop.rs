@@ -3,6 +3,7 @@
 
 use bytes::Bytes;
 use ebbtide::dtls::{Certificates, Credentials, DtlsBind, DtlsConfig, Psk};
+use ebbtide::oscore::{OscoreContext, OscoreContexts};
 use ebbtide::server::{Call, Router, Subject, get, post, put};
 use ebbtide::stream::{Identity, Listen, TlsServer, Trust};
 use ebbtide::{Client, Code, Config, OptionNumber, Options, Request, Response, Server};
@@ -28,6 +29,17 @@ fn certificates() -> Result<Option<(Identity, Trust)>, Box<dyn Error>> {
     let read = |name: &str| std::fs::read(std::path::Path::new(&folder).join(name));
     let identity = Identity::from_pem(&read("peer.crt")?, &read("peer.key")?)?;
     Ok(Some((identity, Trust::authorities(&read("authority.pem")?)?)))
+}
+
+/// With the OSCORE context of all adapters, if the runner wants it.
+fn with_oscore(config: Config, sender: &[u8], recipient: &[u8]) -> Result<Config, Box<dyn Error>> {
+    if std::env::var_os("INTEROP_OSCORE").is_none() {
+        return Ok(config);
+    }
+    let secret: Vec<u8> = (1..=16).collect();
+    let salt = 0x9e7c_a922_2378_6340_u64.to_be_bytes();
+    let context = OscoreContext::new(&secret, sender, recipient).salt(&salt);
+    Ok(config.oscore(OscoreContexts::new([context])?))
 }
 
 /// The length of our connection IDs, if the runner gives one; without it, clients have empty ones.
@@ -139,7 +151,7 @@ fn router() -> Router {
 
 async fn serve(port: &str, host: &str, scheme: &str) -> Result<ExitCode, Box<dyn Error>> {
     let address: SocketAddr = (host.parse::<std::net::IpAddr>()?, port.parse()?).into();
-    let config = Config::new().max_body(2 << 20);
+    let config = with_oscore(Config::new().max_body(2 << 20), b"server", b"client")?;
     let unused = SocketAddr::from(([127, 0, 0, 1], 0));
     let server = match scheme {
         "coap" => Server::with_config(router(), config, [address])?,
@@ -258,7 +270,8 @@ async fn ask(base: &str) -> Result<ExitCode, Box<dyn Error>> {
     {
         return Ok(UNSUPPORTED.into());
     }
-    let mut config = Config::new().max_retransmit(8).dtls(dtls_config());
+    let config = Config::new().max_retransmit(8).dtls(dtls_config());
+    let mut config = with_oscore(config, b"client", b"server")?;
     config = match certificates()? {
         Some((identity, trust)) => config
             .certificates(Certificates::new(&trust, Some(&identity))?)

@@ -7,6 +7,7 @@ use core::fmt::{self, Write as _};
 use ebbtide_core::endpoint::{Failure, SendError};
 use ebbtide_core::session::StatusError;
 use ebbtide_core::stream::{self, Closed, Fault};
+use ebbtide_core::wire::Code;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -124,6 +125,14 @@ pub enum Error {
         /// The peer.
         remote: SocketAddr,
     },
+    /// The request was not sent, or its response not accepted, because of OSCORE (RFC 8613).
+    #[non_exhaustive]
+    Oscore {
+        /// The peer.
+        remote: SocketAddr,
+        /// The reason.
+        reason: OscoreFailure,
+    },
     /// The network reported that the peer cannot be reached: there is no route, or no program at
     /// the port (ICMP, TCP).
     #[non_exhaustive]
@@ -184,6 +193,45 @@ pub enum Error {
     Closed,
 }
 
+/// The reason why a request that OSCORE is to protect got no response.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum OscoreFailure {
+    /// There is no security context for this server.
+    NoContext,
+    /// It does not work over this transport, or for a group.
+    Transport,
+    /// The request could not be protected.
+    NotProtected(Box<str>),
+    /// The server has answered without protection that it does not accept the request (RFC 8613 section 8.2). Anyone on the path can
+    /// say so.
+    Refused {
+        /// The code of its answer.
+        code: Code,
+        /// The diagnostic payload.
+        diagnostic: Box<str>,
+    },
+    /// The response is not that of the server to this request.
+    NotVerified(Box<str>),
+}
+
+impl fmt::Display for OscoreFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoContext => f.write_str("no OSCORE security context is meant for this server"),
+            Self::Transport => {
+                f.write_str("OSCORE protects requests to one server over UDP or DTLS only")
+            }
+            Self::NotProtected(reason) => f.write_str(reason),
+            Self::Refused { code, diagnostic } => {
+                write!(f, "the server does not accept the OSCORE message: {code}")?;
+                if diagnostic.is_empty() { Ok(()) } else { write!(f, " {}", Harmless(diagnostic)) }
+            }
+            Self::NotVerified(reason) => f.write_str(reason),
+        }
+    }
+}
+
 /// A copy of an error of the operating system.
 fn again(error: &io::Error) -> io::Error {
     let copied = || io::Error::new(error.kind(), error.to_string());
@@ -212,6 +260,9 @@ impl Error {
             #[cfg(feature = "dtls")]
             &Self::Dtls { remote, reason } => Self::Dtls { remote, reason },
             &Self::NoCredentials { remote } => Self::NoCredentials { remote },
+            Self::Oscore { remote, reason } => {
+                Self::Oscore { remote: *remote, reason: reason.clone() }
+            }
             Self::Network { remote, source } => {
                 Self::Network { remote: *remote, source: again(source) }
             }
@@ -237,6 +288,7 @@ impl Error {
             | Self::Connection { remote, .. }
             | Self::Tls { remote, .. }
             | Self::NoCredentials { remote }
+            | Self::Oscore { remote, .. }
             | Self::Network { remote, .. }
             | Self::Reset { remote }
             | Self::Gone { remote }
@@ -372,6 +424,7 @@ impl fmt::Display for Error {
                     "{remote}: coaps needs an identity with its pre-shared key, or certificates"
                 )
             }
+            Self::Oscore { remote, reason } => write!(f, "{remote}: {reason}"),
             Self::Network { remote, source } => match source.kind() {
                 io::ErrorKind::ConnectionRefused => {
                     write!(f, "{remote} refused: no program listens at that port")

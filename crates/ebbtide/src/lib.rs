@@ -3,7 +3,7 @@
 //! A [`Client`] sends requests and a [`Server`] answers them. Both consist of a core endpoint
 //! ([`ebbtide_core::endpoint`]) with a socket, a clock, and a congestion control, by default one
 //! that avoids congestion collapse (`ebb`). `coaps` URIs use DTLS with pre-shared keys or
-//! certificates ([`dtls`]). Over TCP, TLS and WebSockets ([`stream`]) the client and the handlers are the same,
+//! certificates ([`dtls`]); [`oscore`] protects messages end to end. Over TCP, TLS and WebSockets ([`stream`]) the client and the handlers are the same,
 //! and the transport controls congestion.
 //!
 //! Clients and servers need a running tokio runtime with IO and time enabled. The crate runs on
@@ -39,6 +39,11 @@ mod error;
 mod message;
 pub mod metrics;
 mod net;
+#[cfg(not(feature = "oscore"))]
+#[path = "no_oscore.rs"]
+mod oscore;
+#[cfg(feature = "oscore")]
+pub mod oscore;
 mod refusals;
 pub mod server;
 mod state_store;
@@ -48,7 +53,7 @@ pub use client::{Client, Peer};
 pub use config::Config;
 pub use ebbtide_core as core;
 pub use ebbtide_core::wire::{Code, OptionNumber};
-pub use error::{BindError, Error};
+pub use error::{BindError, Error, OscoreFailure};
 #[cfg(feature = "serde")]
 pub use message::DataError;
 pub use message::{

@@ -12,6 +12,8 @@ pub(crate) enum Reason {
     Malformed,
     /// A request that could not be remembered against duplicates: 5.03.
     NotRemembered,
+    /// A message of OSCORE that was not authentic, or not new: 4.00, 4.01 or 4.02.
+    Oscore,
     /// An address had to show that it is there: 4.01 with Echo.
     Challenged,
     /// More requests a second than one address may make: 4.29.
@@ -33,9 +35,10 @@ pub(crate) enum Reason {
 }
 
 /// Each reason with its name in metrics and in the log.
-const REASONS: [(Reason, &str); 11] = [
+const REASONS: [(Reason, &str); 12] = [
     (Reason::Malformed, "malformed"),
     (Reason::NotRemembered, "not-remembered"),
+    (Reason::Oscore, "oscore"),
     (Reason::Challenged, "challenged"),
     (Reason::TooManyRequests, "too-many-requests"),
     (Reason::NoRoom, "no-room"),

@@ -43,6 +43,9 @@ pub struct EndpointConfig {
     /// because the options are critical; a Confirmable request is answered with 4.02, which shows
     /// a client that Q-Block is not supported. Default no.
     pub q_block: bool,
+    /// Whether the application implements OSCORE (RFC 8613). If not, messages with its option are rejected because the option is
+    /// critical. Default no.
+    pub oscore: bool,
     /// Where the message IDs of each peer begin. `None`, the default, draws it; an endpoint that outlives its
     /// program's restarts computes it, so that no ID is used again while a peer remembers it.
     pub message_id_start: Option<MessageIdStart>,
@@ -75,6 +78,7 @@ impl Default for EndpointConfig {
             trust_marks: false,
             rexmit_count_option: OptionNumber(65020),
             q_block: false,
+            oscore: false,
             message_id_start: None,
             unique_message_ids: true,
             count_per_control: true,

@@ -108,7 +108,8 @@ impl Endpoint {
             token: message.token(),
             kind,
             code,
-            idempotent: message.is_idempotent(),
+            // RFC 8613: a copy of a protected request that is processed is a replay, also of one that looks like a FETCH.
+            idempotent: message.is_idempotent() && message.option(OptionNumber::OSCORE).is_none(),
             to_group,
             acknowledged: false,
             deferred: false,
@@ -390,10 +391,14 @@ impl Endpoint {
     #[inline]
     fn unknown_critical(&self, message: &Message<'_>) -> Option<OptionNumber> {
         let (count, blocks) = (self.config.rexmit_count_option, self.config.q_block);
+        let oscore = self.config.oscore;
         let is_block = |number| matches!(number, OptionNumber::Q_BLOCK1 | OptionNumber::Q_BLOCK2);
         let code = message.code();
         message.body().first_critical_unless(|number| {
-            number.is_known_in(code) || number == count || blocks && is_block(number)
+            number.is_known_in(code)
+                || number == count
+                || blocks && is_block(number)
+                || oscore && number == OptionNumber::OSCORE
         })
     }
 

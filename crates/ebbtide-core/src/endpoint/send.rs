@@ -12,7 +12,9 @@ use crate::exchange::token::{
     COUNT_PROBE, MAX_MARK, random_token, with_count_option, with_marked_token,
 };
 use crate::time::{Duration, Instant, Micros};
-use crate::wire::{Code, Content, HEADER_LEN, MAX_TOKEN_LEN, MessageId, OptionNumber, Token, Type};
+use crate::wire::{
+    Code, Content, HEADER_LEN, MAX_TOKEN_LEN, MessageId, Opt, OptionNumber, Token, Type,
+};
 use core::net::SocketAddr;
 
 /// The number of ACK_TIMEOUTs for which a Non-confirmable notification waits for the Reset of an
@@ -174,7 +176,8 @@ impl Endpoint {
         exchange.marking = marking;
         exchange.answers = if observes { Answers::Observed } else { Answers::One };
         exchange.confirmable = reliability == Reliability::Confirmable;
-        exchange.idempotent = content.is_idempotent();
+        let secured = |opt: &Opt<'_>| opt.number == OptionNumber::OSCORE;
+        exchange.idempotent = content.is_idempotent() && !content.options.iter().any(secured);
         // Checked against u16::MAX above.
         exchange.options_end = encoded.options_end as u16;
         exchange.last_option = encoded.last_option;

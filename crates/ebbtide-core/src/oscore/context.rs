@@ -88,7 +88,7 @@ impl<S: SequenceStore> SecurityContext<S> {
     /// Returns false if it was accepted meanwhile.
     #[must_use]
     pub fn accept(&mut self, request: RequestNumber) -> bool {
-        let is_new = self.window.verdict(request.0) != super::window::Verdict::Replayed;
+        let is_new = self.window.novelty(request.0) != super::window::Novelty::Replayed;
         if is_new {
             self.window.accept(request.0);
         }

@@ -9,7 +9,7 @@ use super::option::{OscoreOption, OscoreValue};
 use super::order::NotificationOrder;
 use super::outer::Place;
 use super::short::PeerId;
-use super::window::Verdict;
+use super::window::Novelty;
 use crate::wire::{Body, Code, EncodeError, Encoder, Message, Opt, OptionNumber, encode_uint};
 
 /// A verified request.
@@ -25,7 +25,8 @@ pub struct OpenedRequest {
 
 impl<S: SequenceStore> SecurityContext<S> {
     /// Verifies a request and writes the datagram that it would have been without OSCORE to the start of `buf`, for which twice the
-    /// length of `outer` suffices. A message that is not authentic changes nothing.
+    /// length of `outer` suffices. Its OSCORE option remains, so that those who keep the datagram know who sent it and what its
+    /// responses are bound to. A message that is not authentic changes nothing.
     ///
     /// # Errors
     ///
@@ -52,8 +53,8 @@ impl<S: SequenceStore> SecurityContext<S> {
             return Err(Refusal::NoContext);
         }
         // Before the decryption, which costs more.
-        let verdict = self.window.verdict(number);
-        if verdict == Verdict::Replayed {
+        let novelty = self.window.novelty(number);
+        if novelty == Novelty::Replayed {
             return Err(Refusal::Replayed);
         }
         let sealed = Sealed {
@@ -75,13 +76,11 @@ impl<S: SequenceStore> SecurityContext<S> {
                 (Some(_), Some(inner)) => Some(inner.value),
                 _ => None,
             };
-        let for_proxies = outer.options().filter(|opt| {
-            Place::of(opt.number) == Place::Outer && opt.number != OptionNumber::OSCORE
-        });
+        let for_proxies = outer.options().filter(|opt| Place::of(opt.number) == Place::Outer);
         let len = plain.write(outer, for_proxies, observe, head).map_err(|_| Refusal::TooLong)?;
         let number = RequestNumber(number);
-        let freshness = match verdict {
-            Verdict::New => {
+        let freshness = match novelty {
+            Novelty::New => {
                 self.window.accept(number.0);
                 Freshness::New
             }

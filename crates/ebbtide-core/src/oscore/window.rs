@@ -5,7 +5,7 @@ const SIZE: u64 = 64;
 
 /// The state of a request's number.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum Novelty {
     /// It was not accepted before.
     New,
     /// It may have been accepted before the server lost its window.
@@ -33,17 +33,17 @@ impl RequestWindow {
     /// The window of a context that was used before, when it was not kept.
     pub(super) const LOST: Self = Self { next: 0, seen: 0, unanswered: 0, known_from: u64::MAX };
 
-    pub(super) const fn verdict(&self, number: u64) -> Verdict {
+    pub(super) const fn novelty(&self, number: u64) -> Novelty {
         if number < self.next {
             let age = self.next - 1 - number;
             if age >= SIZE || self.seen & (1 << age) != 0 {
-                return Verdict::Replayed;
+                return Novelty::Replayed;
             }
         }
-        if number < self.known_from { Verdict::Unknown } else { Verdict::New }
+        if number < self.known_from { Novelty::Unknown } else { Novelty::New }
     }
 
-    /// Records a number, of a request that is authentic, and that is [new](Verdict::New) or was shown to be.
+    /// Records a number, of a request that is authentic, and that is [new](Novelty::New) or was shown to be.
     ///
     /// All later numbers of the client are those of later requests, so that they are known then as well.
     pub(super) const fn accept(&mut self, number: u64) {
@@ -89,7 +89,7 @@ mod tests {
                 let greatest = accepted.last().copied();
                 let recent = greatest.is_none_or(|greatest: u64| number + SIZE > greatest);
                 let new = recent && !accepted.contains(&number);
-                prop_assert_eq!(window.verdict(number) == Verdict::New, new);
+                prop_assert_eq!(window.novelty(number) == Novelty::New, new);
                 if new {
                     window.accept(number);
                     accepted.insert(number);
@@ -103,14 +103,14 @@ mod tests {
     #[test]
     fn a_lost_window_accepts_nothing_that_was_not_shown_to_be_fresh() {
         let mut window = RequestWindow::LOST;
-        assert_eq!(window.verdict(70), Verdict::Unknown);
+        assert_eq!(window.novelty(70), Novelty::Unknown);
         window.accept(70);
-        assert_eq!(window.verdict(70), Verdict::Replayed);
-        assert_eq!(window.verdict(71), Verdict::New, "made after one that is fresh");
-        assert_eq!(window.verdict(69), Verdict::Unknown);
-        assert_eq!(window.verdict(6), Verdict::Replayed, "too old to tell");
+        assert_eq!(window.novelty(70), Novelty::Replayed);
+        assert_eq!(window.novelty(71), Novelty::New, "made after one that is fresh");
+        assert_eq!(window.novelty(69), Novelty::Unknown);
+        assert_eq!(window.novelty(6), Novelty::Replayed, "too old to tell");
         window.accept(69);
-        assert_eq!(window.verdict(69), Verdict::Replayed);
-        assert_eq!(window.verdict(68), Verdict::Unknown);
+        assert_eq!(window.novelty(69), Novelty::Replayed);
+        assert_eq!(window.novelty(68), Novelty::Unknown);
     }
 }

@@ -107,7 +107,10 @@ impl<'a> FinishedRef<'a> {
             transport.dismiss(now, incoming);
             return Ok(None);
         }
-        response.with_content(None, |content| transport.respond(now, incoming, content))
+        response.with_content(None, |content| match self.requester.secured {
+            None => transport.respond(now, incoming, content),
+            Some(request) => transport.respond_secured(now, incoming, request, content),
+        })
     }
 
     /// The same requester with another response, for an answer that cannot be sent.

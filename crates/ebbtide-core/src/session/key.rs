@@ -82,10 +82,19 @@ fn hash(message: &Message<'_>, leave_out: impl Fn(OptionNumber) -> bool) -> SipH
         let number = opt.number;
         let no_cache_key = number.is_no_cache_key() && number != OptionNumber::REQUEST_TAG;
         if number != OptionNumber::ECHO && !no_cache_key && !leave_out(number) {
+            let value =
+                if number == OptionNumber::OSCORE { context_of(opt.value) } else { opt.value };
             hasher.write_u16(number.0);
-            hasher.write_usize(opt.value.len());
-            hasher.write(opt.value);
+            hasher.write_usize(value.len());
+            hasher.write(value);
         }
     }
     hasher
+}
+
+/// The part of an OSCORE option that is the same in all requests of a context: the names after the Partial IV, whose length is in
+/// the low three bits of the first byte (RFC 8613 section 6.1).
+fn context_of(value: &[u8]) -> &[u8] {
+    let names = value.split_first().and_then(|(flags, rest)| rest.get(usize::from(flags & 7)..));
+    names.unwrap_or(value)
 }

@@ -30,6 +30,6 @@ pub use message::{Arrival, BlockSizes, BurstMark, ContentFormat, Options, Respon
 pub use message::{DataError, from_cbor, from_json, to_cbor, to_json};
 pub use observers::{Due, ObserverId, Observers, Registration, Room, SavedObserver, Subject};
 pub use rate_limiter::RateLimiter;
-pub use requester::{Incoming, Requester};
+pub use requester::{Incoming, Requester, SecuredRequest};
 pub use shares::FairShares;
 pub use transport::{NotSent, Transport};

@@ -3,7 +3,9 @@
 use super::message::BlockSizes;
 use crate::wire::{Block, Code, Message, OptionNumber, OptionSet, Token};
 use crate::{endpoint, stream};
+use core::fmt;
 use core::net::{IpAddr, SocketAddr};
+use core::num::NonZeroU64;
 
 /// A request as its transport knows it.
 #[derive(Copy, Clone, Debug)]
@@ -12,6 +14,42 @@ pub enum Incoming {
     Datagram(endpoint::Incoming),
     /// It arrived over a connection with this address.
     Stream(stream::Incoming, SocketAddr),
+}
+
+/// A request that OSCORE protected (RFC 8613). Its responses have to be protected as well.
+#[derive(Copy, Clone, PartialEq, Eq)]
+pub struct SecuredRequest(NonZeroU64);
+
+impl SecuredRequest {
+    /// Sequence numbers have 40 bits (RFC 8613 section 7.2.1).
+    const NUMBER: u32 = 40;
+
+    /// The request with this sequence number in the context to which the driver gave this number. `None` if the sequence number has
+    /// more than 40 bits, or that of the context more than 23.
+    #[must_use]
+    pub fn new(context: u32, number: u64) -> Option<Self> {
+        let fits = number >> Self::NUMBER == 0 && context >> 23 == 0;
+        let packed = u64::from(context) << Self::NUMBER | number;
+        NonZeroU64::new(packed + 1).filter(|_| fits).map(Self)
+    }
+
+    /// The number of the context.
+    #[must_use]
+    pub const fn context(self) -> u32 {
+        ((self.0.get() - 1) >> Self::NUMBER) as u32
+    }
+
+    /// The sequence number.
+    #[must_use]
+    pub const fn number(self) -> u64 {
+        (self.0.get() - 1) & ((1 << Self::NUMBER) - 1)
+    }
+}
+
+impl fmt::Debug for SecuredRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SecuredRequest({} in {})", self.number(), self.context())
+    }
 }
 
 /// The sender of a request, over any transport, and the way in which an answer reaches it.
@@ -34,6 +72,8 @@ pub struct Requester {
     pub(super) sent: usize,
     /// Classes of responses that the client does not want (RFC 7967 section 2.1).
     pub(super) unwanted: u8,
+    /// Whether its answers have to be protected.
+    pub(super) secured: Option<SecuredRequest>,
 }
 
 // Pending requests and stored answers each have a copy.
@@ -52,6 +92,7 @@ impl Requester {
             request: message.as_bytes().len(),
             sent: 0,
             unwanted: unwanted as u8,
+            secured: None,
         }
     }
 

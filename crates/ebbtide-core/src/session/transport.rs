@@ -1,6 +1,6 @@
 //! The transports that send answers.
 
-use super::requester::Incoming;
+use super::requester::{Incoming, SecuredRequest};
 use crate::exchange::ExchangeId;
 use crate::time::Instant;
 use crate::wire::{Code, Content, Opt, OptionNumber};
@@ -20,6 +20,21 @@ pub trait Transport {
         incoming: &Incoming,
         content: &Content<'_>,
     ) -> Result<Option<ExchangeId>, NotSent>;
+
+    /// Answers a request that OSCORE protected. By default it is not answered, since its answer must not be readable.
+    ///
+    /// # Errors
+    ///
+    /// See [`NotSent`]; nothing was sent.
+    fn respond_secured(
+        &mut self,
+        _now: Instant,
+        _incoming: &Incoming,
+        _request: SecuredRequest,
+        _content: &Content<'_>,
+    ) -> Result<Option<ExchangeId>, NotSent> {
+        Err(NotSent::NotProtected)
+    }
 
     /// Records that the request is answered later: until then its copies are duplicates.
     fn defer(&mut self, now: Instant, incoming: &mut Incoming);
@@ -105,6 +120,8 @@ pub enum NotSent {
     Stream(stream::SendError),
     /// The request arrived at another transport.
     OtherTransport,
+    /// The answer could not be protected.
+    NotProtected,
 }
 
 impl NotSent {
@@ -132,6 +149,7 @@ impl fmt::Display for NotSent {
             Self::Datagram(error) => error.fmt(f),
             Self::Stream(error) => error.fmt(f),
             Self::OtherTransport => f.write_str("the request came by another transport"),
+            Self::NotProtected => f.write_str("the answer could not be protected"),
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::drive::Drive;
 use super::session::Session;
 use super::{Client, Inner};
-use crate::error::Error;
+use crate::error::{Error, OscoreFailure};
 use crate::message::{Request, Response};
 use crate::net::pending::Answer;
 use ebbtide_core::endpoint::Reliability;
@@ -46,6 +46,11 @@ impl Client {
         let group = self.resolve(&request.uri).await?;
         if !group.ip().is_multicast() {
             return Ok(vec![(group, self.request(request.timeout(wait)).await?)]);
+        }
+        if self.inner.requests.config.oscore.is_some() {
+            // Group OSCORE is another protocol.
+            let reason = OscoreFailure::Transport;
+            return Err(Error::Oscore { remote: group, reason });
         }
         let session = Session::of_datagrams(&self.inner, group)?;
         let parts = request.parts();

@@ -4,6 +4,7 @@ use super::rooms::Rooms;
 use crate::error::Error;
 use crate::net::pending::Answer;
 use crate::net::shared::Shared;
+use crate::oscore::ResponseOpener;
 use crate::stream::Link;
 use ebbtide_core::ExchangeId;
 use ebbtide_core::cc::Sample;
@@ -60,6 +61,8 @@ pub(crate) struct Pending {
     remote: SocketAddr,
     /// Where others may wait for its end.
     rooms: Option<Arc<Rooms>>,
+    /// Verifies the responses, if the request was protected.
+    opener: Option<Box<ResponseOpener>>,
 }
 
 impl Pending {
@@ -71,7 +74,7 @@ impl Pending {
         start: impl FnOnce(&mut Endpoint, Instant) -> Result<ExchangeId, SendError>,
     ) -> Result<Self, Error> {
         let index = shared.call(remote, local, start)?;
-        Ok(Self { exchanges: shared.clone(), index, remote, rooms: None })
+        Ok(Self { exchanges: shared.clone(), index, remote, rooms: None, opener: None })
     }
 
     /// Starts an exchange over a connection: `start` gives the place of its call.
@@ -80,13 +83,25 @@ impl Pending {
         start: impl FnOnce(&Link) -> Result<u32, Error>,
     ) -> Result<Self, Error> {
         let index = start(link)?;
-        Ok(Self { exchanges: link.clone(), index, remote: link.remote, rooms: None })
+        let remote = link.remote;
+        Ok(Self { exchanges: link.clone(), index, remote, rooms: None, opener: None })
     }
 
     /// Notifies requests that wait in `rooms` when this exchange ends.
     pub(crate) fn in_rooms(mut self, rooms: Arc<Rooms>) -> Self {
         self.rooms = Some(rooms);
         self
+    }
+
+    /// Verifies the responses.
+    pub(crate) fn opened_by(mut self, opener: ResponseOpener) -> Self {
+        self.opener = Some(Box::new(opener));
+        self
+    }
+
+    /// Verifies the responses, if the request was protected.
+    pub(crate) fn opener(&self) -> Option<&ResponseOpener> {
+        self.opener.as_deref()
     }
 
     /// The next answer; `None` once the exchange is over and all answers were fetched.
@@ -96,7 +111,15 @@ impl Pending {
 
     /// As [`Self::answer`], for waiting for several exchanges.
     pub(crate) fn poll_answer(&self, cx: &mut Context<'_>) -> Poll<Option<Answer>> {
-        self.exchanges.poll_answer(self.index, cx)
+        loop {
+            let answer = match (&self.opener, self.exchanges.poll_answer(self.index, cx)) {
+                (Some(opener), Poll::Ready(Some(answer))) => opened(opener, answer),
+                (_, polled) => return polled,
+            };
+            if answer.is_some() {
+                return Poll::Ready(answer);
+            }
+        }
     }
 
     /// Waits for the Reset that answers a ping, and returns its measurements if there are any.
@@ -116,6 +139,7 @@ impl Pending {
             Answer::Network(source) => Error::Network { remote, source },
             #[cfg(feature = "dtls")]
             Answer::Gone => Error::Gone { remote },
+            Answer::Oscore(reason) => Error::Oscore { remote, reason },
             Answer::Ended { reason, diagnostic } => {
                 Error::Connection { remote, reason, diagnostic }
             }
@@ -129,6 +153,21 @@ impl Pending {
     pub(crate) fn exchange(&self) -> Option<ExchangeId> {
         self.exchanges.exchange(self.index)
     }
+}
+
+/// An answer as it would have been without OSCORE. `None` stands for a notification that is not authentic, or not a newer one, and is
+/// ignored.
+fn opened(opener: &ResponseOpener, answer: Answer) -> Option<Answer> {
+    Some(match answer {
+        Answer::Response { from, response } => match opener.open(&response) {
+            Ok(response) => Answer::Response { from, response },
+            Err(reason) => Answer::Oscore(reason),
+        },
+        Answer::More { from, response } => {
+            Answer::More { from, response: opener.open(&response).ok()? }
+        }
+        other => other,
+    })
 }
 
 impl Drop for Pending {

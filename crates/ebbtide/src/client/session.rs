@@ -3,10 +3,11 @@
 use super::equals::EqualRequest;
 use super::pending::Pending;
 use super::{Inner, RequestParts, Requests};
-use crate::error::Error;
+use crate::error::{Error, OscoreFailure};
 use crate::message::{Options, Request, Response, Scheme, Sizes, Uri, UriError};
 use crate::net::clock::Clock;
 use crate::net::shared::Shared;
+use crate::oscore::ClientContext;
 use crate::stream::Link;
 use ebbtide_core::endpoint::{Failure, Reliability, SendError};
 use ebbtide_core::session::client::{Loss, Outgoing, Patience, TransferSettings};
@@ -29,6 +30,8 @@ pub(crate) struct Session {
     /// The local address to send from, if that matters.
     pub(super) local: Option<IpAddr>,
     pub(super) over: SessionTransport,
+    /// The context that protects the requests.
+    pub(super) security: Option<ClientContext>,
 }
 
 /// Whose session it is.
@@ -53,6 +56,19 @@ impl Session {
         uri: &Uri,
         remote: SocketAddr,
     ) -> Result<Self, Error> {
+        let mut session = Self::unprotected(inner, uri, remote).await?;
+        if let Some(contexts) = &inner.requests.config.oscore {
+            let failed = |reason| Error::Oscore { remote, reason };
+            if session.socket().is_none() || remote.ip().is_multicast() {
+                return Err(failed(OscoreFailure::Transport));
+            }
+            let context = contexts.for_server(uri);
+            session.security = Some(context.ok_or_else(|| failed(OscoreFailure::NoContext))?);
+        }
+        Ok(session)
+    }
+
+    async fn unprotected(inner: &Arc<Inner>, uri: &Uri, remote: SocketAddr) -> Result<Self, Error> {
         if let Some(feature) = uri.scheme().missing_feature() {
             return Err(UriError::Feature { scheme: uri.scheme().name(), feature }.into());
         }
@@ -76,6 +92,7 @@ impl Session {
             address: remote,
             local: None,
             over,
+            security: None,
         })
     }
 
@@ -94,7 +111,8 @@ impl Session {
         (shared, remote): (Arc<Shared>, SocketAddr),
     ) -> Self {
         let over = SessionTransport::Datagrams(shared);
-        Self { owner: SessionOwner::Client(inner.clone()), remote, address, local: None, over }
+        let owner = SessionOwner::Client(inner.clone());
+        Self { owner, remote, address, local: None, over, security: None }
     }
 
     /// A session over UDP.
@@ -106,7 +124,13 @@ impl Session {
             address: remote,
             local: None,
             over,
+            security: None,
         })
+    }
+
+    /// Whether OSCORE protects the requests.
+    pub(super) const fn is_protected(&self) -> bool {
+        self.security.is_some()
     }
 
     /// The requests among which are those of this session.
@@ -231,6 +255,9 @@ impl Session {
         outgoing: &Outgoing,
         reliability: Reliability,
     ) -> Result<Pending, Error> {
+        if let Some(context) = &self.security {
+            return self.start_protected(context, None, outgoing, reliability);
+        }
         let Outgoing { code, options, payload, q_block, .. } = outgoing;
         let remote = self.remote;
         let pending = match &self.over {
@@ -260,6 +287,9 @@ impl Session {
         outgoing: &Outgoing,
         reliability: Reliability,
     ) -> Result<Pending, Error> {
+        if let Some(context) = &self.security {
+            return self.start_protected(context, Some(old), outgoing, reliability);
+        }
         let (SessionTransport::Datagrams(shared), Some(old)) = (&self.over, old.exchange()) else {
             return self.start(outgoing, reliability);
         };
@@ -271,6 +301,36 @@ impl Session {
             })
         })?;
         Ok(pending.in_rooms(self.requests().rooms.clone()))
+    }
+
+    /// Starts one exchange with a protected request, under the token of `old` if there is one. Its retransmissions repeat the bytes,
+    /// so they need no number of their own.
+    fn start_protected(
+        &self,
+        context: &ClientContext,
+        old: Option<&Pending>,
+        outgoing: &Outgoing,
+        reliability: Reliability,
+    ) -> Result<Pending, Error> {
+        let remote = self.remote;
+        let failed = |reason| Error::Oscore { remote, reason };
+        let SessionTransport::Datagrams(shared) = &self.over else {
+            return Err(failed(OscoreFailure::Transport));
+        };
+        let Outgoing { code, options, payload, .. } = outgoing;
+        let again = old.and_then(Pending::exchange);
+        let before = old.and_then(Pending::opener).filter(|_| again.is_some());
+        let sealed = context.seal(*code, options, payload, before).map_err(failed)?;
+        let pending = Pending::over_datagrams(shared, remote, self.local, |endpoint, now| {
+            sealed.options.with_slice(None, |options| {
+                let content = Content { code: sealed.code, options, payload: &sealed.payload };
+                match again {
+                    Some(old) => endpoint.request_again(now, old, &content, reliability),
+                    None => endpoint.request(now, remote, &content, reliability),
+                }
+            })
+        })?;
+        Ok(pending.opened_by(sealed.opener).in_rooms(self.requests().rooms.clone()))
     }
 
     /// Starts one exchange as soon as there is room for it.

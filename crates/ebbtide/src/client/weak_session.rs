@@ -6,6 +6,7 @@ use crate::error::Error;
 use crate::net::dtls::address;
 use crate::net::peer::PeerInfo;
 use crate::net::shared::Shared;
+use crate::oscore::ClientContext;
 use crate::stream::Link;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Weak};
@@ -45,6 +46,8 @@ pub(crate) struct WeakSession {
     /// Our address to which the peer has sent, if that matters.
     pub(crate) local: Option<IpAddr>,
     pub(crate) over: WeakTransport,
+    /// The context that protected the request of the peer, and protects those to it.
+    pub(crate) security: Option<ClientContext>,
 }
 
 impl WeakSession {
@@ -77,7 +80,8 @@ impl WeakSession {
         };
         let (remote, local) = (self.remote, self.local);
         let owner = SessionOwner::Peer(self.requests.clone());
-        Ok(Session { owner, remote, address, local, over })
+        let security = self.security.clone();
+        Ok(Session { owner, remote, address, local, over, security })
     }
 
     /// Whether it is a connection.
@@ -92,6 +96,14 @@ impl WeakSession {
 
     /// The peer's address and identity, as long as the session lasts.
     pub(super) fn info(&self) -> Option<PeerInfo> {
+        let info = self.transport_info()?;
+        match self.security.as_ref().and_then(ClientContext::identity) {
+            None => Some(info),
+            identity => Some(PeerInfo { identity, ..info }),
+        }
+    }
+
+    fn transport_info(&self) -> Option<PeerInfo> {
         let unproved = |address| PeerInfo { address, identity: None, certificate: None };
         match &self.over {
             WeakTransport::Datagrams(shared) => {

@@ -10,6 +10,7 @@ mod sockets;
 use crate::net::dtls::config::{DtlsBind, DtlsConfig};
 use crate::net::shared::SocketConfig;
 use crate::net::socket::SocketOptions;
+use crate::oscore::OscoreContexts;
 use crate::state_store::StateStore;
 use crate::stream::{StreamConfig, StreamLimits};
 use ebbtide_core::endpoint::EndpointConfig;
@@ -41,6 +42,8 @@ pub struct Config {
     pub(crate) observe_keep_alive: Option<Duration>,
     pub(crate) socket: SocketOptions,
     pub(crate) busy_poll: Duration,
+    pub(crate) oscore: Option<OscoreContexts>,
+    pub(crate) oscore_required: bool,
     pub(crate) stream: StreamConfig,
     pub(crate) stream_limits: StreamLimits,
     #[cfg(feature = "dtls")]
@@ -69,6 +72,8 @@ impl Default for Config {
             observe_keep_alive: None,
             socket: SocketOptions::default(),
             busy_poll: Duration::ZERO,
+            oscore: None,
+            oscore_required: false,
             stream: StreamConfig::default(),
             stream_limits: StreamLimits::default(),
             #[cfg(feature = "dtls")]
@@ -99,6 +104,7 @@ impl Config {
             endpoint: self.endpoint.clone(),
             busy_poll: self.busy_poll,
             options: self.socket.clone(),
+            oscore: self.oscore.clone(),
         }
     }
 }

@@ -5,6 +5,8 @@ use super::{Config, setters};
 use crate::net::dtls::config::Dtls13Config;
 #[cfg(feature = "dtls")]
 use crate::net::dtls::config::{Certificates, DtlsBind, DtlsConfig, KeyLogger};
+#[cfg(feature = "oscore")]
+use crate::oscore::OscoreContexts;
 #[cfg(feature = "dtls")]
 use ebbtide_dtls::Credentials;
 use std::net::SocketAddr;
@@ -149,4 +151,23 @@ mod tests {
             assert!(error.contains(named), "{error}");
         }
     }
+}
+
+#[cfg(feature = "oscore")]
+impl Config {
+    /// Sets the security contexts of OSCORE (RFC 8613). A client protects all requests over UDP and DTLS by the context of their
+    /// server, and fails those for which there is none, or over other transports. A server verifies requests that are protected, and
+    /// protects their answers.
+    pub fn oscore(mut self, contexts: OscoreContexts) -> Self {
+        self.oscore = Some(contexts);
+        self.endpoint.oscore = true;
+        self
+    }
+}
+
+#[cfg(feature = "oscore")]
+setters! {
+    /// Sets whether a server refuses requests over UDP that are not protected by OSCORE: 4.01. By default it accepts them as those of
+    /// clients without an identity.
+    oscore_required(required: bool) => oscore_required = required;
 }

@@ -1,5 +1,6 @@
 //! Calls and exchanges that have not ended.
 
+use crate::error::OscoreFailure;
 use crate::message::Response;
 use ebbtide_core::ExchangeId;
 use ebbtide_core::cc::Sample;
@@ -35,6 +36,8 @@ pub(crate) enum Answer {
     /// The session with the peer has ended, and only the peer can begin another one.
     #[cfg(feature = "dtls")]
     Gone,
+    /// The response was not accepted.
+    Oscore(OscoreFailure),
     /// A request over a connection failed.
     Ended {
         reason: ebbtide_core::stream::Failure,

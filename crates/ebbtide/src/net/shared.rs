@@ -19,6 +19,7 @@ use super::socket::{Inbox, Outbound, Socket, SocketOptions};
 use super::trace;
 use crate::error::BindError;
 use crate::message::Response;
+use crate::oscore::OscoreContexts;
 use ebbtide_core::ExchangeId;
 use ebbtide_core::cc::Sample;
 use ebbtide_core::endpoint::{Endpoint, EndpointConfig, Event, Failure, Output, Received, Sent};
@@ -40,6 +41,7 @@ pub(crate) struct SocketConfig {
     /// How long it goes on asking for datagrams after the last ones before it sleeps.
     pub(crate) busy_poll: Duration,
     pub(crate) options: SocketOptions,
+    pub(crate) oscore: Option<OscoreContexts>,
 }
 
 /// See the [module](self).
@@ -90,6 +92,8 @@ pub(crate) struct SocketState {
     /// Whether everything was taken from the endpoint since the driver last gave it a datagram.
     pub(super) drained: bool,
     pub(crate) observers: Observers,
+    /// The contexts that protect a server's answers.
+    pub(crate) oscore: Option<OscoreContexts>,
     /// Tasks that wait for room in a queue.
     pub(crate) waiting: Waiting,
     /// The next instant at which to call the endpoint.
@@ -138,6 +142,7 @@ impl Shared {
             socket.allow_fragments();
         }
         let wildcard = socket.local_addr().ip().is_unspecified();
+        let answers = service.is_some();
         let mut rng = seeded().map_err(failed)?;
         let observers = Observers::new(rng.next_u64());
         let max_unsent = config.endpoint.limits.outbox_bytes;
@@ -167,6 +172,7 @@ impl Shared {
                 is_full: false,
                 drained: true,
                 observers,
+                oscore: config.oscore.filter(|_| answers),
                 waiting: Waiting::default(),
                 deadline: None,
                 armed: None,
@@ -489,7 +495,7 @@ mod tests {
         let mut endpoint = EndpointConfig::default();
         endpoint.limits.outbox_bytes = LIMIT;
         let options = SocketOptions::default();
-        let config = SocketConfig { endpoint, busy_poll: Duration::ZERO, options };
+        let config = SocketConfig { endpoint, busy_poll: Duration::ZERO, options, oscore: None };
         let shared = Shared::new(([127, 0, 0, 1], 0).into(), config, None).unwrap();
         let mut state = shared.lock();
         let content = Content { code: Code::GET, options: &[], payload: &[0; 100] };

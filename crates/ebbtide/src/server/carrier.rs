@@ -7,13 +7,18 @@ use crate::net::clock::Clock;
 use crate::net::peer::PeerInfo;
 use crate::net::pending::{Open, Owner};
 use crate::net::shared::{Shared, SocketState, shown};
+use crate::oscore::OscoreContexts;
 use crate::stream::{self, Link};
-use ebbtide_core::endpoint::Reliability;
+use ebbtide_core::ExchangeId;
+use ebbtide_core::endpoint::{Endpoint, Reliability};
 use ebbtide_core::session::server::{Assembled, PendingRequest};
-use ebbtide_core::session::{BlockSizes, Due, FinishedRef, NotSent, Observers, Response, Room};
+use ebbtide_core::session::{
+    BlockSizes, Due, FinishedRef, Incoming, NotSent, Observers, Response, Room, SecuredRequest,
+    Transport,
+};
 use ebbtide_core::stream::SendError;
 use ebbtide_core::time::Instant;
-use ebbtide_core::wire::{Code, Opt, OptionNumber, encode_uint};
+use ebbtide_core::wire::{Code, Content, Message, Opt, OptionNumber, encode_uint};
 use std::net::SocketAddr;
 use std::sync::{Arc, MutexGuard};
 use tokio::sync::oneshot;
@@ -123,6 +128,46 @@ fn with_sequence<R>(due: &Due, code: Code, with: impl FnOnce(Option<Opt<'_>>) ->
     with((code.class() == 2).then_some(Opt { number: OptionNumber::OBSERVE, value }))
 }
 
+/// An endpoint that protects the answers to protected requests.
+struct Protecting<'s> {
+    endpoint: &'s mut Endpoint,
+    contexts: &'s OscoreContexts,
+}
+
+impl Transport for Protecting<'_> {
+    fn respond(
+        &mut self,
+        now: Instant,
+        incoming: &Incoming,
+        content: &Content<'_>,
+    ) -> Result<Option<ExchangeId>, NotSent> {
+        Transport::respond(self.endpoint, now, incoming, content)
+    }
+
+    fn respond_secured(
+        &mut self,
+        now: Instant,
+        incoming: &Incoming,
+        request: SecuredRequest,
+        content: &Content<'_>,
+    ) -> Result<Option<ExchangeId>, NotSent> {
+        let respond = |outer: &Content<'_>| Transport::respond(self.endpoint, now, incoming, outer);
+        self.contexts.seal(request, content, respond).ok_or(NotSent::NotProtected)?
+    }
+
+    fn defer(&mut self, now: Instant, incoming: &mut Incoming) {
+        Transport::defer(self.endpoint, now, incoming);
+    }
+
+    fn acknowledge(&mut self, now: Instant, incoming: &mut Incoming) {
+        Transport::acknowledge(self.endpoint, now, incoming);
+    }
+
+    fn dismiss(&mut self, now: Instant, incoming: &Incoming) {
+        Transport::dismiss(self.endpoint, now, incoming);
+    }
+}
+
 impl Sink for SocketState {
     fn observers(&mut self) -> &mut Observers {
         &mut self.observers
@@ -141,7 +186,12 @@ impl Sink for SocketState {
             self.endpoint.cancel(now, superseded);
             self.pending.ended(superseded);
         }
-        let exchange = finished.send(now, &mut self.endpoint)?;
+        let exchange = match &self.oscore {
+            Some(contexts) => {
+                finished.send(now, &mut Protecting { endpoint: &mut self.endpoint, contexts })?
+            }
+            None => finished.send(now, &mut self.endpoint)?,
+        };
         let requester = finished.requester();
         let local = requester.local;
         if let Some(exchange) = exchange {
@@ -181,7 +231,21 @@ impl Sink for SocketState {
         let sent = with_sequence(due, response.code(), |sequence| {
             response.with_content(sequence, |content| {
                 length = 4 + due.token.len() + content.encoded_len();
-                self.endpoint.notify(now, (remote, due.token), content, reliability)
+                let sender = self.oscore.as_ref().and_then(|contexts| {
+                    let request = Message::parse(&due.request).ok()?;
+                    Some((contexts, contexts.request(&request)?))
+                });
+                let target = (remote, due.token);
+                let Some((contexts, request)) = sender else {
+                    return self
+                        .endpoint
+                        .notify(now, target, content, reliability)
+                        .map_err(NotSent::Datagram);
+                };
+                let notify =
+                    |outer: &Content<'_>| self.endpoint.notify(now, target, outer, reliability);
+                let notified = contexts.seal(request, content, notify);
+                notified.ok_or(NotSent::NotProtected)?.map_err(NotSent::Datagram)
             })
         });
         match sent {
@@ -198,10 +262,11 @@ impl Sink for SocketState {
                 };
                 self.pending.opened(Open { exchange, owner, remote, local, reported: None });
             }
-            Err(error) if NotSent::Datagram(error).is_for_want_of_room() => {
+            Err(error) if error.is_for_want_of_room() => {
                 let peer = shown(self.dtls.as_deref(), remote);
                 tracing::debug!(%peer, %error, "notification postponed");
-                let room = if error == ebbtide_core::endpoint::SendError::QueueFull {
+                let full = ebbtide_core::endpoint::SendError::QueueFull;
+                let room = if error == NotSent::Datagram(full) {
                     Room::Scope(self.endpoint.scope_of(remote))
                 } else {
                     Room::Any

@@ -18,6 +18,7 @@ mod observe;
 mod origin;
 mod pace;
 mod panics;
+mod protected;
 mod reply;
 mod report;
 mod resource;

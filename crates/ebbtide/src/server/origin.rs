@@ -3,6 +3,7 @@
 use crate::client::{Peer, Reachable, Requests, WeakSession, WeakTransport};
 use crate::config::Config;
 use crate::net::peer::PeerInfo;
+use crate::oscore::ClientContext;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Weak};
 
@@ -23,6 +24,8 @@ pub(crate) struct Origin<'a> {
 pub(crate) struct WayBack<'a> {
     pub(crate) requests: &'a Arc<Requests>,
     pub(crate) over: &'a dyn Reachable,
+    /// The context that protected the request.
+    pub(crate) security: Option<&'a ClientContext>,
 }
 
 impl Origin<'_> {
@@ -49,6 +52,7 @@ impl Origin<'_> {
             None => (Requests::new(Config::new()), WeakTransport::Datagrams(Weak::new())),
         };
         let &Self { remote, local, .. } = self;
-        Peer::new(WeakSession { requests, remote, address: self.address(), local, over })
+        let security = self.back.and_then(|back| back.security.cloned());
+        Peer::new(WeakSession { requests, remote, address: self.address(), local, over, security })
     }
 }

@@ -123,7 +123,7 @@ impl Service {
     }
 
     /// Takes a request through as many stages as possible now.
-    fn process<'s, C: Carrier>(
+    pub(super) fn process<'s, C: Carrier>(
         &self,
         carrier: &'s Arc<C>,
         now: Instant,
@@ -136,8 +136,9 @@ impl Service {
             Next::Send(outgoing) => return self.send(carrier, now, outgoing),
         };
         let (remote, local) = (verified.requester().remote(), verified.requester().local);
-        let info = carrier.peer(remote);
-        let way = WayBack { requests: &self.inner.requests, over: carrier.way_back() };
+        let (info, security) = self.sender(&**carrier, remote, verified.message());
+        let (requests, over) = (&self.inner.requests, carrier.way_back());
+        let way = WayBack { requests, over, security: security.as_ref() };
         let origin = Origin { remote, info: info.as_ref(), local, back: Some(way) };
         let mut found = match self.permit(&verified, &origin) {
             Ok(found) => found,
@@ -346,7 +347,7 @@ impl Service {
         outgoing
     }
 
-    fn send<'s, C: Carrier>(
+    pub(super) fn send<'s, C: Carrier>(
         &self,
         carrier: &'s Arc<C>,
         now: Instant,
@@ -371,7 +372,7 @@ impl Service {
         let class = match why {
             _ if is_stand_in(from) => Class::Dtls,
             // Such a request proves nothing about its address, so a look-up is not worth its cost.
-            Reason::Malformed | Reason::Challenged => Class::of(from, false),
+            Reason::Malformed | Reason::Oscore | Reason::Challenged => Class::of(from, false),
             _ => Class::of(from, self.session().trusts_address(now, from)),
         };
         self.inner.refusals.count(why, class, from);
@@ -411,8 +412,11 @@ impl Service {
 
     /// Creates and sends a notification, or starts a task that does.
     fn notify_one<C: Carrier>(&self, carrier: &Arc<C>, now: Instant, due: Due) {
-        let (remote, local, info) = (due.remote, due.local, carrier.peer(due.remote));
-        let way = WayBack { requests: &self.inner.requests, over: carrier.way_back() };
+        let message = Message::parse(&due.request).unwrap_or(Message::EMPTY);
+        let (remote, local) = (due.remote, due.local);
+        let (info, security) = self.sender(&**carrier, remote, &message);
+        let (requests, over) = (&self.inner.requests, carrier.way_back());
+        let way = WayBack { requests, over, security: security.as_ref() };
         let origin = Origin { remote, info: info.as_ref(), local, back: Some(way) };
         match self.state_for(&due, &origin).0 {
             Answer::Ready(response) => self.send_notification(&**carrier, now, &due, response),
@@ -527,6 +531,10 @@ impl net::serve::Serve for Service {
             return state;
         }
         drop(state);
+        let is_protected = message.option(OptionNumber::OSCORE).is_some();
+        if is_protected || self.config().oscore_required {
+            return self.serve_protected(shared, now, request);
+        }
         let (local, sizes) = (shared.reply_from(to), self.session().datagram_sizes());
         let mut place = RequestSlot::new();
         let received = place.datagram(incoming, message, sizes, shared.number, local, group);

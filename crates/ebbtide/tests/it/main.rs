@@ -38,6 +38,7 @@ mod network_errors;
 mod node;
 mod observation_path;
 mod observe_late;
+mod oscore;
 mod probes;
 mod quick_blocks;
 mod quick_server;

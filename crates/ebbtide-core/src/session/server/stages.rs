@@ -4,7 +4,7 @@ use crate::session::finished::{Finished, FinishedRef};
 use crate::session::key::{TransferKey, fingerprint, transfer_key};
 use crate::session::message::{BlockSizes, Response};
 use crate::session::q_block::{BlockRequest, Part};
-use crate::session::requester::{Incoming, RequestOptions, Requester};
+use crate::session::requester::{Incoming, RequestOptions, Requester, SecuredRequest};
 use crate::session::transport::Transport;
 use crate::time::Instant;
 use crate::wire::{Block, Code, Message};
@@ -137,6 +137,20 @@ impl<'m> RequestSlot<'m> {
 }
 
 impl Received<'_, '_> {
+    /// States that OSCORE protected the request (RFC 8613), which has been verified: all its answers are then protected as well.
+    /// That it is authentic says nothing about its address, since an attacker that has captured it can send it first from another one.
+    #[must_use]
+    pub fn secured(self, request: SecuredRequest) -> Self {
+        self.0.requester.secured = Some(request);
+        self
+    }
+
+    /// Refuses the request with this answer; nothing is stored.
+    #[must_use]
+    pub fn refuse(self, response: Response) -> Finished {
+        Finished::response(self.0.requester, response)
+    }
+
     /// Whether it uses the blocks of RFC 9177.
     #[inline]
     #[must_use]

@@ -262,6 +262,7 @@ fn config(script: &mut Script<'_>) -> EndpointConfig {
         trust_marks: bits & 16 != 0,
         rexmit_count_option: OptionNumber(65020),
         q_block: false,
+        oscore: false,
         message_id_start: None,
         unique_message_ids: bits & 32 == 0,
         count_per_control: bits & 64 == 0,

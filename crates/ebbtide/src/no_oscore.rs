@@ -1,0 +1,102 @@
+//! In place of `oscore` where that feature is not enabled: there are no contexts.
+
+use crate::error::OscoreFailure;
+use crate::message::{Options, Response, Uri};
+use bytes::Bytes;
+use ebbtide_core::session::SecuredRequest;
+use ebbtide_core::wire::{Code, Content, Message};
+use std::sync::Arc;
+
+/// There are none.
+#[derive(Clone, Debug)]
+pub(crate) enum OscoreContexts {}
+
+/// There are none.
+#[derive(Clone, Debug)]
+pub(crate) enum ClientContext {}
+
+/// There are none.
+#[derive(Debug)]
+pub(crate) enum ResponseOpener {}
+
+/// There are none.
+#[derive(Debug)]
+pub(crate) struct SealedRequest {
+    pub(crate) code: Code,
+    pub(crate) options: Options,
+    pub(crate) payload: Bytes,
+    pub(crate) opener: ResponseOpener,
+}
+
+/// There are none.
+pub(crate) struct VerifiedRequest {
+    pub(crate) request: SecuredRequest,
+    pub(crate) plain: Vec<u8>,
+    pub(crate) is_new: bool,
+}
+
+/// There are none.
+pub(crate) enum Refusal {}
+
+impl Refusal {
+    pub(crate) const fn code(&self) -> Code {
+        match *self {}
+    }
+
+    pub(crate) const fn diagnostic(&self) -> &'static str {
+        match *self {}
+    }
+}
+
+impl ClientContext {
+    pub(crate) fn identity(&self) -> Option<Arc<[u8]>> {
+        match *self {}
+    }
+
+    pub(crate) fn seal(
+        &self,
+        _: Code,
+        _: &Options,
+        _: &[u8],
+        _: Option<&ResponseOpener>,
+    ) -> Result<SealedRequest, OscoreFailure> {
+        match *self {}
+    }
+}
+
+impl ResponseOpener {
+    pub(crate) fn open(&self, _: &Response) -> Result<Response, OscoreFailure> {
+        match *self {}
+    }
+}
+
+impl OscoreContexts {
+    pub(crate) fn for_server(&self, _: &Uri) -> Option<ClientContext> {
+        match *self {}
+    }
+
+    pub(crate) fn open(&self, _: &Message<'_>) -> Result<VerifiedRequest, Refusal> {
+        match *self {}
+    }
+
+    pub(crate) fn accept(&self, _: SecuredRequest) -> bool {
+        match *self {}
+    }
+
+    pub(crate) fn request(&self, _: &Message<'_>) -> Option<SecuredRequest> {
+        match *self {}
+    }
+
+    pub(crate) fn for_peer(&self, _: SecuredRequest) -> ClientContext {
+        match *self {}
+    }
+
+    pub(crate) fn seal<R>(
+        &self,
+        _: SecuredRequest,
+        _: &Content<'_>,
+        _: impl FnOnce(&Content<'_>) -> R,
+    ) -> Option<R> {
+        match *self {}
+    }
+}

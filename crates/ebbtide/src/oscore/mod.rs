@@ -1,0 +1,276 @@
+//! OSCORE (RFC 8613): requests and responses that are protected end to end, also through proxies.
+//!
+//! A client and a server that share a secret each make an [`OscoreContext`] of it, with the IDs the other way round, and give it to
+//! [`Config::oscore`](crate::Config::oscore). A client then protects all requests over UDP and DTLS; a server verifies those that
+//! are protected, and a handler learns who sent them from [`Call::identity`](crate::server::Call::identity).
+//!
+//! ```no_run
+//! use ebbtide::oscore::{OscoreContext, OscoreContexts};
+//!
+//! # async fn example(secret: &[u8]) -> Result<(), Box<dyn std::error::Error>> {
+//! let context = OscoreContext::new(secret, b"sensor", b"cloud").state_file("sensor.state");
+//! let config = ebbtide::Config::new().oscore(OscoreContexts::new([context])?);
+//! let response = ebbtide::Client::with_config(config).get("coap://192.0.2.7/temperature").await?;
+//! # Ok(()) }
+//! ```
+
+mod client;
+mod sequence_file;
+mod server;
+
+pub(crate) use client::{ClientContext, ResponseOpener};
+pub use ebbtide_core::oscore::{Algorithm, ParameterError};
+
+use crate::message::Uri;
+use core::fmt;
+use ebbtide_core::oscore::{
+    ContextName, ContextTable, MasterSecret, Numbering, SecurityContext, SequenceStore, Volatile,
+};
+use sequence_file::SequenceFile;
+use std::io;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// The parameters of a security context that is shared with one peer.
+#[derive(Clone)]
+#[must_use]
+pub struct OscoreContext {
+    secret: Vec<u8>,
+    salt: Vec<u8>,
+    id_context: Option<Vec<u8>>,
+    sender_id: Vec<u8>,
+    recipient_id: Vec<u8>,
+    algorithm: Algorithm,
+    name: Option<String>,
+    server: Option<ServerName>,
+    state_file: Option<PathBuf>,
+}
+
+/// The server to which a client's context belongs.
+#[derive(Clone, Debug)]
+struct ServerName {
+    host: String,
+    port: Option<u16>,
+}
+
+impl OscoreContext {
+    /// A context with this Master Secret, this endpoint's ID and the peer's ID, of at most 7 bytes each (6 with AES-GCM).
+    ///
+    /// A secret must be used with one pair of IDs in one place only: two programs, or two runs of one program, that begin with
+    /// the same keys would use the same nonces. [`Self::state_file`] prevents the latter.
+    pub fn new(secret: &[u8], sender_id: &[u8], recipient_id: &[u8]) -> Self {
+        Self {
+            secret: secret.to_vec(),
+            salt: Vec::new(),
+            id_context: None,
+            sender_id: sender_id.to_vec(),
+            recipient_id: recipient_id.to_vec(),
+            algorithm: Algorithm::default(),
+            name: None,
+            server: None,
+            state_file: None,
+        }
+    }
+
+    /// Sets the Master Salt. Default: empty.
+    pub fn salt(mut self, salt: &[u8]) -> Self {
+        self.salt = salt.to_vec();
+        self
+    }
+
+    /// Sets the ID Context, of at most 32 bytes, which requests then contain. Default: none.
+    pub fn id_context(mut self, id_context: &[u8]) -> Self {
+        self.id_context = Some(id_context.to_vec());
+        self
+    }
+
+    /// Sets the AEAD algorithm. Default: AES-CCM-16-64-128.
+    pub fn algorithm(mut self, algorithm: Algorithm) -> Self {
+        self.algorithm = algorithm;
+        self
+    }
+
+    /// Sets the peer's identity for handlers. Default: the bytes of its ID.
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.name = Some(name.into());
+        self
+    }
+
+    /// Uses the context for a client's requests to this host only, a name or an address, and to this port if one is given. Default:
+    /// for all requests for which there is no other context.
+    pub fn server(mut self, host: impl Into<String>, port: Option<u16>) -> Self {
+        self.server = Some(ServerName { host: host.into(), port });
+        self
+    }
+
+    /// Keeps the sequence numbers in this file, which is made if it is not there, and which no other program can use at the same
+    /// time. Without a file, the secret must be a new one at each start of the program.
+    ///
+    /// As long as the secret is in use, the file must not be removed, nor replaced by an older copy.
+    pub fn state_file(mut self, path: impl Into<PathBuf>) -> Self {
+        self.state_file = Some(path.into());
+        self
+    }
+}
+
+/// Shows no secret.
+impl fmt::Debug for OscoreContext {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OscoreContext")
+            .field("sender_id", &self.sender_id)
+            .field("recipient_id", &self.recipient_id)
+            .field("algorithm", &self.algorithm)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The reason why contexts cannot be used.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum ContextError {
+    /// A parameter is not valid.
+    Parameter {
+        /// The position of the context in the list.
+        index: usize,
+        /// The reason.
+        reason: ParameterError,
+    },
+    /// An earlier context has the same ID of the peer, and the same ID Context.
+    SameName {
+        /// The position of the context in the list.
+        index: usize,
+    },
+    /// The file of its sequence numbers cannot be used.
+    State {
+        /// The position of the context in the list.
+        index: usize,
+        /// The file.
+        path: PathBuf,
+        /// The error of the operating system; of the kind `ResourceBusy` if another program uses the file.
+        source: io::Error,
+    },
+}
+
+impl ContextError {
+    /// The position of the context in the list.
+    #[must_use]
+    pub fn index(&self) -> usize {
+        match self {
+            Self::Parameter { index, .. }
+            | Self::SameName { index }
+            | Self::State { index, .. } => *index,
+        }
+    }
+}
+
+impl fmt::Display for ContextError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Parameter { reason, .. } => reason.fmt(f),
+            Self::SameName { .. } => {
+                f.write_str("an earlier context has the same recipient ID and ID context")
+            }
+            Self::State { path, source, .. } if source.kind() == io::ErrorKind::ResourceBusy => {
+                write!(f, "another program uses the security context: {} is locked", path.display())
+            }
+            Self::State { path, source, .. } => write!(f, "{}: {source}", path.display()),
+        }
+    }
+}
+
+impl core::error::Error for ContextError {
+    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
+        match self {
+            Self::Parameter { reason, .. } => Some(reason),
+            Self::State { source, .. } => Some(source),
+            Self::SameName { .. } => None,
+        }
+    }
+}
+
+/// A context in use.
+struct Entry {
+    context: Mutex<SecurityContext<Box<dyn SequenceStore + Send>>>,
+    /// The peer's identity.
+    identity: Arc<[u8]>,
+    server: Option<ServerName>,
+}
+
+impl Entry {
+    fn lock(&self) -> MutexGuard<'_, SecurityContext<Box<dyn SequenceStore + Send>>> {
+        self.context.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The security contexts of clients and servers. Clones share them.
+#[derive(Clone)]
+pub struct OscoreContexts(Arc<ContextTable<Entry>>);
+
+impl fmt::Debug for OscoreContexts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.0.iter().map(|entry| *entry.lock().recipient_id())).finish()
+    }
+}
+
+impl OscoreContexts {
+    /// Derives the keys of all contexts, and opens their files.
+    ///
+    /// # Errors
+    ///
+    /// See [`ContextError`].
+    pub fn new(contexts: impl IntoIterator<Item = OscoreContext>) -> Result<Self, ContextError> {
+        let mut table = ContextTable::default();
+        for (index, given) in contexts.into_iter().enumerate() {
+            let secret = MasterSecret {
+                secret: &given.secret,
+                salt: &given.salt,
+                id_context: given.id_context.as_deref(),
+                algorithm: given.algorithm,
+            };
+            let (numbering, store): (_, Box<dyn SequenceStore + Send>) = match given.state_file {
+                None => (Numbering::Fresh, Box::new(Volatile)),
+                Some(path) => match SequenceFile::open(&path) {
+                    Ok((numbering, file)) => (numbering, Box::new(file)),
+                    Err(source) => return Err(ContextError::State { index, path, source }),
+                },
+            };
+            let context = SecurityContext::resume(
+                &secret,
+                &given.sender_id,
+                &given.recipient_id,
+                numbering,
+                store,
+            );
+            let context = context.map_err(|reason| ContextError::Parameter { index, reason })?;
+            let name = ContextName {
+                kid: *context.recipient_id(),
+                kid_context: context.id_context().copied(),
+            };
+            let identity = given.name.map_or(given.recipient_id, String::into_bytes).into();
+            let entry = Entry { context: Mutex::new(context), identity, server: given.server };
+            if table.add(name, entry).is_err() {
+                return Err(ContextError::SameName { index });
+            }
+        }
+        Ok(Self(Arc::new(table)))
+    }
+
+    /// The context for a client's requests to a server.
+    pub(crate) fn for_server(&self, uri: &Uri) -> Option<ClientContext> {
+        let is_for = |entry: &Entry| match &entry.server {
+            Some(server) => {
+                server.host.eq_ignore_ascii_case(uri.host())
+                    && server.port.is_none_or(|port| port == uri.port())
+            }
+            None => false,
+        };
+        let for_this = self.0.iter().position(is_for);
+        let for_all = || self.0.iter().position(|entry| entry.server.is_none());
+        let number = for_this.or_else(for_all)?;
+        Some(ClientContext::new(self.clone(), number as u32))
+    }
+
+    fn get(&self, number: u32) -> Option<&Entry> {
+        self.0.get(number)
+    }
+}

@@ -1,0 +1,97 @@
+//! Requests that OSCORE protects (RFC 8613): verified before the session's stages, which see the requests that they were.
+
+use super::carrier::Carrier;
+use super::service::Service;
+use crate::message::Response;
+use crate::net::peer::PeerInfo;
+use crate::net::serve::Request;
+use crate::net::shared::{Shared, SocketState, shown};
+use crate::net::trace;
+use crate::oscore::ClientContext;
+use crate::refusals::Reason;
+use ebbtide_core::session::server::{Outgoing, RequestSlot};
+use ebbtide_core::time::Instant;
+use ebbtide_core::wire::{Code, Message, OptionNumber};
+use std::net::SocketAddr;
+use std::sync::{Arc, MutexGuard};
+
+impl Service {
+    /// Answers a request with an OSCORE option, or one without it where it is required.
+    pub(super) fn serve_protected<'s>(
+        &self,
+        shared: &'s Arc<Shared>,
+        now: Instant,
+        request: &Request<'_>,
+    ) -> MutexGuard<'s, SocketState> {
+        let &Request { incoming, message, to, vouched } = request;
+        let (local, sizes) = (shared.reply_from(to), self.session().datagram_sizes());
+        let group = incoming.is_to_group();
+        let opened = match &self.config().oscore {
+            // The messages of a group have another protocol.
+            _ if group => return shared.lock(),
+            Some(contexts) if message.option(OptionNumber::OSCORE).is_some() => contexts
+                .open(&message)
+                .map_err(|refusal| Response::error(refusal.code(), refusal.diagnostic())),
+            _ => Err(Response::error(Code::UNAUTHORIZED, "OSCORE is required")),
+        };
+        let mut place = RequestSlot::new();
+        let opened = match opened {
+            Ok(opened) => opened,
+            Err(refusal) => {
+                let received =
+                    place.datagram(incoming, message, sizes, shared.number, local, group);
+                self.refused(now, Reason::Oscore, incoming.remote.ip());
+                // RFC 8613 section 8.2: Max-Age 0 keeps caches from it.
+                let refusal = received.refuse(refusal.max_age(0));
+                return self.send(shared, now, Outgoing::One(refusal));
+            }
+        };
+        // It was written by an encoder of messages.
+        let Ok(plain) = Message::parse(&opened.plain) else { return shared.lock() };
+        let received = place.datagram(incoming, plain, sizes, shared.number, local, group);
+        let received = received.secured(opened.request);
+        if !opened.is_new {
+            let is_fresh = self.session().is_fresh(now, &received);
+            let accepted =
+                |contexts: &crate::oscore::OscoreContexts| contexts.accept(opened.request);
+            if !is_fresh || !self.config().oscore.as_ref().is_some_and(accepted) {
+                let challenge = self.session().challenge_received(now, &received);
+                return self.send(shared, now, Outgoing::One(challenge));
+            }
+        }
+        if !vouched {
+            let challenge = self.session().challenge(now, &received);
+            return self.send(shared, now, Outgoing::One(challenge));
+        }
+        let code = plain.code();
+        let q_block = |number| matches!(number, OptionNumber::Q_BLOCK1 | OptionNumber::Q_BLOCK2);
+        let unknown = plain.body().first_critical_unless(|number| {
+            number.is_known_in(code) || q_block(number) || number == OptionNumber::OSCORE
+        });
+        if let Some(number) = unknown {
+            let refusal = Response::error(Code::BAD_OPTION, format!("option {}", number.0));
+            return self.send(shared, now, Outgoing::One(received.refuse(refusal)));
+        }
+        let peer = || shown(shared.lock().dtls.as_deref(), incoming.remote);
+        let span = trace::serve(peer, &plain);
+        span.in_scope(|| self.process(shared, now, received, &span))
+    }
+
+    /// The peer that sent a request, and the context that protected it.
+    pub(super) fn sender<C: Carrier>(
+        &self,
+        carrier: &C,
+        remote: SocketAddr,
+        message: &Message<'_>,
+    ) -> (Option<PeerInfo>, Option<ClientContext>) {
+        let info = carrier.peer(remote);
+        let contexts = self.config().oscore.as_ref();
+        let Some(request) = contexts.and_then(|contexts| contexts.request(message)) else {
+            return (info, None);
+        };
+        let security = contexts.map(|contexts| contexts.for_peer(request));
+        let identity = security.as_ref().and_then(ClientContext::identity);
+        let unproved = PeerInfo { address: remote, identity: None, certificate: None };
+        (Some(PeerInfo { identity, ..info.unwrap_or(unproved) }), security)
+    }
+}

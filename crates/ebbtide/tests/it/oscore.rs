@@ -1,0 +1,234 @@
+//! OSCORE (RFC 8613) between a client and a server: bodies in blocks, observations, loss, restarts, and what is refused.
+
+use crate::common::relay::{Trouble, relay};
+use ebbtide::core::wire::{Code, Message};
+use ebbtide::oscore::{Algorithm, ContextError, OscoreContext, OscoreContexts};
+use ebbtide::server::{Call, Router, Server, Subject, get, post, put};
+use ebbtide::{Client, Config, Error, OscoreFailure, Request, Response};
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+use tokio::net::UdpSocket;
+
+const SECRET: &[u8; 16] = b"sixteen bytes 16";
+
+fn of_client(secret: &[u8]) -> OscoreContext {
+    OscoreContext::new(secret, b"c", b"s")
+}
+
+fn of_server() -> OscoreContext {
+    OscoreContext::new(SECRET, b"s", b"c").name("lamp")
+}
+
+fn contexts(context: OscoreContext) -> OscoreContexts {
+    OscoreContexts::new([context]).unwrap()
+}
+
+/// A network of milliseconds.
+fn config(context: OscoreContext) -> Config {
+    Config::new()
+        .oscore(contexts(context))
+        .nstart(4)
+        .ack_timeout(Duration::from_millis(100))
+        .max_retransmit(8)
+}
+
+fn router(subject: &Subject, count: &Arc<AtomicUsize>) -> Router {
+    let (state, count) = (subject.clone(), count.clone());
+    let posted = move |_: &Call<'_>| {
+        Response::new(Code::CHANGED).payload(count.fetch_add(1, Ordering::SeqCst).to_string())
+    };
+    let who = |call: &Call<'_>| {
+        Response::content(call.identity().map_or_else(|| "nobody".into(), <[u8]>::to_vec))
+    };
+    Router::new()
+        .route("/who", get(who))
+        .route("/count", post(posted))
+        .route("/long", get(|_: &Call<'_>| Response::content("x".repeat(20_000))))
+        .route(
+            "/echo",
+            put(|call: &Call<'_>| Response::new(Code::CHANGED).payload(call.payload().to_vec())),
+        )
+        .route(
+            "/slow",
+            get(|| async {
+                tokio::time::sleep(Duration::from_millis(120)).await;
+                "slow"
+            }),
+        )
+        .route("/state", get(|_: &Call<'_>| Response::content("state")).observable(&state))
+}
+
+fn serve_with(config: Config) -> (SocketAddr, Subject, Arc<AtomicUsize>) {
+    let (subject, count) = (Subject::default(), Arc::default());
+    let server = Server::with_config(router(&subject, &count), config, ["127.0.0.1:0"]).unwrap();
+    let address = server.local_addrs()[0];
+    tokio::spawn(server.run());
+    (address, subject, count)
+}
+
+#[tokio::test]
+async fn a_handler_knows_the_client_and_a_client_without_a_key_is_nobody() {
+    let (at, ..) = serve_with(config(of_server()));
+    let who = format!("coap://{at}/who");
+    let client = Client::with_config(config(of_client(SECRET)));
+    for _ in 0..3 {
+        assert_eq!(client.get(who.as_str()).await.unwrap().text(), "lamp");
+    }
+    assert_eq!(Client::new().unwrap().get(who.as_str()).await.unwrap().text(), "nobody");
+    let missing = client.get(format!("coap://{at}/nothing").as_str()).await.unwrap();
+    assert_eq!(missing.code(), Code::NOT_FOUND, "an error is protected as well");
+}
+
+#[tokio::test]
+async fn bodies_in_blocks_slow_answers_and_observations_are_protected_through_loss() {
+    for (lost, algorithm) in [(0, Algorithm::AesGcm128), (10, Algorithm::AesCcm16_64_128)] {
+        let (at, subject, count) = serve_with(config(of_server().algorithm(algorithm)));
+        let trouble = Trouble { lost, repeated: lost, late: lost, damaged: 0 };
+        let at = relay(at, trouble, 8613).await;
+        let client = Client::with_config(config(of_client(SECRET).algorithm(algorithm)));
+        let uri = |path: &str| format!("coap://{at}{path}");
+        assert_eq!(client.get(uri("/long").as_str()).await.unwrap().body().len(), 20_000);
+        let body = "y".repeat(20_000);
+        let request = Request::put(uri("/echo").as_str()).unwrap().payload(body.clone());
+        assert_eq!(client.request(request).await.unwrap().text(), body);
+        assert_eq!(client.get(uri("/slow").as_str()).await.unwrap().text(), "slow");
+        for n in 0..10 {
+            let counted = client.post(uri("/count").as_str(), "").await.unwrap();
+            assert_eq!(counted.text(), n.to_string(), "each one is processed once");
+        }
+        assert_eq!(count.load(Ordering::SeqCst), 10);
+        let mut states = client.observe(uri("/state").as_str()).await.unwrap();
+        for _ in 0..5 {
+            let state = tokio::time::timeout(Duration::from_secs(20), states.next()).await;
+            assert_eq!(state.unwrap().unwrap().unwrap().text(), "state");
+            subject.changed();
+        }
+        states.cancel().await.unwrap();
+    }
+}
+
+/// A configuration whose context has its state in `folder`, once what used it before is gone: a driver ends with its task.
+async fn kept(context: &OscoreContext, folder: &Path, name: &str) -> Config {
+    let context = || context.clone().state_file(folder.join(name));
+    let free = async {
+        while matches!(OscoreContexts::new([context()]), Err(ContextError::State { .. })) {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(30), free).await.unwrap();
+    config(context())
+}
+
+#[tokio::test]
+async fn contexts_go_on_after_restarts_of_both_sides() {
+    let folder = tempfile::tempdir().unwrap();
+    for round in 0..3 {
+        let (subject, count) = (Subject::default(), Arc::default());
+        let server_config = kept(&of_server(), folder.path(), "server").await;
+        let server =
+            Server::with_config(router(&subject, &count), server_config, ["127.0.0.1:0"]).unwrap();
+        let at = server.local_addrs()[0];
+        let handle = server.handle();
+        let running = tokio::spawn(server.run());
+        for _ in 0..2 {
+            let client =
+                Client::with_config(kept(&of_client(SECRET), folder.path(), "client").await);
+            let busy = of_client(SECRET).state_file(folder.path().join("client"));
+            let busy = OscoreContexts::new([busy]);
+            assert!(matches!(busy, Err(ContextError::State { .. })), "one program at a time");
+            let counted = client.post(format!("coap://{at}/count").as_str(), "").await.unwrap();
+            assert_eq!(counted.code(), Code::CHANGED, "round {round}");
+        }
+        assert_eq!(count.load(Ordering::SeqCst), 2, "a challenged request is processed once");
+        handle.close();
+        drop((handle, running.await));
+    }
+}
+
+/// A relay that keeps the first datagram of a client.
+async fn captured(client: &Client, server: SocketAddr, path: &str) -> (Vec<u8>, Response) {
+    let (front, back) = (
+        UdpSocket::bind("127.0.0.1:0").await.unwrap(),
+        UdpSocket::bind("127.0.0.1:0").await.unwrap(),
+    );
+    let at = front.local_addr().unwrap();
+    back.connect(server).await.unwrap();
+    let relayed = tokio::spawn(async move {
+        let mut buf = [0; 2048];
+        let (len, client) = front.recv_from(&mut buf).await.unwrap();
+        let captured = buf[..len].to_vec();
+        back.send(&captured).await.unwrap();
+        let len = back.recv(&mut buf).await.unwrap();
+        front.send_to(&buf[..len], client).await.unwrap();
+        captured
+    });
+    let response =
+        client.post(format!("coap://{at}{path}").as_str(), "a readable body").await.unwrap();
+    (relayed.await.unwrap(), response)
+}
+
+#[tokio::test]
+async fn a_captured_request_shows_nothing_and_is_refused_when_it_is_replayed() {
+    let (at, _, count) = serve_with(config(of_server()));
+    let client = Client::with_config(config(of_client(SECRET)));
+    let (datagram, response) = captured(&client, at, "/count").await;
+    assert_eq!(response.text(), "0");
+    for text in ["count", "a readable body"] {
+        assert!(!datagram.windows(text.len()).any(|part| part == text.as_bytes()), "{text}");
+    }
+    // Another address and another message ID: only the replay window knows the request.
+    let thief = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    let mut copy = datagram;
+    copy[2] ^= 0x55;
+    thief.send_to(&copy, at).await.unwrap();
+    let mut buf = [0; 256];
+    let len = thief.recv(&mut buf).await.unwrap();
+    let refused = Message::parse(&buf[..len]).unwrap();
+    assert_eq!((refused.code(), refused.payload()), (Code::UNAUTHORIZED, &b"Replay detected"[..]));
+    assert_eq!(count.load(Ordering::SeqCst), 1);
+}
+
+#[tokio::test]
+async fn a_client_says_why_it_got_no_protected_answer() {
+    let (at, ..) = serve_with(config(of_server()).oscore_required(true));
+    let uri = format!("coap://{at}/who");
+    let reason = |error: Error| match error {
+        Error::Oscore { reason, .. } => reason,
+        other => panic!("{other}"),
+    };
+    let wrong_key = Client::with_config(config(of_client(b"another secret")));
+    let refused = reason(wrong_key.get(uri.as_str()).await.unwrap_err());
+    let expected =
+        OscoreFailure::Refused { code: Code::BAD_REQUEST, diagnostic: "Decryption failed".into() };
+    assert_eq!(refused, expected);
+    let unknown = Client::with_config(config(OscoreContext::new(SECRET, b"x", b"s")));
+    let refused = reason(unknown.get(uri.as_str()).await.unwrap_err());
+    assert!(matches!(refused, OscoreFailure::Refused { code: Code::UNAUTHORIZED, .. }));
+    let of_another = Client::with_config(config(of_client(SECRET).server("192.0.2.7", None)));
+    assert_eq!(reason(of_another.get(uri.as_str()).await.unwrap_err()), OscoreFailure::NoContext);
+    let plain = Client::new().unwrap().get(uri.as_str()).await.unwrap();
+    assert_eq!(plain.code(), Code::UNAUTHORIZED, "the server requires OSCORE");
+    let tcp = Client::with_config(config(of_client(SECRET)));
+    let tcp = tcp.get(format!("coap+tcp://{at}/who").as_str()).await;
+    assert!(tcp.is_err(), "nothing leaves without protection");
+    let answered =
+        Client::with_config(config(of_client(SECRET).server("127.0.0.1", Some(at.port()))));
+    assert_eq!(answered.get(uri.as_str()).await.unwrap().text(), "lamp");
+}
+
+#[tokio::test]
+async fn a_server_without_contexts_answers_bad_option() {
+    let (subject, count) = (Subject::default(), Arc::default());
+    let server = Server::bind(router(&subject, &count), ["127.0.0.1:0"]).unwrap();
+    let at = server.local_addrs()[0];
+    tokio::spawn(server.run());
+    let client = Client::with_config(config(of_client(SECRET)));
+    let error = client.get(format!("coap://{at}/who").as_str()).await.unwrap_err();
+    let Error::Oscore { reason: OscoreFailure::Refused { code, .. }, .. } = error else {
+        panic!("{error}")
+    };
+    assert_eq!(code, Code::BAD_OPTION);
+}
