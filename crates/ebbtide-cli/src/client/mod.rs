@@ -5,6 +5,7 @@ pub(crate) mod flow;
 pub(crate) mod load;
 pub(crate) mod load_async;
 pub(crate) mod load_stream;
+pub(crate) mod oscore;
 pub(crate) mod pretty;
 pub(crate) mod psk;
 pub(crate) mod tls;
@@ -56,6 +57,8 @@ pub(crate) struct TalkArgs {
     pub(crate) verbose: bool,
     #[command(flatten)]
     pub(crate) tls: tls::TlsArgs,
+    #[command(flatten)]
+    pub(crate) oscore: oscore::OscoreArgs,
 }
 
 impl TalkArgs {
@@ -71,7 +74,7 @@ impl TalkArgs {
         if let Some(nstart) = self.nstart {
             config = config.nstart(nstart);
         }
-        self.tls.apply(config)
+        self.oscore.apply(self.tls.apply(config)?)
     }
 
     /// Creates a client with these settings. Must be called within a tokio runtime.

@@ -3,6 +3,7 @@
 use super::serve_binds::Binds;
 use super::{serve_files, serve_memory, serve_metrics, serve_resources};
 use crate::client::flow::over_tcp_as_in_a_scenario;
+use crate::client::oscore::OscoreArgs;
 use crate::client::{block_on, control, psk, tls};
 use crate::failure::Failure;
 use cap_std::fs::Dir;
@@ -54,6 +55,8 @@ pub(crate) struct ServeArgs {
     /// them)
     #[arg(long, value_name = "FILE")]
     keylog: Option<PathBuf>,
+    #[command(flatten)]
+    oscore: OscoreArgs,
     /// Also answer requests to the All CoAP Nodes groups (224.0.1.187, ff02::fd, ff05::fd), on
     /// this interface or on the one that the system chooses
     #[arg(long, value_name = "INTERFACE")]
@@ -121,6 +124,7 @@ pub(crate) fn run(args: ServeArgs) -> Result<(), Failure> {
     }
     #[cfg(feature = "dtls13")]
     let config = config.dtls13(args.dtls13.then(ebbtide::dtls::Dtls13Config::default));
+    let config = args.oscore.apply(config)?;
     let config = match &args.state {
         Some(path) => config.state(StateFile::new(path)),
         None => config,

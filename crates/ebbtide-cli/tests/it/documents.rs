@@ -11,6 +11,7 @@ const TUTORIAL: &str = include_str!("../../../../docs/tutorial.md");
 const CLI: &str = include_str!("../../../../docs/cli.md");
 const TCP: &str = include_str!("../../../../docs/tcp.md");
 const DTLS: &str = include_str!("../../../../docs/dtls.md");
+const OSCORE: &str = include_str!("../../../../docs/oscore.md");
 const METRICS: &str = include_str!("../../../../docs/metrics.md");
 
 /// A reader's folder and terminals.
@@ -260,6 +261,11 @@ fn the_commands_for_tcp_and_tls_work_as_they_are_pasted() {
 #[test]
 fn the_commands_for_dtls_with_keys_work_as_they_are_pasted() {
     assert_eq!(paste(DTLS, "## Keys").len(), 2);
+}
+
+#[test]
+fn the_commands_for_oscore_work_as_they_are_pasted() {
+    assert_eq!(paste(OSCORE, "## Keys").len(), 2);
 }
 
 #[test]
