@@ -256,7 +256,7 @@ impl Plan {
             let lines = trace.as_deref().map(create).transpose()?;
             let capture = match &pcap {
                 None => None,
-                Some(path) if spec.scenario.network.mesh.is_some() => {
+                Some(path) if spec.scenario.network.mesh().is_some() => {
                     Some(Capture::of_frames(create(path)?, &AIR)?)
                 }
                 Some(path) => {

@@ -22,6 +22,7 @@ pub mod fit;
 mod growth;
 mod host;
 pub mod judge;
+mod keys;
 mod lowpan;
 pub mod map;
 pub mod medium;

@@ -20,7 +20,7 @@ pub(crate) fn notation(mut bytes: &[u8]) -> Option<String> {
 
 /// Writes an item on one line if it fits, otherwise its parts on lines of their own.
 fn lines(item: &Value, indent: usize, out: &mut String) -> fmt::Result {
-    let mut line = Line { text: String::new(), room: WIDTH.saturating_sub(indent) };
+    let mut line = DiagnosticLine { text: String::new(), room: WIDTH.saturating_sub(indent) };
     if flat(item, &mut line).is_ok() {
         return out.write_str(&line.text);
     }
@@ -131,12 +131,12 @@ fn quoted(text: &str, out: &mut impl Write) -> fmt::Result {
 }
 
 /// A line that rejects what does not fit, so that long items are not written twice.
-struct Line {
+struct DiagnosticLine {
     text: String,
     room: usize,
 }
 
-impl Write for Line {
+impl Write for DiagnosticLine {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         let length = text.chars().count();
         self.room = self.room.checked_sub(length).ok_or(fmt::Error)?;

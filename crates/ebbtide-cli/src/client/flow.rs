@@ -7,7 +7,7 @@ use ebbtide::core::time::Duration as Span;
 use ebbtide::{Client, Config, Request, Response, Scheme, Uri};
 use ebbtide_sim::random::{Streams, uniform};
 use ebbtide_sim::run::endpoint_config;
-use ebbtide_sim::scenario::{Scenario, WorkloadKind};
+use ebbtide_sim::scenario::{Activity, BackToBack, Scenario};
 use rand_chacha::ChaCha8Rng;
 use std::time::{Duration, Instant};
 
@@ -31,10 +31,10 @@ struct Plan {
     request: Request,
     config: Config,
     exchanges: u32,
-    kind: WorkloadKind,
     /// Whether a continuous client is connected before its first request is timed.
     connects_first: bool,
-    batch: [u32; 2],
+    /// The sizes of batches after which another device takes over.
+    batch: Option<[u32; 2]>,
     payload: usize,
 }
 
@@ -50,6 +50,10 @@ pub(crate) async fn run(
     seed: u64,
 ) -> Result<Vec<Flow>, Failure> {
     let workload = &scenario.workload;
+    let batch = match workload.activity() {
+        Activity::BackToBack(BackToBack::Random(batch)) => Some(*batch),
+        _ => None,
+    };
     let mut endpoint = endpoint_config(scenario, control);
     endpoint.limits.message_bytes = ebbtide::core::endpoint::Limits::default().message_bytes;
     let plan = Plan {
@@ -58,11 +62,9 @@ pub(crate) async fn run(
         config: over_tcp_as_in_a_scenario(Config::new())
             .token_length(endpoint.token_length)
             .endpoint(endpoint),
-        connects_first: uri.scheme() == Scheme::CoapTcp
-            && workload.kind == WorkloadKind::Continuous,
+        connects_first: uri.scheme() == Scheme::CoapTcp && batch.is_none(),
         exchanges: workload.exchanges,
-        kind: workload.kind,
-        batch: workload.batch,
+        batch,
         payload: workload.response_payload as usize,
     };
     let streams = Streams::new(seed, 0);
@@ -111,17 +113,14 @@ async fn flow(plan: Plan, start: Duration, mut batches: ChaCha8Rng) -> Result<Fl
     }
     let began = now();
     while left > 0 {
-        let [least, most] = plan.batch.map(u64::from);
-        let batch = match plan.kind {
+        let (batch, client) = match plan.batch {
             // Another device takes over, represented by another client that knows nothing.
-            WorkloadKind::Random => {
-                u32::try_from(uniform(&mut batches, least, most)).unwrap_or(left).min(left)
+            Some([least, most]) => {
+                let size = uniform(&mut batches, least.into(), most.into());
+                let batch = u32::try_from(size).unwrap_or(left).min(left);
+                (batch, Client::with_config(plan.config.clone()))
             }
-            _ => left,
-        };
-        let client = match plan.kind {
-            WorkloadKind::Random => Client::with_config(plan.config.clone()),
-            _ => connected.clone(),
+            None => (left, connected.clone()),
         };
         for _ in 0..batch {
             let asked = now();

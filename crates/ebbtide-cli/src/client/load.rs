@@ -64,14 +64,14 @@ pub(crate) fn run(load: &Load) -> io::Result<Outcome> {
     let content = Content { code: load.code, options: &options, payload: &load.payload };
     let mut clients = Vec::new();
     for index in 0..load.clients {
-        let client = Client::new(load, index)?;
+        let client = LoadClient::new(load, index)?;
         let fd = client.socket.as_udp().as_raw_fd();
         poll.registry().register(&mut SourceFd(&fd), Token(index), Interest::READABLE)?;
         clients.push(client);
     }
     let clock = Clock::start();
     let mut run =
-        Run { load, content, next_address: 0, asked: 0, answers: AnswerLog::new(load.code)? };
+        LoadRun { load, content, next_address: 0, asked: 0, answers: AnswerLog::new(load.code)? };
     let mut inbox = Inbox::new();
     let end = Instant::ZERO + load.duration;
     for client in &mut clients {
@@ -116,14 +116,14 @@ pub(super) const TICK: Duration = Duration::from_millis(10);
 /// How long to wait for the last answers.
 pub(super) const GRACE: Duration = Duration::from_secs(5);
 
-struct Client {
+struct LoadClient {
     socket: Socket,
     endpoint: Endpoint,
     out: Outbound<Sent>,
     began: StartTimes,
 }
 
-impl Client {
+impl LoadClient {
     fn new(load: &Load, index: usize) -> io::Result<Self> {
         let any: IpAddr = match load.remote {
             SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
@@ -140,7 +140,7 @@ impl Client {
     }
 }
 
-struct Run<'l> {
+struct LoadRun<'l> {
     load: &'l Load,
     content: Content<'l>,
     next_address: u32,
@@ -148,12 +148,12 @@ struct Run<'l> {
     answers: AnswerLog,
 }
 
-impl Run<'_> {
+impl LoadRun<'_> {
     fn limit_reached(&self) -> bool {
         self.load.requests.is_some_and(|limit| self.asked >= limit)
     }
 
-    fn ask(&mut self, client: &mut Client, now: Instant) -> io::Result<()> {
+    fn ask(&mut self, client: &mut LoadClient, now: Instant) -> io::Result<()> {
         if self.limit_reached() {
             return Ok(());
         }
@@ -174,7 +174,7 @@ impl Run<'_> {
 
     fn receive(
         &mut self,
-        client: &mut Client,
+        client: &mut LoadClient,
         inbox: &mut Inbox,
         (clock, end): (&Clock, Instant),
     ) -> io::Result<()> {
@@ -214,11 +214,11 @@ impl Run<'_> {
         }
     }
 
-    fn record(&mut self, client: &Client, exchange: ExchangeId, now: Instant) {
+    fn record(&mut self, client: &LoadClient, exchange: ExchangeId, now: Instant) {
         self.answers.record(client.began.of(exchange.index(), now), now);
     }
 
-    fn drain(&mut self, client: &mut Client, now: Instant, end: Instant) -> io::Result<()> {
+    fn drain(&mut self, client: &mut LoadClient, now: Instant, end: Instant) -> io::Result<()> {
         let mut failed = 0;
         send_all(client, None, |_| failed += 1);
         self.answers.outcome.failed += failed;
@@ -230,7 +230,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    fn flush(&mut self, client: &mut Client) -> io::Result<()> {
+    fn flush(&mut self, client: &mut LoadClient) -> io::Result<()> {
         match client.out.flush(&client.socket, |_, _, _| {}) {
             // The timeouts repeat messages that the socket did not take.
             Err(error) if error.kind() != io::ErrorKind::WouldBlock => Err(error),
@@ -239,7 +239,7 @@ impl Run<'_> {
     }
 }
 
-fn send_all(client: &mut Client, from: Option<IpAddr>, mut failed: impl FnMut(ExchangeId)) {
+fn send_all(client: &mut LoadClient, from: Option<IpAddr>, mut failed: impl FnMut(ExchangeId)) {
     loop {
         match client.endpoint.poll_output() {
             Output::Transmit(transmit) => {

@@ -23,12 +23,12 @@ pub(crate) fn run(load: &Load) -> io::Result<Outcome> {
     let clock = Clock::start();
     let mut clients = Vec::new();
     for index in 0..load.clients {
-        let mut client = Client::new(load, clock.now())?;
+        let mut client = StreamClient::new(load, clock.now())?;
         let interest = Interest::READABLE | Interest::WRITABLE;
         poll.registry().register(&mut client.stream, Token(index), interest)?;
         clients.push(client);
     }
-    let mut run = Run { load, content, asked: 0, answers: AnswerLog::new(load.code)? };
+    let mut run = StreamRun { load, content, asked: 0, answers: AnswerLog::new(load.code)? };
     let end = clock.now() + load.duration;
     for client in &mut clients {
         for _ in 0..load.window {
@@ -56,14 +56,14 @@ pub(crate) fn run(load: &Load) -> io::Result<Outcome> {
     Ok(run.answers.outcome)
 }
 
-struct Client {
+struct StreamClient {
     stream: TcpStream,
     connection: Connection,
     input: Input,
     began: StartTimes,
 }
 
-impl Client {
+impl StreamClient {
     fn new(load: &Load, now: Instant) -> io::Result<Self> {
         let stream = std::net::TcpStream::connect(load.remote)?;
         stream.set_nodelay(true)?;
@@ -90,19 +90,19 @@ impl Client {
     }
 }
 
-struct Run<'l> {
+struct StreamRun<'l> {
     load: &'l Load,
     content: Content<'l>,
     asked: u64,
     answers: AnswerLog,
 }
 
-impl Run<'_> {
+impl StreamRun<'_> {
     fn limit_reached(&self) -> bool {
         self.load.requests.is_some_and(|limit| self.asked >= limit)
     }
 
-    fn ask(&mut self, client: &mut Client, now: Instant) -> io::Result<()> {
+    fn ask(&mut self, client: &mut StreamClient, now: Instant) -> io::Result<()> {
         if self.limit_reached() {
             return Ok(());
         }
@@ -113,7 +113,11 @@ impl Run<'_> {
     }
 
     /// Reads and writes until the socket has nothing more to read and accepts nothing more.
-    fn turn(&mut self, client: &mut Client, (clock, end): (&Clock, Instant)) -> io::Result<()> {
+    fn turn(
+        &mut self,
+        client: &mut StreamClient,
+        (clock, end): (&Clock, Instant),
+    ) -> io::Result<()> {
         loop {
             let room = client.input.room(client.connection.expects());
             let all = room.len();
@@ -147,7 +151,7 @@ impl Run<'_> {
     }
 
     /// Processes the available answers and returns their number.
-    fn take(&mut self, client: &mut Client, now: Instant) -> u32 {
+    fn take(&mut self, client: &mut StreamClient, now: Instant) -> u32 {
         let mut answered = 0;
         while let Some(taken) = client.connection.handle_input(now, client.input.unread()) {
             if let Received::Response { request, message } = taken.received {

@@ -67,7 +67,7 @@ enum Engine {
 }
 
 #[derive(Serialize, Debug)]
-struct Report<'a> {
+struct BenchReport<'a> {
     uri: &'a str,
     clients: u32,
     window: u16,
@@ -149,7 +149,7 @@ fn report(args: &BenchArgs, outcome: &Outcome) -> io::Result<()> {
     let mut out = io::stdout().lock();
     let seconds = outcome.elapsed.as_secs_f64();
     let us = |quantile: f64| outcome.latency.value_at_quantile(quantile) as f64 / 1000.0;
-    let result = Report {
+    let result = BenchReport {
         uri: &args.uri,
         clients: args.clients,
         window: args.window,

@@ -16,7 +16,7 @@ const CONTROL: &str = "rcoap";
 const UNSEEN: Duration = Duration::from_secs(2);
 
 /// The reason why the upload ended without an answer.
-enum Ended {
+enum BurstEnd {
     Interrupted,
     TimedOut,
     Error(ebbtide::Error),
@@ -68,9 +68,9 @@ pub(crate) async fn send(
     };
     let missing = missing(&upload, bytes);
     match ended {
-        Ended::Interrupted => Err(Failure::work(format_args!("interrupted: {missing}"))),
-        Ended::TimedOut => Err(Failure::work(format_args!("--timeout has passed: {missing}"))),
-        Ended::Error(error) => Err(Failure::work(format_args!("{error}: {missing}"))),
+        BurstEnd::Interrupted => Err(Failure::work(format_args!("interrupted: {missing}"))),
+        BurstEnd::TimedOut => Err(Failure::work(format_args!("--timeout has passed: {missing}"))),
+        BurstEnd::Error(error) => Err(Failure::work(format_args!("{error}: {missing}"))),
     }
 }
 
@@ -79,7 +79,7 @@ async fn run(
     upload: &mut Upload,
     bar: &ProgressBar,
     timeout: Option<Duration>,
-) -> Result<Response, Ended> {
+) -> Result<Response, BurstEnd> {
     let patience = async {
         match timeout {
             Some(span) => tokio::time::sleep(span).await,
@@ -92,9 +92,9 @@ async fn run(
         core::future::pending::<Infallible>().await
     };
     tokio::select! {
-        answer = upload.run() => answer.map_err(Ended::Error),
-        () = patience => Err(Ended::TimedOut),
-        _ = tokio::signal::ctrl_c() => Err(Ended::Interrupted),
+        answer = upload.run() => answer.map_err(BurstEnd::Error),
+        () = patience => Err(BurstEnd::TimedOut),
+        _ = tokio::signal::ctrl_c() => Err(BurstEnd::Interrupted),
         never = seen => match never {},
     }
 }

@@ -19,7 +19,7 @@ pub(crate) struct ExportArgs {
     figure: Option<String>,
     /// The format; csv has the data that the figure is drawn from
     #[arg(long, value_enum, default_value = "pdf")]
-    format: Format,
+    format: ExportFormat,
     /// The width: a column of a paper (8.5 cm) or a page (17.5 cm)
     #[arg(long, value_enum, default_value = "column")]
     width: FigureWidth,
@@ -29,7 +29,7 @@ pub(crate) struct ExportArgs {
 }
 
 #[derive(Copy, Clone, PartialEq, Eq, ValueEnum)]
-enum Format {
+enum ExportFormat {
     Pdf,
     Svg,
     Csv,
@@ -64,9 +64,9 @@ pub(crate) fn run(args: &ExportArgs) -> Result<(), Failure> {
         )));
     };
     let (bytes, ending) = match args.format {
-        Format::Pdf => (one.pdf(width), "pdf"),
-        Format::Svg => (one.svg(width).into_bytes(), "svg"),
-        Format::Csv => (csv(&data, &one.title).into_bytes(), "csv"),
+        ExportFormat::Pdf => (one.pdf(width), "pdf"),
+        ExportFormat::Svg => (one.svg(width).into_bytes(), "svg"),
+        ExportFormat::Csv => (csv(&data, &one.title).into_bytes(), "csv"),
     };
     let path = args.output.clone().unwrap_or_else(|| PathBuf::from(format!("{name}.{ending}")));
     if path.as_os_str() == "-" {

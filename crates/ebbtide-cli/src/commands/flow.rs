@@ -9,7 +9,7 @@ use ebbtide::core::cc::ControlConfig;
 use ebbtide_sim::result::Summary;
 use ebbtide_sim::run::simulate;
 use ebbtide_sim::scenario::{
-    Control, Override, Scenario, WorkloadKind, combinations, load, parse_set,
+    Activity, BackToBack, Control, Override, Scenario, combinations, load, parse_set,
 };
 use ebbtide_sim::stats::summary;
 use serde_json::json;
@@ -65,7 +65,8 @@ pub(crate) fn run(args: &FlowArgs, uri: &str, cc: &str, as_json: bool) -> Result
     let Control::Udp(control) = scenario.control_config(cc).map_err(Failure::usage)? else {
         return Err(Failure::usage("--cc tcp: the URI chooses TCP, as in coap+tcp://HOST"));
     };
-    if !matches!(scenario.workload.kind, WorkloadKind::Continuous | WorkloadKind::Random) {
+    let activity = scenario.workload.activity();
+    if !matches!(activity, Activity::BackToBack(BackToBack::Continuous | BackToBack::Random(_))) {
         return Err(Failure::usage("--scenario: only workloads continuous and random have flows"));
     }
     if scenario.workload.request_payload > 0 || scenario.coap.nstart > 1 {

@@ -87,7 +87,7 @@ fn too_much((needed, each, available): (u64, u64, u64), (at_once, clients): (u64
 
 /// The processor time if each exchange takes place once.
 fn seconds(campaign: &Campaign) -> f64 {
-    let cells = campaign.cells.iter().filter(|cell| cell.scenario.network.mesh.is_none());
+    let cells = campaign.cells.iter().filter(|cell| cell.scenario.network.mesh().is_none());
     let packets = cells.map(|cell| {
         let exchanges = f64::from(cell.scenario.workload.exchanges);
         2.0 * f64::from(cell.scenario.clients.count) * exchanges * f64::from(cell.reps)

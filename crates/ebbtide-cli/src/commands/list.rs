@@ -27,6 +27,7 @@ enum Subject {
     CongestionControls,
     Links,
     Figures,
+    Keys,
 }
 
 pub(crate) fn run(args: &ListArgs) -> Result<(), Failure> {
@@ -37,6 +38,11 @@ pub(crate) fn run(args: &ListArgs) -> Result<(), Failure> {
         .collect::<Result<_, _>>()
         .map_err(Failure::work)?;
     let mut out = stdout().lock();
+    // A reference of two hundred keys is only printed if it is asked for.
+    let keys = match args.what {
+        Some(Subject::Keys) => scenario::reference().map_err(Failure::work)?,
+        _ => Vec::new(),
+    };
     if args.json {
         let mut document = serde_json::Map::new();
         if wanted(Subject::Scenarios) {
@@ -70,6 +76,13 @@ pub(crate) fn run(args: &ListArgs) -> Result<(), Failure> {
                        "better": better(one.better)})
             });
             document.insert("figures".into(), list.collect());
+        }
+        if !keys.is_empty() {
+            let list = keys.iter().map(|one| {
+                json!({"key": one.key, "values": one.kind, "default": one.default,
+                       "range": one.range, "about": one.about})
+            });
+            document.insert("keys".into(), list.collect());
         }
         serde_json::to_writer_pretty(&mut out, &document).map_err(std::io::Error::from)?;
         return Ok(writeln!(out)?);
@@ -113,6 +126,15 @@ pub(crate) fn run(args: &ListArgs) -> Result<(), Failure> {
                     link.buffer
                 )?;
             }
+        }
+    }
+    for one in &keys {
+        let notes = [one.kind.as_str(), &one.default, &one.range];
+        let notes: Vec<&str> = notes.into_iter().filter(|note| !note.is_empty()).collect();
+        writeln!(out, "  {:<40} {}", one.key, notes.join("; "))?;
+        let words: Vec<&str> = one.about.split(' ').collect();
+        for line in lines(&words, " ", 74) {
+            writeln!(out, "    {line}")?;
         }
     }
     if wanted(Subject::Figures) {

@@ -111,7 +111,7 @@ fn seconds(text: &str) -> Result<Instant, String> {
 /// The requested captures: one file for all places, or one for each place that is named.
 fn captures(args: &ReplayArgs, spec: &CellSpec) -> Result<Vec<Tap<BufWriter<File>>>, Failure> {
     let Some(path) = &args.pcap else { return Ok(Vec::new()) };
-    if spec.scenario.network.mesh.is_some() {
+    if spec.scenario.network.mesh().is_some() {
         if !args.pcap_at.is_empty() {
             let message = "--pcap-at: a low-power network is captured on the air only";
             return Err(Failure::usage(message));
@@ -294,7 +294,7 @@ fn summary(
         writeln!(out, "Capture: {}", path.display())?;
     }
     if let Some(path) = args.pcap.as_ref().filter(|_| args.pcap_at.is_empty()) {
-        let places = match spec.scenario.network.mesh {
+        let places = match spec.scenario.network.mesh() {
             Some(_) => AIR.join(", "),
             None => PLACES.join(", "),
         };

@@ -26,7 +26,7 @@ pub(crate) struct Relay {
     mtu: u32,
     /// The token of the listening socket; clients' are those after it.
     first: u64,
-    clients: BTreeMap<u64, Client>,
+    clients: BTreeMap<u64, RelayClient>,
     numbers: BTreeMap<SocketAddr, u64>,
     next: u64,
     buffer: Vec<u8>,
@@ -36,7 +36,7 @@ pub(crate) struct Relay {
     unreachable: u64,
 }
 
-struct Client {
+struct RelayClient {
     address: SocketAddr,
     socket: UdpSocket,
     /// The count of datagrams when it last sent one.
@@ -120,7 +120,7 @@ impl Relay {
         let number = self.next;
         self.next += 1;
         epoll.add(&socket, EpollEvent::new(EpollFlags::EPOLLIN, self.first + number))?;
-        self.clients.insert(number, Client { address, socket, heard: self.datagrams });
+        self.clients.insert(number, RelayClient { address, socket, heard: self.datagrams });
         self.numbers.insert(address, number);
         Ok(Some(number))
     }

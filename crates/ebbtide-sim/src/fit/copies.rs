@@ -16,9 +16,9 @@ const LEAST: usize = 8;
 
 /// One packet: two have the same key if one is a copy of the other, made by the capture or by a host without IP
 /// identification.
-type Key = (usize, SocketAddr, SocketAddr, u64, u16);
+type CopyKey = (usize, SocketAddr, SocketAddr, u64, u16);
 
-fn key(datagram: &Datagram) -> Key {
+fn key(datagram: &Datagram) -> CopyKey {
     let Datagram { interface, from, to, hash, ip_id, .. } = datagram;
     (*interface, *from, *to, *hash, *ip_id)
 }
@@ -30,7 +30,7 @@ fn key(datagram: &Datagram) -> Key {
 /// Refuses a capture in which one interface holds both ends of the path.
 pub(super) fn remove(contents: &mut Contents) -> Result<(), FitError> {
     join_interfaces(contents);
-    let mut last: BTreeMap<Key, u64> = BTreeMap::new();
+    let mut last: BTreeMap<CopyKey, u64> = BTreeMap::new();
     let before = contents.datagrams.len();
     contents.datagrams.retain(|datagram| {
         let is_copy = last
@@ -55,8 +55,8 @@ fn join_interfaces(contents: &mut Contents) {
         return;
     }
     // The first interface at which a packet was seen, and when.
-    type Packet = (SocketAddr, SocketAddr, u64, u16);
-    let mut first: BTreeMap<Packet, (usize, u64)> = BTreeMap::new();
+    type PacketKey = (SocketAddr, SocketAddr, u64, u16);
+    let mut first: BTreeMap<PacketKey, (usize, u64)> = BTreeMap::new();
     let mut pairs: BTreeMap<(usize, usize), (usize, usize)> = BTreeMap::new();
     let mut totals: BTreeMap<usize, usize> = BTreeMap::new();
     for datagram in &contents.datagrams {
@@ -86,7 +86,7 @@ fn join_interfaces(contents: &mut Contents) {
 
 /// The usual time between two copies of a packet, ns, if most packets of both directions appear twice.
 fn apart(all: &[Datagram]) -> Option<u64> {
-    let mut seen: BTreeMap<Key, (u64, bool)> = BTreeMap::new();
+    let mut seen: BTreeMap<CopyKey, (u64, bool)> = BTreeMap::new();
     let mut gaps = Vec::new();
     for datagram in all {
         let (first, is_twice) = seen.entry(key(datagram)).or_insert((datagram.at, false));

@@ -60,13 +60,13 @@ pub(super) struct Score {
 
 /// The times and lengths of the packets that wait before a link.
 #[derive(Default)]
-struct Queue {
+struct HopQueue {
     waiting: std::collections::VecDeque<(f64, f64)>,
     bytes: f64,
     free_at: f64,
 }
 
-impl Queue {
+impl HopQueue {
     /// Bytes that wait, and whether the link is idle.
     fn look(&mut self, now: f64) -> (f64, bool) {
         while let Some((start, bytes)) = self.waiting.front().copied()
@@ -127,7 +127,7 @@ pub(super) fn settle(passages: &[Passage], hops: &Hops) -> Score {
 /// dropped if `margin` more of its length would not have fitted.
 pub(super) fn pass_with(passages: &[Passage], hops: &Hops, is_strict: bool, margin: f64) -> Score {
     let origin = passages.first().map_or(0, |first| first.sent);
-    let mut queues = [Queue::default(), Queue::default()];
+    let mut queues = [HopQueue::default(), HopQueue::default()];
     let mut score = Score {
         ll: 0.0,
         contradictions: 0.0,

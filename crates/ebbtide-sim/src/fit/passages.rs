@@ -80,9 +80,9 @@ pub(super) fn one_way(
     (from, to): (usize, usize),
     outward: bool,
 ) -> Vec<Passage> {
-    type Key = (SocketAddr, SocketAddr, u64);
+    type PassageKey = (SocketAddr, SocketAddr, u64);
     let mut messages: Vec<(Vec<usize>, Vec<u64>)> = Vec::new();
-    let mut known: BTreeMap<Key, usize> = BTreeMap::new();
+    let mut known: BTreeMap<PassageKey, usize> = BTreeMap::new();
     let last = all.last().map_or(0, |datagram| datagram.at);
     for (number, datagram) in all.iter().enumerate() {
         if sides.is_outward(datagram) != outward {

@@ -92,7 +92,7 @@ pub(super) fn read(mut source: impl Read, port: u16, most: usize) -> Result<Cont
         }
     }
     let whole = Cursor::new(magic).chain(source);
-    let mut reader = Reader { contents: Contents::default(), port, most };
+    let mut reader = CaptureReader { contents: Contents::default(), port, most };
     // The block type of a section header (pcapng section 4.1), the same in both byte orders.
     let ended = match magic {
         [0x0a, 0x0d, 0x0d, 0x0a] => reader.pcapng(whole)?,
@@ -104,7 +104,7 @@ pub(super) fn read(mut source: impl Read, port: u16, most: usize) -> Result<Cont
         _ => return Err(FitError::NotACapture),
     };
     let mut contents = reader.contents;
-    contents.is_cut = ended == Ended::Cut;
+    contents.is_cut = ended == CaptureEnd::Cut;
     // Captures of several interfaces may be slightly out of order.
     contents.datagrams.sort_by_key(|datagram| datagram.at);
     Ok(contents)
@@ -112,12 +112,12 @@ pub(super) fn read(mut source: impl Read, port: u16, most: usize) -> Result<Cont
 
 /// How the file ends.
 #[derive(Copy, Clone, PartialEq, Eq)]
-enum Ended {
+enum CaptureEnd {
     Whole,
     Cut,
 }
 
-struct Reader {
+struct CaptureReader {
     contents: Contents,
     port: u16,
     most: usize,
@@ -133,11 +133,11 @@ fn is_cut(error: PcapError) -> Result<(), FitError> {
     }
 }
 
-impl Reader {
-    fn pcap(&mut self, source: impl Read) -> Result<Ended, FitError> {
+impl CaptureReader {
+    fn pcap(&mut self, source: impl Read) -> Result<CaptureEnd, FitError> {
         let mut reader = match PcapReader::new(source) {
             Ok(reader) => reader,
-            Err(error) => return is_cut(error).map(|()| Ended::Cut),
+            Err(error) => return is_cut(error).map(|()| CaptureEnd::Cut),
         };
         let link = reader.header().datalink;
         self.contents.interfaces.push(None);
@@ -147,23 +147,23 @@ impl Reader {
                     let at = u64::try_from(packet.timestamp.as_nanos()).unwrap_or(u64::MAX);
                     self.frame((at, 0), link, &packet.data)?;
                 }
-                Err(error) => return is_cut(error).map(|()| Ended::Cut),
+                Err(error) => return is_cut(error).map(|()| CaptureEnd::Cut),
             }
         }
-        Ok(Ended::Whole)
+        Ok(CaptureEnd::Whole)
     }
 
-    fn pcapng(&mut self, source: impl Read) -> Result<Ended, FitError> {
+    fn pcapng(&mut self, source: impl Read) -> Result<CaptureEnd, FitError> {
         let mut reader = match PcapNgReader::new(source) {
             Ok(reader) => reader,
-            Err(error) => return is_cut(error).map(|()| Ended::Cut),
+            Err(error) => return is_cut(error).map(|()| CaptureEnd::Cut),
         };
         // The interfaces of the present section: their numbers begin anew with each.
         let mut section: Vec<Interface> = Vec::new();
         loop {
             let block = match reader.next_block() {
-                None => return Ok(Ended::Whole),
-                Some(Err(error)) => return is_cut(error).map(|()| Ended::Cut),
+                None => return Ok(CaptureEnd::Whole),
+                Some(Err(error)) => return is_cut(error).map(|()| CaptureEnd::Cut),
                 Some(Ok(block)) => block,
             };
             match block {

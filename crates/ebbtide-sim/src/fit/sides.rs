@@ -182,8 +182,8 @@ impl Sides {
     /// Short times of the way there, from the first place to the second, and of the way back, ns; negative ones show
     /// that clocks differ.
     fn transits(&self, all: &[Datagram], (near, far): (usize, usize)) -> Option<(i64, i64)> {
-        type Key = (SocketAddr, SocketAddr, u64);
-        let mut seen: BTreeMap<Key, [Option<u64>; 2]> = BTreeMap::new();
+        type SideKey = (SocketAddr, SocketAddr, u64);
+        let mut seen: BTreeMap<SideKey, [Option<u64>; 2]> = BTreeMap::new();
         let mut times = [Vec::new(), Vec::new()];
         for datagram in all {
             let is_far = datagram.interface == far;

@@ -324,10 +324,10 @@ impl Fit {
     #[must_use]
     pub fn workload_text(&self) -> String {
         let workload = &self.scenario.workload;
-        let name = serde_json::to_value(workload.kind).ok();
+        let name = serde_json::to_value(workload.kind()).ok();
         let name = name.as_ref().and_then(Value::as_str).unwrap_or_default().to_owned();
-        match workload.interval_ns() {
-            Some(_) => format!("{name}, period {}", time(workload.period.0 as f64 / 1e9)),
+        match workload.clocked() {
+            Some(clocked) => format!("{name}, period {}", time(clocked.period.0 as f64 / 1e9)),
             None => name,
         }
     }

@@ -30,7 +30,7 @@ pub(super) struct Traffic {
 }
 
 /// The instants of the exchanges of one device.
-struct Device {
+struct ObservedDevice {
     starts: Vec<u64>,
     ends: Vec<Option<u64>>,
 }
@@ -46,20 +46,20 @@ pub(super) fn traffic(
     exchanges: &[Exchange],
     is_near: bool,
 ) -> Traffic {
-    let mut devices: BTreeMap<SocketAddr, Device> = BTreeMap::new();
+    let mut devices: BTreeMap<SocketAddr, ObservedDevice> = BTreeMap::new();
     for exchange in exchanges {
         let own = devices
             .entry(exchange.device)
-            .or_insert_with(|| Device { starts: Vec::new(), ends: Vec::new() });
+            .or_insert_with(|| ObservedDevice { starts: Vec::new(), ends: Vec::new() });
         own.starts.push(all[exchange.copies[0]].at);
         own.ends.push(exchange.ended);
     }
     let confirmable =
         exchanges.iter().filter(|own| all[own.copies[0]].kind == Type::Confirmable).count();
-    let devices: Vec<Device> = devices.into_values().collect();
+    let devices: Vec<ObservedDevice> = devices.into_values().collect();
     let count = devices.len().max(1);
     let mean = (exchanges.len() as f64 / count as f64).round().max(1.0);
-    let first = |device: &Device| device.starts.first().copied();
+    let first = |device: &ObservedDevice| device.starts.first().copied();
     let earliest = devices.iter().filter_map(first).min().unwrap_or(0);
     let latest = devices.iter().filter_map(first).max().unwrap_or(0);
     let mut traffic = Traffic {
@@ -82,7 +82,7 @@ pub(super) fn traffic(
     }
     traffic.intervals_ns = Some((quantile(&gaps, 0.1), quantile(&gaps, 0.9)));
     let pauses = sorted(devices.iter().flat_map(|own| own.pauses(traffic.nstart as usize)));
-    let times = sorted(devices.iter().flat_map(Device::durations));
+    let times = sorted(devices.iter().flat_map(ObservedDevice::durations));
     let usual_time = quantile(&times, 0.5).max(0.0);
     let spread = |values: &[f64]| quantile(values, 0.9) - quantile(values, 0.1);
     let at_once = (AT_ONCE_NS as f64).max(0.02 * usual_time);
@@ -127,7 +127,7 @@ pub(super) fn traffic(
 
 /// The period and the size of bursts, if requests come in groups of one size that keep a period. A device with an
 /// NSTART above 1 goes on after answers within a burst, but the next burst waits for its time.
-fn clusters(devices: &[Device], gaps: &[f64]) -> Option<(u64, u32)> {
+fn clusters(devices: &[ObservedDevice], gaps: &[f64]) -> Option<(u64, u32)> {
     // A burst of the largest size that a scenario has, 64, has one long gap among 64.
     for (long, share) in [(0.95, 0.5), (0.95, 0.25), (0.99, 0.5), (0.99, 0.25)] {
         let pause = share * quantile(gaps, long);
@@ -163,7 +163,7 @@ fn clusters(devices: &[Device], gaps: &[f64]) -> Option<(u64, u32)> {
 }
 
 /// Traffic that goes by the clock: bursts, all devices at once, periodic or at random.
-fn by_the_clock(traffic: &mut Traffic, devices: &[Device], at_once: f64) {
+fn by_the_clock(traffic: &mut Traffic, devices: &[ObservedDevice], at_once: f64) {
     let runs: Vec<(Vec<u64>, Vec<f64>)> = devices.iter().map(|own| own.runs(at_once)).collect();
     let lengths = sorted(runs.iter().flat_map(|(_, lengths)| lengths.iter().copied()));
     let starts: Vec<&Vec<u64>> = runs.iter().map(|(starts, _)| starts).collect();
@@ -201,7 +201,7 @@ fn by_the_clock(traffic: &mut Traffic, devices: &[Device], at_once: f64) {
     traffic.period_ns = mean as u64;
 }
 
-impl Device {
+impl ObservedDevice {
     /// Times between the answer to an earlier request and the next request, after the first `open` requests.
     fn pauses(&self, open: usize) -> Vec<f64> {
         let mut ends = BTreeSet::new();
@@ -243,7 +243,7 @@ impl Device {
 }
 
 /// The most exchanges of a device that were open at the same time.
-fn open_at_once(device: &Device) -> u32 {
+fn open_at_once(device: &ObservedDevice) -> u32 {
     let mut events: Vec<(u64, i32)> = Vec::new();
     for (start, end) in device.starts.iter().zip(&device.ends) {
         // One that was never answered cannot be counted.
@@ -280,7 +280,7 @@ fn deviations(starts: &[u64], period: f64) -> Vec<f64> {
 
 /// Whether requests follow the answers that left before them, as far as that shows next to the server: they keep no
 /// period, and none comes much sooner after an answer than others do, which a round trip prevents.
-fn follows_answers(devices: &[Device], gaps: &[f64], pauses: &[f64]) -> bool {
+fn follows_answers(devices: &[ObservedDevice], gaps: &[f64], pauses: &[f64]) -> bool {
     let period = quantile(gaps, 0.5);
     let off = sorted(devices.iter().flat_map(|own| deviations(&own.starts, period)));
     let width = quantile(&off, 0.9) - quantile(&off, 0.1);

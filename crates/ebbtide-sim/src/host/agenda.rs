@@ -2,14 +2,16 @@
 //! when a batch ends, and how long everything took.
 
 use crate::random::{Streams, uniform};
-use crate::scenario::{Scenario, WorkloadKind};
+use crate::scenario::{Activity, BackToBack, Cloud, Offers, Scenario};
 use ebbtide_core::time::{Duration, Instant};
 use rand_chacha::ChaCha8Rng;
 use std::num::NonZeroU64;
 
 /// The workload of one client.
 pub(crate) struct Agenda {
-    kind: WorkloadKind,
+    course: Course,
+    /// Whether an answer counts from the client's first request, at which all requests are due.
+    is_due_at_once: bool,
     /// Requests made at once where they go by the clock.
     at_once: u8,
     /// How many requests it keeps open (NSTART).
@@ -34,6 +36,19 @@ struct Batches {
     rng: ChaCha8Rng,
 }
 
+/// The cause of a client's next request.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+enum Course {
+    /// The clock.
+    Clock,
+    /// The end of an exchange; the same device goes on.
+    Device,
+    /// The end of an exchange; another device takes over after a batch.
+    Devices,
+    /// The end of an exchange; after a batch the next server is asked.
+    Servers,
+}
+
 /// The next action of the application.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
@@ -49,22 +64,32 @@ impl Agenda {
     /// The agenda of client `number`, which keeps `window` requests open.
     pub(crate) fn new(number: u32, window: u32, scenario: &Scenario, streams: &Streams) -> Self {
         let workload = &scenario.workload;
-        let sizes = match workload.kind {
-            WorkloadKind::Random => Some(workload.batch),
-            WorkloadKind::Baseline => Some([workload.exchanges; 2]),
-            _ => None,
+        let activity = workload.activity();
+        let (course, sizes) = match activity {
+            Activity::Clocked(_) => (Course::Clock, None),
+            Activity::BackToBack(BackToBack::Random(sizes)) => (Course::Devices, Some(*sizes)),
+            Activity::BackToBack(_) | Activity::Flow(_) => (Course::Device, None),
+            Activity::Cloud(Cloud::Baseline) => (Course::Servers, Some([workload.exchanges; 2])),
+            Activity::Cloud(_) | Activity::Firmware | Activity::Reporting(_) => {
+                (Course::Devices, None)
+            }
+        };
+        let to_make = match activity {
+            Activity::Reporting(_) => u32::MAX,
+            Activity::Flow(flow) => match &flow.offers {
+                Offers::Stream { .. } => u32::MAX,
+                Offers::Transfer { .. } => workload.messages(number).unwrap_or(0),
+            },
+            _ if scenario.is_steady(number) => u32::MAX,
+            _ => workload.exchanges.saturating_mul(scenario.servers_in_turn()),
         };
         let mut agenda = Self {
-            kind: workload.kind,
+            course,
+            is_due_at_once: !workload.keeps_time() && !workload.is_mesh(),
             // Checked to be at most 64.
             at_once: workload.at_once().min(64) as u8,
             window,
-            to_make: match workload.kind {
-                WorkloadKind::Stream | WorkloadKind::Monitoring | WorkloadKind::Events => u32::MAX,
-                _ if scenario.is_steady(number) => u32::MAX,
-                WorkloadKind::Transfer => scenario.messages_of(number),
-                _ => workload.exchanges.saturating_mul(scenario.servers_in_turn()),
-            },
+            to_make,
             batch_left: 0,
             open: 0,
             next_number: 0,
@@ -92,7 +117,7 @@ impl Agenda {
 
     /// Whether requests come by the clock rather than one after another.
     pub(crate) const fn is_clocked(&self) -> bool {
-        self.kind.is_clocked()
+        matches!(self.course, Course::Clock)
     }
 
     /// Requests made at once where they go by the clock.
@@ -107,7 +132,7 @@ impl Agenda {
 
     /// Whether one device makes all requests, one after another.
     pub(crate) const fn keeps_device(&self) -> bool {
-        matches!(self.kind, WorkloadKind::Continuous | WorkloadKind::Mixed) || self.kind.is_flow()
+        matches!(self.course, Course::Device)
     }
 
     fn next_batch(&mut self) {
@@ -134,7 +159,7 @@ impl Agenda {
             return Step::Wait;
         }
         self.next_batch();
-        if self.kind == WorkloadKind::Baseline { Step::Request } else { Step::NewDevice }
+        if self.course == Course::Servers { Step::Request } else { Step::NewDevice }
     }
 
     /// The client begins, though it may not be able to make a request yet.
@@ -188,8 +213,7 @@ impl Agenda {
     /// within its deadline. Where a client asks back to back everything is due at its first request, except in
     /// the workloads of low-power networks, whose clients mostly ask until the time is over.
     pub(crate) fn answered(&self, now: Instant, made: Instant) -> (Duration, bool) {
-        let is_one = self.kind.keeps_time() || self.kind.is_mesh();
-        let due = if is_one { made } else { self.started.unwrap_or(made) };
+        let due = if self.is_due_at_once { self.started.unwrap_or(made) } else { made };
         let in_time = |deadline: NonZeroU64| now - made <= Duration::from_nanos(deadline.get());
         (now - due, self.deadline.is_none_or(in_time))
     }

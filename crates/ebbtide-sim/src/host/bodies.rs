@@ -4,7 +4,7 @@
 use super::reports::Reports;
 use crate::random::{CompactChaCha, Streams};
 use crate::record::Messages;
-use crate::scenario::{Scenario, WorkloadKind};
+use crate::scenario::{Activity, Scenario};
 use ebbtide_core::session::client::{
     Loss, Outgoing, Patience, RequestParts, Step, Transfer, TransferSettings,
 };
@@ -33,9 +33,11 @@ pub(crate) struct Bodies {
 impl Bodies {
     /// The bodies of a scenario's client, if its workload has such.
     pub(crate) fn new(number: u32, scenario: &Scenario, streams: &Streams) -> Option<Box<Self>> {
-        let (transfer, reports) = match scenario.workload.kind {
-            WorkloadKind::Firmware => (Some(download(scenario)), None),
-            WorkloadKind::Monitoring | WorkloadKind::Events => (None, Some(Reports::new(scenario))),
+        let (transfer, reports) = match scenario.workload.activity() {
+            Activity::Firmware => (Some(download(scenario)), None),
+            Activity::Reporting(reporting) => {
+                (None, Some(Reports::new(&scenario.workload.path, reporting)))
+            }
             _ => return None,
         };
         Some(Box::new(Self {

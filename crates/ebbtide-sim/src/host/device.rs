@@ -355,10 +355,9 @@ pub fn endpoint_config(scenario: &Scenario, control: ControlConfig) -> EndpointC
         ..EndpointConfig::default()
     };
     let mut config = device_config(config, places);
-    if scenario.workload.kind.is_flow() {
-        let queue = scenario.workload.flow.queue;
-        config.limits.queue_per_peer = queue;
-        config.limits.exchanges += usize::from(queue);
+    if let Some(flow) = scenario.workload.flow() {
+        config.limits.queue_per_peer = flow.queue;
+        config.limits.exchanges += usize::from(flow.queue);
     }
     config
 }

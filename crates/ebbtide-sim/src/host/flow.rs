@@ -3,7 +3,7 @@
 
 use crate::record::FlowRecord;
 use crate::record::{new_histogram, sparse};
-use crate::scenario::{Scenario, WorkloadKind};
+use crate::scenario::{Offers, Scenario};
 use ebbtide_core::time::{Duration, Instant};
 use hdrhistogram::Histogram;
 use std::ops::Range;
@@ -42,19 +42,17 @@ impl Flow {
     /// The flow of a client, if the scenario's clients have such. `ahead` messages are kept waiting
     /// to leave where there is always one more.
     pub(crate) fn new(client: u32, scenario: &Scenario, ahead: u32) -> Option<Box<Self>> {
-        let workload = &scenario.workload;
-        let settings = &workload.flow;
-        let is_stream = match workload.kind {
-            WorkloadKind::Stream => true,
-            WorkloadKind::Transfer => false,
-            _ => return None,
+        let traffic = scenario.workload.flow()?;
+        let (interval, until) = match &traffic.offers {
+            Offers::Stream { interval, duration } => (interval.of(client), Some(duration)),
+            Offers::Transfer { .. } => (None, None),
         };
-        let interval = settings.interval.of(client).filter(|time| is_stream && time.0 > 0);
+        let interval = interval.filter(|time| time.0 > 0);
         Some(Box::new(Self {
             interval: interval.map(|time| Duration::from_nanos(time.0)),
-            until: is_stream.then(|| Instant::from_nanos(settings.duration.0)),
-            queue: settings.queue.into(),
-            ahead: ahead.min(settings.queue.into()),
+            until: until.map(|duration| Instant::from_nanos(duration.0)),
+            queue: traffic.queue.into(),
+            ahead: ahead.min(traffic.queue.into()),
             waiting: 0,
             messages: Vec::new(),
             latest: None,

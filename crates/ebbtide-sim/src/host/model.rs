@@ -1,7 +1,7 @@
 //! Settings that devices of one kind share, stored once for all of them.
 
 use super::{digits, endpoint_config};
-use crate::scenario::{Control, QBlock, Scenario, Tcp, WorkloadKind};
+use crate::scenario::{Control, QBlock, Scenario, Tcp};
 use ebbtide_core::cc::ControlConfig;
 use ebbtide_core::endpoint::{Reliability, SharedConfig};
 use std::sync::Arc;
@@ -53,9 +53,9 @@ impl ClientModel {
                 crate::scenario::Reliability::NonConfirmable => Reliability::NonConfirmable,
             },
             path: workload.path.as_bytes().into(),
-            payload: digits(match workload.kind {
-                WorkloadKind::Notifications => workload.response_payload,
-                _ => workload.request_payload,
+            payload: digits(match workload.is_notifying() {
+                true => workload.response_payload,
+                false => workload.request_payload,
             })
             .into(),
         })

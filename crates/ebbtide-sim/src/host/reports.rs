@@ -2,7 +2,7 @@
 
 use super::digits;
 use crate::record::Messages;
-use crate::scenario::Scenario;
+use crate::scenario::{Due, Reporting};
 use ebbtide_core::session::client::{RequestParts, RequestTag, Transfer, TransferSettings};
 use ebbtide_core::session::{BlockSizes, Options};
 use ebbtide_core::wire::{Code, OptionNumber};
@@ -20,8 +20,10 @@ enum Trigger {
 pub(super) struct Reports {
     path: Box<str>,
     settings: TransferSettings,
-    /// Bytes of a message each period, and of one about an event.
-    bytes: (u32, u32),
+    /// Bytes of a message each period.
+    bytes: u32,
+    /// Bytes of a message about an event.
+    event_bytes: u32,
     /// Why the message in transfer was due.
     trigger: Trigger,
     /// Whether a full queue was the cause of the loss of its last datagram that was lost.
@@ -30,19 +32,22 @@ pub(super) struct Reports {
 }
 
 impl Reports {
-    pub(super) fn new(scenario: &Scenario) -> Self {
-        let (w, mesh) = (&scenario.workload, &scenario.workload.mesh);
+    pub(super) fn new(path: &str, reporting: &Reporting) -> Self {
         // Checked to be a power of two from 16 to 1024.
-        let sizes = BlockSizes::of_datagrams(mesh.fragment as usize);
+        let sizes = BlockSizes::of_datagrams(reporting.fragment as usize);
         Self {
-            path: w.path.as_str().into(),
+            path: path.into(),
             settings: TransferSettings {
                 // One message at a time, of a length that the sink knows.
                 request_tag: RequestTag::Never,
                 size1: false,
                 ..TransferSettings::new(sizes, usize::MAX)
             },
-            bytes: (mesh.message, mesh.event_message),
+            bytes: reporting.message,
+            event_bytes: match &reporting.due {
+                Due::Events { events, .. } => events.message,
+                Due::Load(_) => 0,
+            },
             trigger: Trigger::Period,
             lost_to_queue: None,
             messages: Messages::default(),
@@ -69,7 +74,7 @@ impl Reports {
             return now;
         }
         (self.trigger, self.lost_to_queue) = (trigger, None);
-        let bytes = if trigger == Trigger::Event { self.bytes.1 } else { self.bytes.0 };
+        let bytes = if trigger == Trigger::Event { self.event_bytes } else { self.bytes };
         Some(Transfer::new(self.message(bytes), self.settings.clone()))
     }
 

@@ -337,12 +337,14 @@ mod tests {
         for (kind, least) in
             [("Continuous", 150), ("Random", 75), ("Synchronised", 225), ("Periodic", 75)]
         {
-            let is_kind = |one: &&Network| format!("{:?}", one.scenario.workload.kind) == kind;
+            let is_kind = |one: &&Network| format!("{:?}", one.scenario.workload.kind()) == kind;
             let of_kind = networks.iter().filter(is_kind).count();
             assert!((least..least + 50).contains(&of_kind), "{kind}: {of_kind}");
         }
-        let with_old_state =
-            networks.iter().filter(|one| one.scenario.workload.spread.0 > 0).count();
+        let with_old_state = networks
+            .iter()
+            .filter(|one| one.settings.iter().any(|(key, _)| key == "workload.spread"))
+            .count();
         let with_classes = networks.iter().filter(|one| !one.scenario.class.is_empty()).count();
         assert!(with_old_state > 70 && with_classes > 50, "{with_old_state} {with_classes}");
         let long = networks.iter().filter(|one| one.idle_s > 10.0).count();

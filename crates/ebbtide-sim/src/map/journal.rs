@@ -13,7 +13,7 @@ const NAME: &str = "networks.jsonl";
 
 /// One line: the figures of a control in a network.
 #[derive(Serialize, Deserialize)]
-struct Line {
+struct JournalLine {
     /// A hash of everything on which the figures depend.
     key: String,
     network: u32,
@@ -42,7 +42,7 @@ impl Journal {
         let mut file = OpenOptions::new().create(true).read(true).append(true).open(path)?;
         let mut known = BTreeMap::new();
         for line in BufReader::new(&file).lines() {
-            if let Ok(line) = serde_json::from_str::<Line>(&line?) {
+            if let Ok(line) = serde_json::from_str::<JournalLine>(&line?) {
                 known.insert(line.key, line.measured);
             }
         }
@@ -61,7 +61,7 @@ impl Journal {
         measured: Measured,
     ) -> io::Result<()> {
         let Some(file) = &self.file else { return Ok(()) };
-        let line = Line { key, network, cc: cc.to_owned(), measured };
+        let line = JournalLine { key, network, cc: cc.to_owned(), measured };
         let mut text = serde_json::to_string(&line).map_err(io::Error::other)?;
         text.push('\n');
         let mut file = file.lock().map_err(|_| io::Error::other("another thread failed"))?;

@@ -60,7 +60,7 @@ impl Measures {
     pub fn of(network: &Network, records: &[RunRecord]) -> Self {
         let clients = || records.iter().flat_map(|record| &record.clients);
         let sum = |field: &dyn Fn(&ClientRecord) -> u64| clients().map(field).sum::<u64>();
-        let is_clocked = network.scenario.workload.kind.is_clocked();
+        let is_clocked = network.scenario.workload.clocked().is_some();
         let asked = sum(&|client| client.asked.into());
         let times = if is_clocked { Times::since_due(records) } else { Times::of_flows(records) };
         let micros = |share: f64| times.quantile_us(share);

@@ -1,6 +1,6 @@
 //! One network: the drawn values, as settings of a scenario.
 
-use crate::scenario::{Scenario, Source, WorkloadKind};
+use crate::scenario::{Clocked, Pattern, Scenario, Source};
 
 /// A network of a map.
 #[derive(Clone, Debug)]
@@ -34,12 +34,12 @@ impl Network {
         let exchanges = f64::from(workload.exchanges);
         let window_s = clients.start_window.0 as f64 / 1e9;
         let alone_s = self.alone_s();
-        let (exchanges, span_s) = match workload.kind {
-            WorkloadKind::Synchronised => (1.0, window_s + alone_s),
-            _ => match workload.interval_ns() {
-                Some(interval) => (1.0, alone_s.max(interval as f64 / 1e9)),
-                None => (exchanges, window_s + exchanges * alone_s),
-            },
+        let (exchanges, span_s) = match (workload.clocked(), workload.interval_ns()) {
+            (Some(Clocked { pattern: Pattern::Synchronised { .. }, .. }), _) => {
+                (1.0, window_s + alone_s)
+            }
+            (_, Some(interval)) => (1.0, alone_s.max(interval as f64 / 1e9)),
+            (_, None) => (exchanges, window_s + exchanges * alone_s),
         };
         f64::from(clients.count) * self.exchange_s * exchanges / span_s
     }

@@ -29,7 +29,7 @@ pub(crate) struct Datagram {
 }
 
 #[derive(Copy, Clone, Debug, Default)]
-struct Packet {
+struct HeldDatagram {
     datagram: Datagram,
     /// Hands that it is in: the receiver's and, until its last fragment is done, the sender's.
     holders: u8,
@@ -69,7 +69,7 @@ pub(crate) struct Ended {
 }
 
 #[derive(Clone, Debug)]
-struct Outgoing {
+struct SendingDatagram {
     packet: u32,
     to: u32,
     /// The datagram_tag of its fragments.
@@ -85,7 +85,7 @@ struct Outgoing {
 
 #[derive(Debug)]
 struct Node {
-    queue: VecDeque<Outgoing>,
+    queue: VecDeque<SendingDatagram>,
     /// Frames in it.
     frames: u32,
     next_tag: u32,
@@ -124,7 +124,7 @@ pub(crate) struct Network {
     spacing: u64,
     /// Whether its frames are acknowledged.
     acknowledged: bool,
-    packets: Vec<Packet>,
+    packets: Vec<HeldDatagram>,
     free: Vec<u32>,
     ended: VecDeque<(u32, Ended)>,
     released: Vec<u32>,
@@ -183,7 +183,7 @@ impl Network {
         (node, datagram): (u32, Datagram),
         engine: &mut Engine<E>,
     ) {
-        let packet = Packet { datagram, holders: 1 };
+        let packet = HeldDatagram { datagram, holders: 1 };
         let place = match self.free.pop() {
             Some(place) => {
                 self.packets[place as usize] = packet;
@@ -274,7 +274,7 @@ impl Network {
         node.frames += frames.count;
         node.peak = node.peak.max(node.frames);
         node.next_tag = node.next_tag.wrapping_add(1);
-        node.queue.push_back(Outgoing {
+        node.queue.push_back(SendingDatagram {
             packet: place,
             to,
             tag: node.next_tag,
@@ -334,7 +334,7 @@ impl Network {
     }
 
     /// The datagram that a frame belongs to, at its sender.
-    fn outgoing(&mut self, frame: Frame) -> Option<&mut Outgoing> {
+    fn outgoing(&mut self, frame: Frame) -> Option<&mut SendingDatagram> {
         let queue = &mut self.nodes[frame.from as usize].queue;
         queue.iter_mut().find(|outgoing| outgoing.tag == frame.token)
     }

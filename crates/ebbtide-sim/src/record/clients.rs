@@ -20,17 +20,17 @@ use std::sync::Arc;
 /// The identity of a replication; written to every row, so that rows of many files can be put
 /// together and still say where they are from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Identity<'i> {
-    pub(super) scenario: &'i str,
+pub(crate) struct Identity<'i> {
+    pub(crate) scenario: &'i str,
     /// The swept settings as a JSON object.
-    pub(super) settings: &'i str,
-    pub(super) cc: &'i str,
-    pub(super) seed: u64,
-    pub(super) version: &'i str,
+    pub(crate) settings: &'i str,
+    pub(crate) cc: &'i str,
+    pub(crate) seed: u64,
+    pub(crate) version: &'i str,
     /// Of everything in the scenario that results depend on.
-    pub(super) scenario_hash: &'i str,
+    pub(crate) scenario_hash: &'i str,
     /// The key of the replication, which is also the file's name.
-    pub(super) key: &'i str,
+    pub(crate) key: &'i str,
 }
 
 /// The first columns of every file. Those of a client follow, and `class` in a scenario with classes.

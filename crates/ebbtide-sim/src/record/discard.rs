@@ -47,7 +47,7 @@ impl Discard {
     /// The same for the network of a scenario.
     pub(crate) fn for_network(mut self, scenario: &Scenario) -> Self {
         self.low_power =
-            scenario.network.mesh.is_some().then(|| Box::new(LowPowerTimes::new(scenario)));
+            scenario.network.mesh().is_some().then(|| Box::new(LowPowerTimes::new(scenario)));
         self
     }
 

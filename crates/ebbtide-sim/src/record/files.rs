@@ -300,16 +300,13 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// Returns an error if the record cannot be written as Parquet, which none of ours cannot.
+    /// Returns an error if the record cannot be written as Parquet. All of ours can.
     pub(crate) fn encode(
-        key: &str,
-        (scenario, scenario_hash, settings, cc): (&str, &str, &str, &str),
-        (seed, version): (u64, &str),
+        identity: &Identity<'_>,
         record: &RunRecord,
     ) -> Result<Vec<u8>, StoreError> {
-        let identity = Identity { scenario, settings, cc, seed, version, scenario_hash, key };
-        clients::write(&identity, record)
-            .map_err(|error| StoreError { path: key.into(), reason: error.to_string() })
+        clients::write(identity, record)
+            .map_err(|error| StoreError { path: identity.key.into(), reason: error.to_string() })
     }
 
     /// Keeps the exchanges of a replication, a row each, as `exchanges/KEY.parquet`.
@@ -319,16 +316,14 @@ impl Store {
     /// Returns an error if it cannot be written.
     pub(crate) fn save_exchanges(
         &self,
-        key: &str,
-        (scenario, scenario_hash, settings, cc): (&str, &str, &str, &str),
-        (seed, replication, version): (u64, u32, &str),
+        identity: &Identity<'_>,
+        replication: u32,
         rows: &[ExchangeRecord],
     ) -> Result<(), StoreError> {
-        let path = self.exchanges_path(key);
+        let path = self.exchanges_path(identity.key);
         let folder = self.folder.join("exchanges");
         fs::create_dir_all(&folder).map_err(|error| failure(&folder, &error))?;
-        let identity = Identity { scenario, settings, cc, seed, version, scenario_hash, key };
-        let bytes = exchanges::write(&identity, replication, rows)
+        let bytes = exchanges::write(identity, replication, rows)
             .map_err(|error| StoreError { path: path.clone(), reason: error.to_string() })?;
         write_whole(&path, &bytes)
     }

@@ -25,7 +25,8 @@ pub(crate) struct LowPowerTimes {
 
 impl LowPowerTimes {
     pub(super) fn new(scenario: &Scenario) -> Self {
-        let ends = scenario.classes().iter().filter_map(|class| class.scenario.ends()).max();
+        let ends =
+            scenario.classes().iter().filter_map(|class| class.scenario.workload.ends()).max();
         Self {
             first_timeouts: new_histogram(),
             strong: new_histogram(),

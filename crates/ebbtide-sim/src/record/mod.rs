@@ -28,6 +28,7 @@ pub use background::{BackgroundFlow, BackgroundPackets};
 pub use capture::{AIR, Capture, PLACES};
 pub use class::{ClassRecord, CrossRecord, LinkRecord};
 pub use client::ClientRecord;
+pub(crate) use clients::Identity;
 pub use delivery::Delivery;
 pub use direction::Direction;
 pub(crate) use direction::is_zero;

@@ -23,7 +23,7 @@ pub fn pages(papers: &[Paper], campaign: &Campaign, results: &Results) -> Vec<Pa
             continue;
         }
         let clean = |spec: &CellSpec| spec.scenario.network.errors == "none";
-        let mixed = |spec: &CellSpec| spec.scenario.workload.kind == WorkloadKind::Mixed;
+        let mixed = |spec: &CellSpec| spec.scenario.workload.kind() == WorkloadKind::Mixed;
         let name = paper.name();
         // 400 clients show every effect; the other counts are in the table of published values.
         let main = select(*paper, campaign, results, &|spec| {

@@ -21,11 +21,11 @@ pub fn check_statements(paper: Paper, campaign: &Campaign, results: &Results) ->
 
 /// The measurements under `default` and under `cocoa-plus`.
 type Pair<'m> = Option<(&'m Cell, &'m Cell)>;
-type Measured<'m> = (&'m Campaign, &'m Results);
+type MeasuredCampaign<'m> = (&'m Campaign, &'m Results);
 
 /// The order of the controls in each table, and the advantage of `cocoa-01`, with NSTART 1 or 4, over
 /// `default`. The paper's abstract has 19 to 112 %: from its tables 112, 26, 50, 111, 19 and 23 %.
-fn socne14(measured: Measured<'_>, controls: &[&str]) -> Vec<Statement> {
+fn socne14(measured: MeasuredCampaign<'_>, controls: &[&str]) -> Vec<Statement> {
     const ASCENDING: [&str; 4] = ["default", "default-b", "cocoa-01", "cocoa-01:nstart=4"];
     const B_IS_LAST: [&str; 4] = ["default-b", "default", "cocoa-01", "cocoa-01:nstart=4"];
     let [off, locked] = DUTY_CYCLES;
@@ -79,11 +79,11 @@ fn socne14(measured: Measured<'_>, controls: &[&str]) -> Vec<Statement> {
 }
 
 /// The statements in WiMob17's text, of each code.
-fn wimob17(measured: Measured<'_>) -> Vec<Statement> {
+fn wimob17(measured: MeasuredCampaign<'_>) -> Vec<Statement> {
     CODES.into_iter().flat_map(|code| of_code(measured, code)).collect()
 }
 
-fn of_code(measured: Measured<'_>, code: Code) -> Vec<Statement> {
+fn of_code(measured: MeasuredCampaign<'_>, code: Code) -> Vec<Statement> {
     let pair = |wanted: &[(&str, &str)]| -> Pair<'_> {
         let wanted = [wanted, &[code.spacing]].concat();
         let one = |cc: &str| find(measured, Paper::Wimob17.scenario(), &wanted, cc);
@@ -135,10 +135,10 @@ fn of_code(measured: Measured<'_>, code: Code) -> Vec<Statement> {
     all
 }
 
-type Row<'m> = (&'m str, &'m str, &'m Cell, &'m Cell);
+type ComparedRow<'m> = (&'m str, &'m str, &'m Cell, &'m Cell);
 
-fn small_grids(grid: &[Row<'_>], all: &mut Vec<Statement>) {
-    let small: Vec<&Row<'_>> = grid.iter().filter(|(n, ..)| *n == "3").collect();
+fn small_grids(grid: &[ComparedRow<'_>], all: &mut Vec<Statement>) {
+    let small: Vec<&ComparedRow<'_>> = grid.iter().filter(|(n, ..)| *n == "3").collect();
     if small.is_empty() {
         return;
     }
@@ -155,7 +155,7 @@ fn small_grids(grid: &[Row<'_>], all: &mut Vec<Statement>) {
     let early = |cell: &Cell| {
         if cell.number("mesh.early").is_finite() { 100.0 * cell.number("mesh.early") } else { 0.0 }
     };
-    let most = |pick: fn(&Row<'_>) -> f64| grid.iter().map(pick).fold(0.0, f64::max);
+    let most = |pick: fn(&ComparedRow<'_>) -> f64| grid.iter().map(pick).fold(0.0, f64::max);
     let plain = most(|(_, _, a, _)| {
         100.0 * a.number("mesh.early").max(0.0) * a.number("mesh.retransmissions_per_message")
     });
@@ -176,8 +176,9 @@ fn small_grids(grid: &[Row<'_>], all: &mut Vec<Statement>) {
     });
 }
 
-fn full_load(grid: &[Row<'_>], all: &mut Vec<Statement>) {
-    let full: Vec<&Row<'_>> = grid.iter().filter(|(_, load, ..)| *load == "3 kbit/s").collect();
+fn full_load(grid: &[ComparedRow<'_>], all: &mut Vec<Statement>) {
+    let full: Vec<&ComparedRow<'_>> =
+        grid.iter().filter(|(_, load, ..)| *load == "3 kbit/s").collect();
     if full.is_empty() {
         return;
     }

@@ -81,8 +81,8 @@ fn classes(spec: &CellSpec, records: &[RunRecord], command: &str) -> Vec<Cell> {
         cell.cross.clear();
         cell.nodes.clear();
         [&LORA, &MESH].into_iter().for_each(|group| group.remove(&mut cell.figures));
-        let kind = part.scenario.workload.kind;
-        cell.is_periodic = kind.keeps_time() || kind.is_mesh();
+        let workload = &part.scenario.workload;
+        cell.is_periodic = workload.keeps_time() || workload.is_mesh();
         cell
     };
     parts(spec).into_iter().enumerate().map(figures).collect()

@@ -4,7 +4,7 @@ use super::cell_spec::CellSpec;
 use super::wire::wire_lengths;
 use crate::judge::Demand;
 use crate::record::RunRecord;
-use crate::scenario::{ClassView, LinkSpec, WorkloadKind};
+use crate::scenario::{ClassView, LinkSpec, NetworkKind};
 
 /// Each class of a cell as a cell of its own.
 pub(super) fn parts(spec: &CellSpec) -> Vec<(ClassView, CellSpec)> {
@@ -29,7 +29,7 @@ pub(super) fn own_record(record: &RunRecord, index: usize, class: &ClassView) ->
     (totals.durations, totals.delivery) = (own.durations, own.delivery);
     (totals.done_ns, totals.series) = (own.done_ns, None);
     totals.classes.clear();
-    if !class.scenario.workload.kind.is_flow() {
+    if class.scenario.workload.flow().is_none() {
         totals.flows.clear();
     }
     for link in &mut totals.links {
@@ -51,12 +51,7 @@ struct Load {
 
 /// The exchanges of a class in one replication.
 fn exchanges(class: &ClassView, part: &CellSpec) -> f64 {
-    match part.scenario.workload.kind {
-        WorkloadKind::Transfer => {
-            class.clients().map(|client| f64::from(part.scenario.messages_of(client))).sum()
-        }
-        _ => f64::from(part.scenario.clients.count) * f64::from(part.scenario.workload.exchanges),
-    }
+    part.scenario.workload.exchanges_of(class.clients())
 }
 
 /// Bytes of a request and of its response, mean over the controls that clients take in turn.
@@ -94,8 +89,8 @@ fn loads(spec: &CellSpec, parts: &[(ClassView, CellSpec)]) -> Vec<Load> {
 /// Zero where a class keeps time by itself.
 pub(super) fn limit_s(spec: &CellSpec, alone: fn(&CellSpec) -> f64) -> f64 {
     let parts = parts(spec);
-    let keeps_time = |part: &CellSpec| part.scenario.workload.kind.keeps_time();
-    if spec.scenario.network.mesh.is_some() || parts.iter().any(|(_, part)| keeps_time(part)) {
+    let keeps_time = |part: &CellSpec| part.scenario.workload.keeps_time();
+    if spec.scenario.network.mesh().is_some() || parts.iter().any(|(_, part)| keeps_time(part)) {
         return 0.0;
     }
     let windows = parts.iter().map(|(_, part)| part.scenario.clients.start_window.0);
@@ -156,8 +151,8 @@ pub(super) fn demand(spec: &CellSpec, alone: fn(&CellSpec) -> Demand) -> Demand 
     }
     // Of these no link is what limits them.
     let network = &spec.scenario.network;
-    let is_slow = network.lora.is_some() || network.mesh.is_some();
-    if is_slow || parts.iter().any(|(_, part)| part.scenario.workload.kind.is_flow()) {
+    let is_slow = matches!(network.kind, NetworkKind::Lora(_) | NetworkKind::Mesh(_));
+    if is_slow || parts.iter().any(|(_, part)| part.scenario.workload.flow().is_some()) {
         demand.each_s = 0.0;
     }
     // Requests per second of all devices; without a period, a class has no such rate.

@@ -44,7 +44,7 @@ pub(super) fn flow_cell(spec: &CellSpec, records: &[RunRecord]) -> Option<FlowCe
                 flows.iter().map(|(_, flow)| flow.delivered_together as f64).collect();
             jain(&shares)
         }),
-        fair_from_s: spec.scenario.workload.flow.fair_from.0 as f64 / 1e9,
+        fair_from_s: spec.scenario.workload.fair_from().0 as f64 / 1e9,
         loss: over(&|flows| {
             1.0 - sum(flows, |flow| flow.arrived) / sum(flows, |flow| flow.transmissions)
         }),

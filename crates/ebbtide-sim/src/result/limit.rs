@@ -5,7 +5,7 @@ use super::classes;
 use super::wire::wire_lengths;
 use crate::judge::Demand;
 use crate::record::RunRecord;
-use crate::scenario::{Control, LinkSpec, Scenario, Transport, Wifi, WorkloadKind};
+use crate::scenario::{Control, LinkSpec, NetworkKind, Scenario, Transport, Wifi};
 
 /// The time before which no schedule finishes the last client, in seconds: the longest of pushing
 /// all responses (or all requests) through the bottleneck, of both over the channel of a Wi-Fi cell
@@ -31,7 +31,7 @@ const fn has_parts(scenario: &Scenario) -> bool {
 fn limit_alone_s(spec: &CellSpec) -> f64 {
     let scenario = &spec.scenario;
     let w = &scenario.workload;
-    if w.kind.keeps_time() || scenario.network.mesh.is_some() {
+    if w.keeps_time() || scenario.network.mesh().is_some() {
         return 0.0;
     }
     let n = &scenario.network;
@@ -44,26 +44,24 @@ fn limit_alone_s(spec: &CellSpec) -> f64 {
     let (up, down) =
         per_exchange_s(scenario, (average(|lengths| lengths.0), average(|lengths| lengths.1)));
     let mean = |(low, high): (u64, u64)| (low as f64 + high as f64) / 2e9;
-    let (air, _) = average_air(n.wifi.as_ref(), &lengths);
+    let (air, _) = average_air(n.wifi(), &lengths);
     let idle = idle_s(spec, (average(|lengths| lengths.0), average(|lengths| lengths.1)), mean);
-    if w.kind == WorkloadKind::Transfer {
-        let messages: u64 =
-            (0..scenario.clients.count).map(|client| u64::from(scenario.messages_of(client))).sum();
+    let all = w.exchanges_of(0..scenario.clients.count);
+    if w.messages(0).is_some() {
         // Over TCP messages share frames, and the link is slower than the air.
         let is_udp = spec.controls.iter().all(|control| control.transport() == Transport::Udp);
         let each = up.max(down).max(if is_udp { air } else { 0.0 });
         // All but one message in that time, and that one's round trip.
-        return messages.saturating_sub(1) as f64 * each + idle;
+        return (all - 1.0).max(0.0) * each + idle;
     }
     let exchanges = f64::from(w.exchanges);
-    let all = f64::from(scenario.clients.count) * exchanges;
     // NSTART as the controls have it: a client keeps as many round trips going at once.
     let own = spec.controls.iter().filter_map(Control::nstart).max();
     let window = f64::from(own.unwrap_or(scenario.coap.nstart).max(1));
     // Each client's time counts from its own start.
     let late = scenario.clients.start_window.0 as f64 / 1e9;
     // Between two uplinks of a device its duty cycle leaves this time.
-    let uplinks = n.lora.as_ref().map_or(0.0, |lora| {
+    let uplinks = n.lora().map_or(0.0, |lora| {
         (exchanges - 1.0) * lora.least_interval_s(average(|lengths| lengths.0))
     });
     // The client takes its time between a response and the next request: not before its first.
@@ -74,13 +72,7 @@ fn limit_alone_s(spec: &CellSpec) -> f64 {
 /// The time that each link takes to carry its message of an exchange, up and down, s; the average over
 /// all exchanges where the rate changes with time.
 fn per_exchange_s(scenario: &Scenario, (up, down): (f64, f64)) -> (f64, f64) {
-    let exchanges = match scenario.workload.kind {
-        WorkloadKind::Transfer => (0..scenario.clients.count)
-            .map(|client| f64::from(scenario.messages_of(client)))
-            .sum::<f64>(),
-        _ => f64::from(scenario.clients.count) * f64::from(scenario.workload.exchanges),
-    };
-    let exchanges = exchanges.max(1.0);
+    let exchanges = scenario.workload.exchanges_of(0..scenario.clients.count).max(1.0);
     let each = |bytes: f64, link: &LinkSpec| match link.is_missing() {
         true => 0.0,
         false => link.seconds_for(bytes * exchanges) / exchanges,
@@ -123,14 +115,14 @@ fn demand_alone(spec: &CellSpec) -> Demand {
     let (slower_bytes, slower_s) = if upwards { (bytes.0, up) } else { (bytes.1, down) };
     let seconds = |ns: u64| ns as f64 / 1e9;
     // In a cell with a duty cycle the link is not what limits it.
-    let is_mesh = n.mesh.is_some() || n.lora.is_some();
+    let is_slow = matches!(n.kind, NetworkKind::Lora(_) | NetworkKind::Mesh(_));
     let own = spec.controls.iter().filter_map(Control::nstart).max();
     let outages = seconds(n.up.longest_outage_ns()) + seconds(n.down.longest_outage_ns());
     let longest = idle_s(spec, bytes, |(_, longest)| longest as f64 / 1e9) + outages;
     Demand {
-        idle_s: if is_mesh { 0.0 } else { longest },
+        idle_s: if is_slow { 0.0 } else { longest },
         // A mesh and a stream of several messages in a segment have no such time.
-        each_s: if is_mesh || w.kind.is_flow() { 0.0 } else { up.max(down) },
+        each_s: if is_slow || w.flow().is_some() { 0.0 } else { up.max(down) },
         bytes,
         upwards,
         rate_bps: if slower_s > 0.0 { slower_bytes * 8.0 / slower_s } else { 0.0 },
@@ -156,7 +148,7 @@ fn idle_s(spec: &CellSpec, bytes: (f64, f64), of: fn((u64, u64)) -> f64) -> f64 
     let (up, down) = per_exchange_s(scenario, bytes);
     let lengths: Vec<(f64, f64)> =
         spec.controls.iter().map(|control| wire_lengths(scenario, control.transport())).collect();
-    let (_, crossing) = average_air(n.wifi.as_ref(), &lengths);
+    let (_, crossing) = average_air(n.wifi(), &lengths);
     let delays = of(n.up.delay.ends())
         + of(n.up.beyond.ends())
         + of(n.down.delay.ends())

@@ -1,6 +1,6 @@
 //! The lengths of messages on the wire.
 
-use crate::scenario::{Scenario, Transport, WorkloadKind};
+use crate::scenario::{Scenario, Transport};
 
 /// Bytes on the wire of a request and of a response.
 pub(super) fn wire_lengths(scenario: &Scenario, transport: Transport) -> (f64, f64) {
@@ -23,10 +23,10 @@ pub(super) fn wire_lengths(scenario: &Scenario, transport: Transport) -> (f64, f
             let message = f64::from(length + token.min(4) + rest);
             // Messages of a flow share segments as long as the MTU allows.
             let segment = f64::from(scenario.network.mtu) - header;
-            if w.kind.is_flow() { message * (1.0 + header / segment) } else { header + message }
+            if w.flow().is_some() { message * (1.0 + header / segment) } else { header + message }
         }
     };
-    if w.kind == WorkloadKind::Notifications {
+    if w.is_notifying() {
         // Observe with a value of three bytes; the acknowledgement is a header alone.
         let empty = f64::from(scenario.network.header + 4);
         return (empty, length(4 + marked(w.response_payload)));

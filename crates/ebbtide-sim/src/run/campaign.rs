@@ -3,7 +3,8 @@
 use super::simulation::{Keep, simulate_keeping};
 use crate::judge::Percentile;
 use crate::record::{
-    ClientRecord, ExchangeRecord, Manifest, ManifestCell, RunError, RunRecord, Store, StoreError,
+    ClientRecord, ExchangeRecord, Identity, Manifest, ManifestCell, RunError, RunRecord, Store,
+    StoreError,
 };
 use crate::result::{Cell, CellResult, CellSpec, PerRun, Results, VERSION, summarise};
 use crate::result::{hash_of, identity};
@@ -133,7 +134,7 @@ impl Campaign {
                     .split('+')
                     .map(|part| scenario.control_config(part))
                     .collect::<Result<Vec<_>, _>>()?;
-                if scenario.workload.kind == WorkloadKind::Mixed && controls.len() < 2 {
+                if scenario.workload.kind() == WorkloadKind::Mixed && controls.len() < 2 {
                     return Err(ScenarioError::argument(
                         "--cc",
                         name,
@@ -273,11 +274,10 @@ impl Campaign {
         if let (Some(store), Some(key)) = (store, &key) {
             if self.exchanges {
                 // The replication's own file comes last: what it stands for is then complete.
-                let (settings, hash) = (spec.settings_json(), hash_of(&spec.scenario));
-                let names = (spec.scenario.name.as_str(), &*hash, &*settings, spec.cc.as_str());
-                store
-                    .save_exchanges(key, names, (self.seed, replication, VERSION), &exchanges)
-                    .map_err(CampaignError::Store)?;
+                self.identified(spec, key, |identity| {
+                    store.save_exchanges(identity, replication, &exchanges)
+                })
+                .map_err(CampaignError::Store)?;
             }
             let bytes = self.encode(spec, key, &record).map_err(CampaignError::Store)?;
             store.save(key, &bytes).map_err(CampaignError::Store)?;
@@ -307,9 +307,25 @@ impl Campaign {
         key: &str,
         record: &RunRecord,
     ) -> Result<Vec<u8>, StoreError> {
-        let (settings, hash) = (spec.settings_json(), hash_of(&spec.scenario));
-        let names = (spec.scenario.name.as_str(), &*hash, settings.as_str(), spec.cc.as_str());
-        Store::encode(key, names, (self.seed, VERSION), record)
+        self.identified(spec, key, |identity| Store::encode(identity, record))
+    }
+
+    /// Hands the identity of a cell's replication to `use_it`.
+    fn identified<T>(
+        &self,
+        spec: &CellSpec,
+        key: &str,
+        use_it: impl FnOnce(&Identity<'_>) -> T,
+    ) -> T {
+        use_it(&Identity {
+            scenario: &spec.scenario.name,
+            settings: &spec.settings_json(),
+            cc: &spec.cc,
+            seed: self.seed,
+            version: VERSION,
+            scenario_hash: &hash_of(&spec.scenario),
+            key,
+        })
     }
 
     /// The keys of a cell's replications. The scenario's text about itself is not part of them.

@@ -3,12 +3,12 @@
 use super::event::NetEvent;
 use crate::engine::Engine;
 use crate::random::{Streams, exponential, uniform};
-use crate::scenario::{ClassView, MeshWorkload, WorkloadKind};
+use crate::scenario::{Activity, ClassView, Due, Events, Reporting};
 use ebbtide_core::time::{Duration, Instant};
 use rand_chacha::ChaCha8Rng;
 
 /// For each class, its settings and a generator if its clients report events.
-pub(super) struct Happenings(Vec<Option<(MeshWorkload, ChaCha8Rng)>>);
+pub(super) struct Happenings(Vec<Option<(Events, ChaCha8Rng)>>);
 
 impl Happenings {
     /// Schedules the first event of each class.
@@ -18,13 +18,16 @@ impl Happenings {
         engine: &mut Engine<NetEvent>,
     ) -> Self {
         let of = |class: &ClassView| {
-            let workload = &class.scenario.workload;
+            let Activity::Reporting(Reporting { due: Due::Events { events, .. }, .. }) =
+                class.scenario.workload.activity()
+            else {
+                return None;
+            };
             let name = match class.name.as_str() {
                 "" => "workload/events".to_owned(),
                 name => format!("workload/events/{name}"),
             };
-            (workload.kind == WorkloadKind::Events)
-                .then(|| (workload.mesh.clone(), streams.stream(&name)))
+            Some((events.clone(), streams.stream(&name)))
         };
         let mut all = Self(classes.iter().map(of).collect());
         // At most as many classes as nodes.
@@ -38,14 +41,14 @@ impl Happenings {
 
     /// When the next event comes that the clients of a class report.
     pub(super) fn next(&mut self, now: Instant, class: u16) -> Option<Instant> {
-        let (workload, rng) = self.0.get_mut(usize::from(class))?.as_mut()?;
-        Some(next_event(now, workload, rng))
+        let (events, rng) = self.0.get_mut(usize::from(class))?.as_mut()?;
+        Some(next_event(now, events, rng))
     }
 }
 
-fn next_event(now: Instant, w: &MeshWorkload, rng: &mut ChaCha8Rng) -> Instant {
-    let mean = w.event_interval.0;
-    let interval = match w.event_spread {
+fn next_event(now: Instant, events: &Events, rng: &mut ChaCha8Rng) -> Instant {
+    let mean = events.interval.0;
+    let interval = match events.spread {
         None => exponential(rng, mean),
         Some(share) => {
             // Checked to be from 0 to 1.
@@ -59,16 +62,18 @@ fn next_event(now: Instant, w: &MeshWorkload, rng: &mut ChaCha8Rng) -> Instant {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::scenario::units::Time;
 
     #[test]
     fn intervals_between_events_are_as_far_from_the_mean_as_allowed() {
-        let mean = MeshWorkload::default().event_interval.0;
+        let mean = 600_000_000_000u64;
         let mut rng = Streams::new(1, 0).stream("events");
         for spread in [0.0, 0.5, 1.0] {
-            let w = MeshWorkload { event_spread: Some(spread), ..MeshWorkload::default() };
+            let events = Events { message: 192, interval: Time(mean), spread: Some(spread) };
             let far = (mean as f64 * spread) as u64;
-            let intervals: Vec<u64> =
-                (0..1000).map(|_| next_event(Instant::ZERO, &w, &mut rng).as_nanos()).collect();
+            let intervals: Vec<u64> = (0..1000)
+                .map(|_| next_event(Instant::ZERO, &events, &mut rng).as_nanos())
+                .collect();
             assert!(intervals.iter().all(|at| (mean - far..=mean + far).contains(at)), "{spread}");
             let sum: u64 = intervals.iter().sum();
             assert!((sum / 1000).abs_diff(mean) <= far / 10, "{spread}");

@@ -3,7 +3,7 @@
 use super::roster::Roster;
 use crate::host::{Answerer, device_config, endpoint_config};
 use crate::random::Streams;
-use crate::scenario::{Scenario, WorkloadKind};
+use crate::scenario::Scenario;
 use ebbtide_core::cc::{Algorithm, ControlConfig};
 use ebbtide_core::time::{Duration, Instant};
 
@@ -44,20 +44,17 @@ impl Motes {
         let mut config =
             device_config(endpoint_config(scenario, ControlConfig::new(Algorithm::Default)), 1);
         config.limits.peers = scenario.clients.count.max(1) as usize;
-        let payload = |workload: &crate::scenario::Workload| match workload.kind {
-            WorkloadKind::Firmware => workload.exchanges.saturating_mul(workload.response_payload),
-            _ => workload.response_payload,
-        };
         let server = |(node, serves): (usize, &bool)| {
             serves.then(|| {
                 let rng = |what: &str| streams.stream(&format!("server/{node}{what}"));
-                let payloads = roster.classes.iter().map(|class| payload(&class.scenario.workload));
+                let workloads = roster.classes.iter().map(|class| &class.scenario.workload);
+                let payloads = workloads.map(|own| own.download().unwrap_or(own.response_payload));
                 let rngs = (rng(""), rng("/session"));
                 let answerer = Answerer::new(config.clone(), payloads, rngs);
                 Box::new(Mote { answerer, busy_until: Instant::ZERO, taken: 0 })
             })
         };
-        let backlog = scenario.network.mesh.as_ref().map_or(0, |mesh| mesh.backlog);
+        let backlog = scenario.network.mesh().map_or(0, |mesh| mesh.backlog);
         Self { servers: serves.iter().enumerate().map(server).collect(), backlog }
     }
 

@@ -14,7 +14,7 @@ use crate::net::{Bottleneck, Delay, Fate, LossModel};
 use crate::random::Streams;
 use crate::record::{BackgroundPackets, Delivery, LinkRecord};
 use crate::record::{Details, Recorder, RunError};
-use crate::scenario::Scenario;
+use crate::scenario::{NetworkKind, Scenario};
 use crate::scenario::{Path, Transport};
 use ebbtide_core::time::{Duration, Instant};
 use rand_chacha::ChaCha8Rng;
@@ -61,9 +61,9 @@ impl Net {
     ) -> Self {
         let network = &scenario.network;
         // In a low-power network the paths of its radio lose frames, and not the wired side.
-        let loss = match network.mesh {
-            Some(_) => LossModel::None,
-            None => scenario.loss_model(),
+        let loss = match network.kind {
+            NetworkKind::Mesh(_) => LossModel::None,
+            _ => scenario.loss_model(),
         };
         let up = Path::up(network, loss, streams);
         let down = Path::down(network, loss, streams);
@@ -79,7 +79,7 @@ impl Net {
             down: down.link,
             topology: Topology::new(scenario, &roster.classes, streams),
             radio: Radio::new(scenario, &roster.classes, stations, streams),
-            has_mesh: network.mesh.is_some(),
+            has_mesh: network.mesh().is_some(),
             is_behind,
             cross,
             first_cross: clients + network.background.flows,

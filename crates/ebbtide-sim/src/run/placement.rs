@@ -2,7 +2,7 @@
 
 use crate::mesh::Network;
 use crate::random::{Streams, uniform};
-use crate::scenario::{ClassView, Scenario, WorkloadKind};
+use crate::scenario::{Activity, ClassView, Cloud, Scenario};
 
 /// The corner of a grid to which the messages of `monitoring` and `events` go.
 const SINK: u32 = 0;
@@ -39,12 +39,12 @@ impl Placement {
             };
         }
         let has_route = |mote: &u32| network.routes.has(*mote);
-        let asked: Vec<Box<[u32]>> = match workload.kind {
-            WorkloadKind::Baseline => {
+        let asked: Vec<Box<[u32]>> = match workload.activity() {
+            Activity::Cloud(Cloud::Baseline) => {
                 motes.retain(has_route);
                 vec![motes.into()]
             }
-            WorkloadKind::Burst => {
+            Activity::Cloud(Cloud::Burst { steady, .. }) => {
                 // Who asks whom is drawn, so that no place in the tree is always the busy one.
                 let mut rng = streams.stream("workload/targets");
                 for last in (1..motes.len()).rev() {
@@ -53,7 +53,7 @@ impl Placement {
                 motes.sort_by_key(|mote| !has_route(mote));
                 let with_route = motes.iter().filter(|mote| has_route(mote)).count();
                 let clients = scenario.clients.count as usize;
-                let steady = (workload.mesh.steady_clients as usize).min(clients);
+                let steady = (*steady as usize).min(clients);
                 let of_burst = motes.iter().cycle().take(clients).skip(steady);
                 let steady = motes.iter().take(with_route).cycle().take(steady);
                 steady.chain(of_burst).map(|mote| [*mote].into()).collect()
@@ -101,7 +101,7 @@ fn on_motes(
     (nodes, root): (u32, u32),
     server: u32,
 ) -> Vec<(u32, Box<[u32]>)> {
-    let reports = |class: &ClassView| class.scenario.workload.kind.is_mesh();
+    let reports = |class: &ClassView| class.scenario.workload.is_reporting();
     let is_taken = |node: &u32| match classes.iter().all(reports) {
         true => *node == SINK,
         // A device of any class may be anywhere but at a server.

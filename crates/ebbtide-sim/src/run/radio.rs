@@ -7,7 +7,7 @@ use crate::engine::Engine;
 use crate::medium::lora::{Crossing, LoraCell, LoraCounts};
 use crate::random::Streams;
 use crate::record::WifiRecord;
-use crate::scenario::{ClassView, Scenario};
+use crate::scenario::{ClassView, NetworkKind, Scenario};
 use ebbtide_core::time::Instant;
 
 /// A cell or a network that all clients' packets cross.
@@ -25,13 +25,14 @@ impl Radio {
         stations: u32,
         streams: &Streams,
     ) -> Option<Self> {
-        let network = &scenario.network;
-        if let Some(mesh) = &network.mesh {
-            return Some(Self::Mesh(Box::new(LowPower::new(scenario, mesh, classes, streams))));
-        }
-        let wifi = || network.wifi.as_ref().map(|wifi| Cell::new(wifi, stations, streams));
-        let lora = || network.lora.as_ref().map(|lora| LoraCell::new(lora, stations, streams));
-        wifi().map(Box::new).map(Self::Wifi).or_else(|| lora().map(Box::new).map(Self::Lora))
+        Some(match &scenario.network.kind {
+            NetworkKind::Wired => return None,
+            NetworkKind::Wifi(wifi) => Self::Wifi(Box::new(Cell::new(wifi, stations, streams))),
+            NetworkKind::Lora(lora) => Self::Lora(Box::new(LoraCell::new(lora, stations, streams))),
+            NetworkKind::Mesh(mesh) => {
+                Self::Mesh(Box::new(LowPower::new(scenario, mesh, classes, streams)))
+            }
+        })
     }
 
     /// Its name in a trace.

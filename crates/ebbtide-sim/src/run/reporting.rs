@@ -71,7 +71,7 @@ pub fn report(campaign: &Campaign, results: &Results) -> Report {
     let swept = campaign.swept();
     let mut cells: Vec<_> = results.cells.iter().map(|(_, result)| result.cell.clone()).collect();
     let mut notes = Vec::new();
-    let keeps_time = |class: &ClassView| class.scenario.workload.kind.keeps_time();
+    let keeps_time = |class: &ClassView| class.scenario.workload.keeps_time();
     let is_periodic = scenario.is_some_and(|scenario| scenario.classes().iter().any(keeps_time));
     let is_mixed = scenario.is_some_and(|scenario| !scenario.classes().iter().all(keeps_time));
     if is_periodic && is_mixed {

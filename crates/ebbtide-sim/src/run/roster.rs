@@ -3,7 +3,7 @@
 use crate::host::{Answerer, Device, Model, Server, endpoint_config, observe_before};
 use crate::random::{Streams, uniform};
 use crate::scenario::Transport;
-use crate::scenario::{ClassView, Control, Scenario, WorkloadKind};
+use crate::scenario::{ClassView, Control, Scenario};
 use ebbtide_core::cc::{Algorithm, ControlConfig};
 
 /// When the devices of a class start whose requests do not go by the clock, ns.
@@ -88,7 +88,7 @@ impl Roster {
 
     /// Whether the devices of a class observe a resource of the server.
     pub(super) fn observes(&self, class: usize) -> bool {
-        self.classes[class].scenario.workload.kind == WorkloadKind::Notifications
+        self.classes[class].scenario.workload.is_notifying()
     }
 
     /// The endpoint of the devices that observe, which have registered with those that notify them.
@@ -113,10 +113,8 @@ impl Roster {
     pub(super) fn downloads(&self, streams: &Streams) -> Vec<Option<Answerer>> {
         let server = |class: &ClassView| {
             let scenario = &class.scenario;
-            let workload = &scenario.workload;
             let stream = |what: &str| streams.stream(&format!("download/{}/{what}", class.name));
-            let body = workload.exchanges.saturating_mul(workload.response_payload);
-            (workload.kind == WorkloadKind::Firmware).then(|| {
+            scenario.workload.download().map(|body| {
                 let plain = ControlConfig::new(Algorithm::Default);
                 let config = endpoint_config(scenario, plain);
                 Answerer::new(config, [body], (stream("server"), stream("session")))

@@ -198,7 +198,7 @@ impl<R: Recorder> Simulation<R> {
         let payloads = roster.classes.iter().map(|class| class.scenario.workload.response_payload);
         let server = endpoint_config(scenario, ControlConfig::new(Algorithm::Default));
         let ends = roster.classes.iter().filter_map(|class| {
-            Some((class.scenario.ends()?, class.scenario.workload.flow.fair_from))
+            Some((class.scenario.workload.ends()?, class.scenario.workload.fair_from()))
         });
         let ends = ends.reduce(|(end, fair), one| (end.max(one.0), fair.max(one.1)));
         let mut net = Net::new(scenario, &roster, cross, &streams);

@@ -17,7 +17,7 @@ const NO_RATE: u64 = u64::MAX;
 /// The links other than the bottleneck.
 pub(super) struct Topology {
     /// The links that devices share, from number 1 on.
-    shared: Vec<Shared>,
+    shared: Vec<SharedLink>,
     /// For each class, the numbers of the links from its devices to the bottleneck, without that; then the
     /// same for TCP in the background.
     routes: Vec<Vec<u16>>,
@@ -26,7 +26,7 @@ pub(super) struct Topology {
     own: Vec<Option<Box<[Link<CompactChaCha>; 2]>>>,
 }
 
-struct Shared {
+struct SharedLink {
     name: String,
     up: Bottleneck<ChaCha8Rng>,
     down: Bottleneck<ChaCha8Rng>,
@@ -53,7 +53,7 @@ impl Topology {
                 Path::named(&name, &link.direction(upwards), facts, streams).link
             };
             let (up, down) = (path(true), path(false));
-            Shared { name: link.name.clone(), up, down, carried: vec![(0, 0); classes.len()] }
+            SharedLink { name: link.name.clone(), up, down, carried: vec![(0, 0); classes.len()] }
         });
         // At most 1000 links.
         let number = |index: usize| index as u16 + 1;
@@ -148,7 +148,7 @@ impl Topology {
 
     /// The counts of the shared links.
     pub(super) fn records(&self) -> Vec<LinkRecord> {
-        let record = |shared: &Shared| LinkRecord {
+        let record = |shared: &SharedLink| LinkRecord {
             name: shared.name.clone(),
             up: shared.up.counts().into(),
             down: shared.down.counts().into(),

@@ -17,12 +17,12 @@ const ACCESS_POINT: u32 = 0;
 /// The cell.
 pub(super) struct Cell {
     mac: Mac,
-    stations: Vec<Station>,
+    stations: Vec<CellStation>,
     settings: Wifi,
 }
 
 #[derive(Debug, Default)]
-struct Station {
+struct CellStation {
     /// Packets that wait: whom each is for, its place in the pool, its length.
     queue: VecDeque<(u32, u32, u32)>,
     /// Whether the one in the MAC's hand has arrived.
@@ -79,7 +79,7 @@ impl Cell {
         let air = Air::new(stations as usize, paths, fading, None);
         Self {
             mac: Mac::new(air, stations, settings.dcf, streams),
-            stations: (0..stations).map(|_| Station::default()).collect(),
+            stations: (0..stations).map(|_| CellStation::default()).collect(),
             settings: settings.clone(),
         }
     }
@@ -167,7 +167,7 @@ impl Cell {
 
     /// Returns the measurements of the cell.
     pub(super) fn record(&self) -> WifiRecord {
-        let record = |(number, station): (usize, &Station)| StationRecord {
+        let record = |(number, station): (usize, &CellStation)| StationRecord {
             frames: self.mac.counts(number as u32),
             overflows: station.overflows,
             peak_queue: u32::try_from(station.peak).unwrap_or(u32::MAX),

@@ -1,38 +1,41 @@
 //! `[network.background]`: TCP flows that share the bottleneck with the clients.
 
-use super::limits::{Check, LONGEST, range, room_for_tcp};
+use crate::keys::{Check, Fault, keys, require};
+
 use super::units::{Rate, Time};
 use super::{CrossDirection, Scenario, TCP};
 use serde::{Deserialize, Serialize};
 
-/// TCP flows from the clients' side to the server's or back, each with a host of its own. Their
-/// applications offer bytes at a rate. TCP sends as much as its window and the path allow, and the
-/// rest waits at the sender. The flows end with the clients. TCP's settings are those of
-/// `[control.tcp]`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct Background {
-    /// The number of flows; 0 by default.
-    pub flows: u32,
-    /// The payload rate that the application of each flow offers.
-    pub rate: Rate,
-    /// The number of bytes that it writes at a time.
-    pub write: u32,
-    /// The start of the first flow. Each further flow begins one `stagger` after the one before.
-    pub start: Time,
-    /// The time between the starts of two flows.
-    pub stagger: Time,
-    /// The time after which they offer no more; zero: when the last client is done.
-    pub stop: Time,
-    /// The direction of their data.
-    #[serde(skip_serializing_if = "super::traffic::is_default")]
-    pub direction: CrossDirection,
-    /// The `[[link]]` at which their hosts on the devices' side are; the bottleneck if it is left out.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub link: Option<String>,
-    /// Whether their senders are stations of the Wi-Fi cell instead of hosts wired to the access
-    /// point.
-    pub wireless: bool,
+keys! {
+    /// TCP flows from the clients' side to the server's or back, each with a host of its own. Their
+    /// applications offer bytes at a rate. TCP sends as much as its window and the path allow, and the
+    /// rest waits at the sender. The flows end with the clients. TCP's settings are those of
+    /// `[control.tcp]`.
+    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+    #[serde(deny_unknown_fields, default)]
+    pub struct Background {
+        /// The number of flows; 0 by default.
+        pub flows: u32 where ..=1000,
+        /// The payload rate that the application of each flow offers.
+        pub rate: Rate where Rate(1)..=Rate(1_000_000_000),
+        /// The number of bytes that it writes at a time.
+        pub write: u32 where 1..=16_384 => "bytes",
+        /// The start of the first flow. Each further flow begins one `stagger` after the one before.
+        pub start: Time where ..=MONTH,
+        /// The time between the starts of two flows.
+        pub stagger: Time where ..=MONTH,
+        /// The time after which they offer no more; zero: when the last client is done.
+        pub stop: Time where ..=MONTH,
+        /// The direction of their data.
+        #[serde(skip_serializing_if = "super::workload_keys::is_default")]
+        pub direction: CrossDirection,
+        /// The `[[link]]` at which their hosts on the devices' side are; the bottleneck if it is left out.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub link: Option<String>,
+        /// Whether their senders are stations of the Wi-Fi cell instead of hosts wired to the access
+        /// point.
+        pub wireless: bool,
+    }
 }
 
 impl Default for Background {
@@ -65,8 +68,8 @@ impl Background {
     }
 }
 
-/// The largest amount that is written at a time. A send buffer holds many of them.
-const MAX_WRITE: u32 = 16_384;
+/// The longest times of flows, whose number multiplies them.
+const MONTH: Time = Time(36 * 86_400_000_000_000);
 
 pub(super) fn check(s: &Scenario) -> Check {
     let b = &s.network.background;
@@ -74,29 +77,21 @@ pub(super) fn check(s: &Scenario) -> Check {
     if b.flows == 0 {
         return Ok(());
     }
-    range(b.flows <= 1000, &key("flows"), "must be at most 1000")?;
-    range(
-        s.network.mesh.is_none(),
+    require(
+        s.network.mesh().is_none(),
         &key("flows"),
         "must be 0 in a low-power network (network.mesh), which carries UDP only",
     )?;
-    room_for_tcp(&s.network).map_err(|message| (key("flows"), message))?;
-    s.parse_control(TCP).map_err(|error| (key("flows"), error.reason().to_owned()))?;
-    let rate = (1..=1_000_000_000).contains(&b.rate.0);
-    range(rate, &key("rate"), "must be from 1 bit/s to 1 Gbit/s")?;
-    let write = (1..=MAX_WRITE).contains(&b.write);
-    range(write, &key("write"), "must be from 1 to 16384 bytes")?;
-    for (name, time) in [("start", b.start), ("stagger", b.stagger), ("stop", b.stop)] {
-        range(time.0 <= LONGEST.0 / 1000, &key(name), "must be at most 36 days")?;
-    }
+    s.network.room_for_tcp().map_err(|message| Fault::new(key("flows"), message))?;
+    s.parse_control(TCP).map_err(|error| Fault::new(key("flows"), error.reason()))?;
     let last = b.start.0 + b.stagger.0 * u64::from(b.flows - 1);
-    range(
+    require(
         b.stop.0 == 0 || b.stop.0 > last,
         &key("stop"),
         "must be after the last flow begins (start and stagger), or 0 for when the clients are done",
     )?;
-    range(
-        !b.wireless || s.network.wifi.is_some(),
+    require(
+        !b.wireless || s.network.wifi().is_some(),
         &key("wireless"),
         "needs a Wi-Fi cell: add [network.wifi], or set it to false",
     )

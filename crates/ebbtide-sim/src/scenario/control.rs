@@ -3,7 +3,7 @@
 use super::error::ScenarioError;
 use super::q_block::{NOTES, Q_BLOCK, QBlock};
 use super::tcp::{DIFFERENCES, TCP, Tcp};
-use super::{Scenario, did_you_mean, limits};
+use super::{Scenario, did_you_mean};
 use ebbtide_core::cc::{ConfigError, ControlConfig};
 use ebbtide_core::wire::Block;
 
@@ -82,9 +82,10 @@ impl Scenario {
         }
         let control = self.parse_control(text)?;
         if let Control::QBlock(_) = control {
-            let most = (0..self.clients.count).map(|client| self.messages_of(client)).max();
+            let most =
+                (0..self.clients.count).filter_map(|client| self.workload.messages(client)).max();
             let fits = (1..=Block::MAX_NUM).contains(&most.unwrap_or(0));
-            if !fits || self.network.mesh.is_some() {
+            if !fits || self.network.mesh().is_some() {
                 let message = "Q-Block carries the workload transfer, without a mesh, of up to \
                                1048575 messages a client";
                 return Err(ScenarioError::argument("--cc", text, message));
@@ -100,16 +101,16 @@ impl Scenario {
             return Err(ScenarioError::argument("--cc", text, message));
         }
         if control.transport() == Transport::Tcp {
-            if self.network.lora.is_some() {
+            if self.network.lora().is_some() {
                 let message =
                     "[network.lora] carries UDP only; choose a congestion control over UDP";
                 return Err(ScenarioError::argument("--cc", text, message));
             }
-            if self.network.mesh.is_some() {
+            if self.network.mesh().is_some() {
                 let message = "a mesh carries UDP only; choose a congestion control over UDP";
                 return Err(ScenarioError::argument("--cc", text, message));
             }
-            let room = limits::room_for_tcp(&self.network);
+            let room = self.network.room_for_tcp();
             room.map_err(|message| ScenarioError::argument("--cc", text, &message))?;
         }
         Ok(control)

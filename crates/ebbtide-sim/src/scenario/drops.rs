@@ -1,8 +1,8 @@
 //! `drops`: packets that a link drops on purpose, in the notation of scenario files.
 
-use super::limits::{Check, LONGEST, range};
 use super::units::Time;
 use super::{LinkSpec, Scenario};
+use crate::keys::{Check, LONGEST, require, texts};
 use crate::net::TargetedLoss;
 use ebbtide_core::time::Instant;
 use serde::{Deserialize, Serialize};
@@ -88,15 +88,19 @@ pub(super) fn check(s: &Scenario, name: &str, link: &LinkSpec) -> Check {
     // Senders of background traffic are counted like clients.
     let senders = s.client_count().saturating_add(s.network.background.flows);
     for Drops(aim) in &link.drops {
-        range(aim.count >= 1, &key, "must drop 1 packet at least, or be left out")?;
-        range(
+        require(aim.count >= 1, &key, "must drop 1 packet at least, or be left out")?;
+        require(
             aim.client.is_none_or(|client| client < senders),
             &key,
             &format!("names a client that does not exist: there are 0 to {}", senders.max(1) - 1),
         )?;
-        range(aim.after.as_nanos() <= LONGEST.0, &key, "must begin within 36525 days")?;
+        require(aim.after.as_nanos() <= LONGEST.0, &key, "must begin within 36525 days")?;
     }
-    range(link.drops.len() <= 1000, &key, "must be at most 1000 entries")
+    require(link.drops.len() <= 1000, &key, "must be at most 1000 entries")
+}
+
+texts! {
+    Drops => "text".to_owned(),
 }
 
 #[cfg(test)]

@@ -1,33 +1,38 @@
 //! The workloads `stream` and `transfer`, in which clients send many messages to one receiver.
 
-use super::limits::{Check, LONGEST, range};
+use super::limits::MAX_MESSAGES;
 use super::units::{Buffer, Time};
-use super::{Scenario, WorkloadKind};
+use super::{Activity, Cloud, Offers, Scenario};
+use crate::keys::{
+    Check, Entry, FROM_A_MILLISECOND, KeyRange, KeyRow, LONGEST, describe_value, keys, require,
+};
 use serde::de::{self, Deserializer, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::marker::PhantomData;
 
-/// The settings of `stream` and `transfer`. The size of a message is the size of its packet:
-/// `workload.request_payload` plus headers.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct FlowWorkload {
-    /// The start of each client: a time, or a list of times that the clients take in turn.
-    pub start: Each<Time>,
-    /// `stream`: the time between two messages that the application offers, whatever their fates;
-    /// a list is taken in turn by the clients. Zero: there is always another message to send.
-    pub interval: Each<Time>,
-    /// `stream`: the duration of the run from its beginning; later events do not count.
-    pub duration: Time,
-    /// The number of messages that may wait at a client. Further messages are rejected with an
-    /// error to the application, and counted.
-    pub queue: u16,
-    /// The time from which on packets count for the fairness between flows.
-    pub fair_from: Time,
-    /// `transfer`: the number of bytes that each client, in turn, sends in messages of
-    /// `workload.request_payload` bytes.
-    pub bytes: Each<Buffer>,
+keys! {
+    /// The settings of `stream` and `transfer`. The size of a message is the size of its packet:
+    /// `workload.request_payload` plus headers.
+    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+    #[serde(deny_unknown_fields, default)]
+    pub(super) struct FlowWorkload {
+        /// The start of each client: a time, or a list of times that the clients take in turn.
+        pub start: Each<Time> where ..=LONGEST,
+        /// `stream`: the time between two messages that the application offers, whatever their fates;
+        /// a list is taken in turn by the clients. Zero: there is always another message to send.
+        pub interval: Each<Time>,
+        /// `stream`: the duration of the run from its beginning; later events do not count.
+        pub duration: Time where FROM_A_MILLISECOND,
+        /// The number of messages that may wait at a client. Further messages are rejected with an
+        /// error to the application, and counted.
+        pub queue: u16 where 1..=4096 => "messages",
+        /// The time from which on packets count for the fairness between flows.
+        pub fair_from: Time,
+        /// `transfer`: the number of bytes that each client, in turn, sends in messages of
+        /// `workload.request_payload` bytes.
+        pub bytes: Each<Buffer>,
+    }
 }
 
 impl Default for FlowWorkload {
@@ -46,7 +51,7 @@ impl Default for FlowWorkload {
 impl FlowWorkload {
     /// Whether all values are the defaults.
     #[must_use]
-    pub fn is_default(&self) -> bool {
+    pub(super) fn is_default(&self) -> bool {
         *self == Self::default()
     }
 }
@@ -54,33 +59,11 @@ impl FlowWorkload {
 impl Scenario {
     /// The start of a client, ns after the start of the run, without the random offset.
     pub(crate) fn start_of(&self, client: u32) -> u64 {
-        let workload = &self.workload;
-        match workload.kind {
-            kind if kind.is_flow() => workload.flow.start.of(client).map_or(0, |start| start.0),
-            WorkloadKind::Burst if !self.is_steady(client) => workload.mesh.burst_at.0,
+        match self.workload.activity() {
+            Activity::Flow(flow) => flow.start.of(client).map_or(0, |start| start.0),
+            Activity::Cloud(Cloud::Burst { at, .. }) if !self.is_steady(client) => at.0,
             _ => 0,
         }
-    }
-
-    /// The time at which the run ends, whatever is under way then.
-    pub(crate) fn ends(&self) -> Option<Time> {
-        match self.workload.kind {
-            WorkloadKind::Stream => Some(self.workload.flow.duration),
-            WorkloadKind::Baseline => None,
-            kind => kind.is_mesh().then_some(self.workload.mesh.duration),
-        }
-    }
-
-    /// The number of messages of a client of `transfer`; zero in other workloads.
-    #[must_use]
-    pub fn messages_of(&self, client: u32) -> u32 {
-        let workload = &self.workload;
-        if workload.kind != WorkloadKind::Transfer {
-            return 0;
-        }
-        let bytes = workload.flow.bytes.of(client).and_then(|bytes| bytes.0).unwrap_or(0);
-        let messages = bytes.div_ceil(u64::from(workload.request_payload.max(1)));
-        u32::try_from(messages).unwrap_or(u32::MAX)
     }
 }
 
@@ -93,6 +76,24 @@ impl<T: Copy> Each<T> {
     #[must_use]
     pub fn of(&self, client: u32) -> Option<T> {
         self.0.get(client as usize % self.0.len().max(1)).copied()
+    }
+}
+
+impl<T: Entry + Serialize> Entry for Each<T> {
+    fn kind() -> String {
+        format!("{}, or a list", T::kind())
+    }
+
+    fn range(limits: &KeyRange) -> String {
+        T::range(limits)
+    }
+
+    fn check(&self, key: &str, limits: &KeyRange) -> Check {
+        self.0.iter().try_for_each(|value| value.check(key, limits))
+    }
+
+    fn describe(&self, key: &str, about: &str, limits: &KeyRange, keys: &mut Vec<KeyRow>) {
+        describe_value(self, key, about, limits, keys);
     }
 }
 
@@ -133,57 +134,26 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Each<T> {
     }
 }
 
-/// The maximum number of messages of one run, since the fate of each is kept.
-const MAX_MESSAGES: u64 = 10_000_000;
-
 /// Checks flows that parse but are impossible.
 pub(super) fn check(s: &Scenario) -> Check {
-    let flow = &s.workload.flow;
-    if !s.workload.kind.is_flow() {
-        return Ok(());
+    let Some(flow) = s.workload.flow() else { return Ok(()) };
+    require(!flow.start.0.is_empty(), "workload.flow.start", "must be one time at least")?;
+    match &flow.offers {
+        Offers::Stream { interval, .. } => {
+            let steps = |time: &Time| time.0 == 0 || time.0 >= 1_000_000;
+            require(
+                !interval.0.is_empty() && interval.0.iter().all(steps),
+                "workload.flow.interval",
+                "must be 1 ms at least, or 0 where there is always one more message",
+            )
+        }
+        Offers::Transfer { bytes } => {
+            let all = (0..s.clients.count).filter_map(|client| s.workload.messages(client));
+            require(
+                !bytes.0.is_empty() && all.map(u64::from).sum::<u64>() <= MAX_MESSAGES,
+                "workload.flow.bytes",
+                "takes more than 10000000 messages of workload.request_payload bytes",
+            )
+        }
     }
-    range(
-        s.workload.request_payload > 0,
-        "workload.request_payload",
-        "must be 1 byte at least for the workloads stream and transfer, such as 67",
-    )?;
-    let early = |time: &Time| *time <= LONGEST;
-    let starts = !flow.start.0.is_empty() && flow.start.0.iter().all(early);
-    range(starts, "workload.flow.start", "must be one time at least, each at most 36525 days")?;
-    range(
-        (1..=4096).contains(&flow.queue),
-        "workload.flow.queue",
-        "must be from 1 to 4096 messages",
-    )?;
-    match s.workload.kind {
-        WorkloadKind::Stream => stream(s),
-        _ => transfer(s),
-    }
-}
-
-fn stream(s: &Scenario) -> Check {
-    let flow = &s.workload.flow;
-    let key = "workload.flow.duration";
-    let spans = (1_000_000..=LONGEST.0).contains(&flow.duration.0);
-    range(spans, key, "must be from 1 ms to 36525 days")?;
-    let key = "workload.flow.interval";
-    let steps = |time: &Time| time.0 == 0 || time.0 >= 1_000_000;
-    let some = !flow.interval.0.is_empty() && flow.interval.0.iter().all(steps);
-    range(some, key, "must be 1 ms at least, or 0 where there is always one more message")?;
-    let shortest = flow.interval.0.iter().filter(|time| time.0 > 0).min();
-    let most = shortest.map_or(0, |time| flow.duration.0 / time.0);
-    range(most <= MAX_MESSAGES, key, "offers more than 10000000 messages in workload.flow.duration")
-}
-
-fn transfer(s: &Scenario) -> Check {
-    let key = "workload.flow.bytes";
-    let all = &s.workload.flow.bytes.0;
-    let finite = !all.is_empty() && all.iter().all(|bytes| bytes.0.is_some_and(|n| n > 0));
-    range(finite, key, "must be a number of bytes, 1 at least, or a list of numbers")?;
-    let sum: u64 = (0..s.clients.count).map(|client| u64::from(s.messages_of(client))).sum();
-    range(
-        sum <= MAX_MESSAGES,
-        key,
-        "takes more than 10000000 messages of workload.request_payload bytes",
-    )
 }

@@ -1,6 +1,7 @@
 //! `[[link]]`: links between the devices and the bottleneck, in a row or a tree.
 
-use super::limits::{Check, LONGEST, range};
+use crate::keys::{Check, FASTEST, Fault, LONGEST, keys, require};
+
 use super::nearest::did_you_mean;
 use super::units::{Buffer, Rate, Time, TimeRange};
 use super::{Change, LinkSpec, QueueSpec, Scenario, queue, schedule};
@@ -9,39 +10,41 @@ use serde::{Deserialize, Serialize};
 /// The name of `[network.up]` and `[network.down]` among the links.
 pub(super) const BOTTLENECK: &str = "bottleneck";
 
-/// A link that packets pass on their way to the bottleneck and back, the same in both directions
-/// apart from `down_rate`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct LinkTable {
-    /// Its name, by which classes and other links refer to it.
-    pub name: String,
-    /// The link that follows it on the way to the server.
-    #[serde(default = "bottleneck")]
-    pub to: String,
-    /// Its rate.
-    pub rate: Rate,
-    /// Its rate towards the devices, if that is another one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub down_rate: Option<Rate>,
-    /// Its one-way propagation delay, after the rate. If a range is given, the delay is drawn for
-    /// each packet.
-    #[serde(default)]
-    pub delay: TimeRange,
-    /// Bytes that may wait before it in each direction, without the packet in transmission.
-    pub buffer: Buffer,
-    /// The share of packets that it loses, each independently: 0 to 1.
-    #[serde(default)]
-    pub loss: f64,
-    /// Its queue discipline in both directions; without it, one queue with tail drop.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub queue: Option<QueueSpec>,
-    /// The changes of its rates and its delay over time, in both directions.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub schedule: Vec<Change>,
-    /// The time after which the schedule begins anew; 0: never.
-    #[serde(default, skip_serializing_if = "Time::is_zero")]
-    pub schedule_period: Time,
+keys! {
+    /// A link that packets pass on their way to the bottleneck and back, the same in both directions
+    /// apart from `down_rate`.
+    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    pub struct LinkTable name {
+        /// Its name, by which classes and other links refer to it.
+        pub name: String,
+        /// The link that follows it on the way to the server.
+        #[serde(default = "bottleneck")]
+        pub to: String,
+        /// Its rate.
+        pub rate: Rate where ..=FASTEST,
+        /// Its rate towards the devices, if that is another one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub down_rate: Option<Rate> where ..=FASTEST,
+        /// Its one-way propagation delay, after the rate. If a range is given, the delay is drawn for
+        /// each packet.
+        #[serde(default)]
+        pub delay: TimeRange where ..=LONGEST,
+        /// Bytes that may wait before it in each direction, without the packet in transmission.
+        pub buffer: Buffer,
+        /// The share of packets that it loses, each independently: 0 to 1.
+        #[serde(default)]
+        pub loss: f64 where 0.0..=1.0,
+        /// Its queue discipline in both directions; without it, one queue with tail drop.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub queue: Option<QueueSpec>,
+        /// The changes of its rates and its delay over time, in both directions.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        pub schedule: Vec<Change>,
+        /// The time after which the schedule begins anew; 0: never.
+        #[serde(default, skip_serializing_if = "Time::is_zero")]
+        pub schedule_period: Time where ..=LONGEST,
+    }
 }
 
 fn bottleneck() -> String {
@@ -91,7 +94,7 @@ impl Scenario {
             names.join(", "),
             did_you_mean(place, names.iter().copied())
         );
-        range(names.contains(&place), key, &message)
+        require(names.contains(&place), key, &message)
     }
 }
 
@@ -107,18 +110,18 @@ pub(super) fn check(s: &Scenario) -> Check {
     }
     let n = &s.network;
     let message = "is for networks without [network.wifi] and [network.lora]";
-    range(n.wifi.is_none() && n.lora.is_none(), "link", message)?;
+    require(n.wifi().is_none() && n.lora().is_none(), "link", message)?;
     let message =
         "needs the wired side of the border router, [network.up] and [network.down], to lead to";
-    range(n.mesh.is_none() || !n.up.is_missing(), "link", message)?;
-    range(s.link.len() <= 1000, "link", "must be at most 1000 links")?;
+    require(n.mesh().is_none() || !n.up.is_missing(), "link", message)?;
+    require(s.link.len() <= 1000, "link", "must be at most 1000 links")?;
     for (index, link) in s.link.iter().enumerate() {
         super::class::name("link.name", &link.name)?;
         let key = |key: &str| format!("link.{}.{key}", link.name);
         let is_new = s.link[..index].iter().all(|other| other.name != link.name);
         let is_new = is_new && link.name != BOTTLENECK;
         let message = "is the name of another link, or of network.up and network.down (bottleneck)";
-        range(is_new, &key("name"), message)?;
+        require(is_new, &key("name"), message)?;
         s.check_place(&key("to"), Some(&link.to))?;
         one(s, link, &key)?;
     }
@@ -133,7 +136,7 @@ pub(super) fn check(s: &Scenario) -> Check {
     for (index, link) in s.link.iter().enumerate() {
         let message = "nothing is attached to this link or behind it: name it as `link` of a class or \
                        of [clients], or remove it";
-        range(used.contains(&index), &format!("link.{}", link.name), message)?;
+        require(used.contains(&index), &format!("link.{}", link.name), message)?;
     }
     Ok(())
 }
@@ -149,25 +152,20 @@ fn circle(s: &Scenario, from: &str) -> Check {
         "leads in a circle: {} and again {next}; one of them must lead to '{BOTTLENECK}'",
         names.join(", ")
     );
-    range(ends, &format!("link.{from}.to"), &message)
+    require(ends, &format!("link.{from}.to"), &message)
 }
 
 fn one(s: &Scenario, link: &LinkTable, key: &dyn Fn(&str) -> String) -> Check {
-    let fits = |rate: Rate| rate.0 <= 1_000_000_000_000;
-    range(fits(link.rate), &key("rate"), "must be from 1 bit/s to 1000 Gbit/s")?;
-    let down = link.down_rate.is_none_or(fits);
-    range(down, &key("down_rate"), "must be from 1 bit/s to 1000 Gbit/s")?;
-    range(link.delay.ends().1 <= LONGEST.0, &key("delay"), "must be at most 36525 days")?;
-    range((0.0..=1.0).contains(&link.loss), &key("loss"), "must be from 0 to 1")?;
     let least = u64::from(s.network.header) + 4;
-    range(
+    require(
         link.buffer.0.is_none_or(|bytes| bytes >= least),
         &key("buffer"),
         "must hold at least one packet (network.header plus 4 bytes), or be \"infinite\"",
     )?;
     // The checks of the bottleneck, under this link's name.
-    let own = |(wrong, message): (String, String)| {
-        (wrong.replacen("network.up", &format!("link.{}", link.name), 1), message)
+    let own = |fault: Fault| {
+        let key = fault.key.replacen("network.up", &format!("link.{}", link.name), 1);
+        Fault { key, ..fault }
     };
     let spec = link.direction(true);
     queue::check("up", &spec).map_err(own)?;

@@ -1,11 +1,13 @@
 //! Loads a [`Scenario`] by name or from a file, and applies `--set` overrides.
 
+use super::Scenario;
 use super::builtin::BUILTIN;
 use super::error::ScenarioError;
 use super::nearest::did_you_mean;
 use super::settings::{Override, name_of};
+use super::validate::ScenarioFile;
 use super::wording::in_words_of;
-use super::{Scenario, validate};
+use crate::keys::Fault;
 use ebbtide_core::cc::Registry;
 use std::path::Path;
 use toml::{Table, Value};
@@ -73,18 +75,15 @@ impl Source {
     pub fn scenario(&self, overrides: &[Override]) -> Result<Scenario, ScenarioError> {
         // The file is parsed without overrides first, so that its own errors are reported with
         // their lines.
-        let mut plain: Scenario =
+        let mut file: ScenarioFile =
             toml::from_str(&self.text).map_err(|error| self.parse_error(&error))?;
-        plain.custom = self.custom.clone();
-        validate::check(&plain).map_err(|(key, message)| {
+        file.custom = self.custom.clone();
+        let plain = file.read().map_err(|Fault { key, message }| {
             ScenarioError::at(&self.place, self.line_of(&key), &key, &message)
         })?;
-        if overrides.is_empty() {
-            return self.settled(plain);
-        }
         let mut table: Table =
             toml::from_str(&self.text).map_err(|error| self.parse_error(&error))?;
-        let mut scenario = plain.clone();
+        let mut file = None;
         let mut set_by: Vec<(String, Override)> = Vec::new();
         for change in overrides {
             let argument = format!("{}={}", change.key, change.value);
@@ -103,7 +102,7 @@ impl Source {
                 let value = change.value_for(&table, &path);
                 set(&mut table, &path, value).map_err(|message| fail(&message))?;
             }
-            scenario = read(&table).or_else(|error| {
+            file = Some(read(&table).or_else(|error| {
                 // A number was given in place of a name. The list of names is only available if
                 // the value is a text.
                 if error.message().contains("unit variant") {
@@ -115,10 +114,11 @@ impl Source {
                 let paths = self.paths(&plain, &change.key)?;
                 let path = paths.first().map_or("", String::as_str);
                 read(&table).map_err(|error| fail(&in_words_of(path, error.message())))
-            })?;
+            })?);
         }
-        scenario.custom = self.custom.clone();
-        validate::check(&scenario).map_err(|(key, message)| {
+        let Some(mut file) = file else { return self.settled(plain) };
+        file.custom = self.custom.clone();
+        let scenario = file.read().map_err(|Fault { key, message }| {
             let fault = overrides.iter().find(|change| {
                 let paths = self.paths(&plain, &change.key).unwrap_or_default();
                 paths.iter().any(|path| key.starts_with(path.as_str()))
@@ -226,7 +226,7 @@ fn missing_field(message: &str) -> Option<&str> {
     message.trim().strip_prefix("missing field `")?.strip_suffix('`')
 }
 
-fn read(table: &Table) -> Result<Scenario, toml::de::Error> {
+fn read(table: &Table) -> Result<ScenarioFile, toml::de::Error> {
     Value::Table(table.clone()).try_into()
 }
 

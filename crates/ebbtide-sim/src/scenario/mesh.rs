@@ -1,37 +1,40 @@
 //! Low-power networks in scenario files: `[network.mesh]` and `[workload.mesh]`.
 
 use super::units::{Rate, Time};
-use super::{Scenario, WorkloadKind};
+use super::{Activity, Cloud, Due, Scenario};
+use crate::keys::{ABOVE_ZERO, FROM_A_MILLISECOND, MINUTE, keys, names, texts};
 use crate::lowpan::Addresses;
 use crate::medium::ieee802154::Csma;
 use serde::{Deserialize, Serialize};
 
-/// A multi-hop IEEE 802.15.4 network with 6LoWPAN. `network.up` and `network.down` are then the
-/// wired side of its border router, and `network.errors` is the loss on each of its radio paths.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Mesh {
-    /// The places of the nodes.
-    pub topology: Topology,
-    /// The range of the radios.
-    pub radio: Radio,
-    /// Parameters of CSMA/CA; those of the standard if omitted.
-    #[serde(default)]
-    pub csma: Csma,
-    /// Radio duty cycling; always on if omitted.
-    #[serde(default)]
-    pub duty_cycle: DutyCycling,
-    /// Headers, fragments and buffers.
-    #[serde(default)]
-    pub lowpan: Lowpan,
-    /// Requests that wait in a mote while it processes another one; further requests are lost.
-    #[serde(default = "one")]
-    pub backlog: u32,
-    /// The number of motes to which the root has a route, drawn in each replication; the root drops
-    /// datagrams for the others. If omitted, it has a route to every mote. The clients of `baseline` and
-    /// the steady clients of `burst` ask motes with a route.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub routes: Option<u32>,
+keys! {
+    /// A multi-hop IEEE 802.15.4 network with 6LoWPAN. `network.up` and `network.down` are then the
+    /// wired side of its border router, and `network.errors` is the loss on each of its radio paths.
+    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    pub struct Mesh {
+        /// The places of the nodes.
+        pub topology: Topology,
+        /// The range of the radios.
+        pub radio: Radio,
+        /// Parameters of CSMA/CA; those of the standard if omitted.
+        #[serde(default)]
+        pub csma: Csma,
+        /// Radio duty cycling; always on if omitted.
+        #[serde(default)]
+        pub duty_cycle: DutyCycling,
+        /// Headers, fragments and buffers.
+        #[serde(default)]
+        pub lowpan: Lowpan,
+        /// Requests that wait in a mote while it processes another one; further requests are lost.
+        #[serde(default = "one")]
+        pub backlog: u32 where 0..=10_000 => "requests",
+        /// The number of motes to which the root has a route, drawn in each replication; the root drops
+        /// datagrams for the others. If omitted, it has a route to every mote. The clients of `baseline` and
+        /// the steady clients of `burst` ask motes with a route.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub routes: Option<u32>,
+    }
 }
 
 /// The places of the nodes, in metres.
@@ -54,23 +57,25 @@ pub enum Topology {
     },
 }
 
-/// The range of a radio, m.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Radio {
-    /// Up to this distance every frame is received unless something interferes.
-    pub reliable: f64,
-    /// From this distance on no frame is received.
-    pub reach: f64,
-    /// Reception between the two.
-    #[serde(default)]
-    pub curve: Curve,
-    /// Up to this distance transmissions make the channel busy and interfere with others.
-    pub interference: f64,
-    /// The ratio of distances, interferer to sender, from which on an interferer is harmless; if
-    /// omitted, every interferer within `interference` is harmful.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub capture: Option<f64>,
+keys! {
+    /// The range of a radio, m.
+    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    pub struct Radio {
+        /// Up to this distance every frame is received unless something interferes.
+        pub reliable: f64 where ABOVE_ZERO => "m",
+        /// From this distance on no frame is received.
+        pub reach: f64 where ABOVE_ZERO => "m",
+        /// Reception between the two.
+        #[serde(default)]
+        pub curve: Curve,
+        /// Up to this distance transmissions make the channel busy and interfere with others.
+        pub interference: f64 where ABOVE_ZERO => "m",
+        /// The ratio of distances, interferer to sender, from which on an interferer is harmless; if
+        /// omitted, every interferer within `interference` is harmful.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub capture: Option<f64> where 1.0..=1000.0,
+    }
 }
 
 /// How reception decreases with distance.
@@ -100,51 +105,55 @@ pub enum DutyCycling {
     Contiki,
 }
 
-/// 6LoWPAN (RFC 4944, RFC 6282) and the buffers of a node.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct Lowpan {
-    /// Link-layer addresses of 8 bytes (`"long"`) or 2 (`"short"`).
-    pub addresses: Addresses,
-    /// Frames that a node can hold, including the one that it is sending.
-    pub queue: u32,
-    /// Neighbours for which a node can hold frames at the same time; any number if omitted.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub neighbours: Option<u32>,
-    /// Fragmented datagrams that a node can reassemble at the same time.
-    pub reassemblies: u32,
-    /// Time after which an incomplete datagram is dropped.
-    pub reassembly_timeout: Time,
+keys! {
+    /// 6LoWPAN (RFC 4944, RFC 6282) and the buffers of a node.
+    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+    #[serde(deny_unknown_fields, default)]
+    pub struct Lowpan {
+        /// Link-layer addresses of 8 bytes (`"long"`) or 2 (`"short"`).
+        pub addresses: Addresses,
+        /// Frames that a node can hold, including the one that it is sending.
+        pub queue: u32 where 1..=10_000 => "frames",
+        /// Neighbours for which a node can hold frames at the same time; any number if omitted.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub neighbours: Option<u32> where 1..=10_000,
+        /// Fragmented datagrams that a node can reassemble at the same time.
+        pub reassemblies: u32 where 1..=1000,
+        /// Time after which an incomplete datagram is dropped.
+        pub reassembly_timeout: Time where Time(1_000_000)..=MINUTE,
+    }
 }
 
-/// The settings of the workloads of low-power networks; each workload uses some of them.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct MeshWorkload {
-    /// The duration; `baseline` lasts until it is done.
-    pub duration: Time,
-    /// `burst`: the number of continuous clients.
-    pub steady_clients: u32,
-    /// `burst`: the number of additional clients, with `workload.exchanges` requests each.
-    pub burst_clients: u32,
-    /// `burst`: the time at which they start.
-    pub burst_at: Time,
-    /// `monitoring`: the payload rate of all sources together.
-    pub load: Rate,
-    /// `monitoring`: bytes of a message.
-    pub message: u32,
-    /// `monitoring` and `events`: bytes of a message in one exchange (block-wise).
-    pub fragment: u32,
-    /// `events`: bytes of a message about an event.
-    pub event_message: u32,
-    /// `events`: mean time between events.
-    pub event_interval: Time,
-    /// `events`: the maximum deviation of an interval from `event_interval`, as a share of it;
-    /// deviations are uniformly distributed. If omitted, events are a Poisson process.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub event_spread: Option<f64>,
-    /// `events`: the time between background messages of a node.
-    pub background: Time,
+keys! {
+    /// The settings of the workloads of low-power networks; each workload uses some of them.
+    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+    #[serde(deny_unknown_fields, default)]
+    pub(super) struct MeshWorkload {
+        /// The duration; `baseline` lasts until it is done.
+        pub duration: Time where FROM_A_MILLISECOND,
+        /// `burst`: the number of continuous clients.
+        pub steady_clients: u32,
+        /// `burst`: the number of additional clients, with `workload.exchanges` requests each.
+        pub burst_clients: u32,
+        /// `burst`: the time at which they start.
+        pub burst_at: Time,
+        /// `monitoring`: the payload rate of all sources together.
+        pub load: Rate,
+        /// `monitoring`: bytes of a message.
+        pub message: u32 where 1..=1_000_000 => "bytes",
+        /// `monitoring` and `events`: bytes of a message in one exchange (block-wise).
+        pub fragment: u32,
+        /// `events`: bytes of a message about an event.
+        pub event_message: u32 where 1..=1_000_000 => "bytes",
+        /// `events`: mean time between events.
+        pub event_interval: Time where FROM_A_MILLISECOND,
+        /// `events`: the maximum deviation of an interval from `event_interval`, as a share of it;
+        /// deviations are uniformly distributed. If omitted, events are a Poisson process.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub event_spread: Option<f64> where 0.0..=1.0,
+        /// `events`: the time between background messages of a node.
+        pub background: Time where FROM_A_MILLISECOND,
+    }
 }
 
 const fn one() -> u32 {
@@ -184,22 +193,22 @@ impl Default for MeshWorkload {
 impl Scenario {
     /// Whether the clients are in the Internet and ask the motes of a low-power network.
     pub(crate) fn is_cloud(&self) -> bool {
-        self.class.is_empty() && self.workload.kind.is_cloud()
+        self.class.is_empty() && matches!(self.workload.activity(), Activity::Cloud(_))
     }
 
-    /// Whether a client of `many-to-many` or `burst` makes requests until the time is over.
+    /// Whether a client in the Internet makes requests until the time is over.
     pub(crate) fn is_steady(&self, client: u32) -> bool {
-        match self.workload.kind {
-            WorkloadKind::ManyToMany => true,
-            WorkloadKind::Burst => client < self.workload.mesh.steady_clients,
+        match self.workload.activity() {
+            Activity::Cloud(Cloud::ManyToMany { .. }) => true,
+            Activity::Cloud(Cloud::Burst { steady, .. }) => client < *steady,
             _ => false,
         }
     }
 
     /// How many motes a client of `baseline` asks in turn: those with a route. 1 in other workloads.
     pub(crate) fn servers_in_turn(&self) -> u32 {
-        match (self.workload.kind, &self.network.mesh) {
-            (WorkloadKind::Baseline, Some(mesh)) => {
+        match (self.workload.activity(), self.network.mesh()) {
+            (Activity::Cloud(Cloud::Baseline), Some(mesh)) => {
                 let motes = mesh.topology.nodes().saturating_sub(1);
                 mesh.routes.map_or(motes, |routes| routes.min(motes))
             }
@@ -207,16 +216,18 @@ impl Scenario {
         }
     }
 
-    /// The time between two messages of a node, ns, for `monitoring` and `events`.
-    pub(crate) fn message_period(&self) -> u64 {
-        let mesh = &self.workload.mesh;
-        if self.workload.kind != WorkloadKind::Monitoring {
-            return mesh.background.0;
-        }
-        let bits = u64::from(mesh.message) * 8 * u64::from(self.clients.count);
-        let period = u128::from(bits) * 1_000_000_000 / u128::from(mesh.load.0.max(1));
-        // Checked to be below a century.
-        u64::try_from(period).unwrap_or(u64::MAX)
+    /// The time between two messages of a node, ns, if its messages go to the sink.
+    pub(crate) fn message_period(&self) -> Option<u64> {
+        let Activity::Reporting(reporting) = self.workload.activity() else { return None };
+        Some(match &reporting.due {
+            Due::Events { background, .. } => background.0,
+            Due::Load(load) => {
+                let bits = u64::from(reporting.message) * 8 * u64::from(self.clients.count);
+                let period = u128::from(bits) * 1_000_000_000 / u128::from(load.0.max(1));
+                // Checked to be below a century.
+                u64::try_from(period).unwrap_or(u64::MAX)
+            }
+        })
     }
 }
 
@@ -272,4 +283,11 @@ impl Radio {
             }
         }
     }
+}
+
+texts! {
+    Addresses => names::<Self>(),
+    Curve => names::<Self>(),
+    DutyCycling => names::<Self>(),
+    Topology => "table with a kind".to_owned(),
 }

@@ -1,6 +1,7 @@
 //! From places to who hears whom.
 
 use super::{Mesh, Scenario};
+use crate::keys::Fault;
 use crate::medium::{Air, Fading, Path};
 use crate::net::{Loss, LossModel};
 use crate::random::{Probability, Streams};
@@ -80,8 +81,8 @@ fn distance(a: [f64; 2], b: [f64; 2]) -> f64 {
 /// # Errors
 ///
 /// The key and a message that names a node that cannot be, and why.
-pub(crate) fn check(scenario: &Scenario) -> Result<(), (String, String)> {
-    let Some(mesh) = &scenario.network.mesh else { return Ok(()) };
+pub(super) fn check(scenario: &Scenario) -> Result<(), Fault> {
+    let Some(mesh) = scenario.network.mesh() else { return Ok(()) };
     let topology = Topology::new(mesh, 0.0);
     let nodes = topology.nodes();
     let mut reached = vec![false; nodes as usize];
@@ -115,5 +116,5 @@ pub(crate) fn check(scenario: &Scenario) -> Result<(), (String, String)> {
             topology.root
         )
     };
-    Err(("network.mesh.topology".to_owned(), message))
+    Err(Fault::new("network.mesh.topology", message))
 }

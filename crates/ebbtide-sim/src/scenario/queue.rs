@@ -1,8 +1,8 @@
 //! `[network.up.queue]`: which queue discipline a link has, and with which parameters.
 
 use super::LinkSpec;
-use super::limits::{Check, range};
 use super::units::Time;
+use crate::keys::{Check, require, texts};
 use crate::net::queue::{
     CoDelParameters, FqCoDelParameters, PieParameters, QueueModel, RedParameters,
 };
@@ -161,10 +161,10 @@ pub(super) fn check(name: &str, link: &LinkSpec) -> Check {
     let key = |key: &str| format!("network.{name}.queue.{key}");
     let span = |time: Time, name: &str| {
         let fits = (1_000..=3_600_000_000_000).contains(&time.0);
-        range(fits, &key(name), "must be from 1 us to 1 h")
+        require(fits, &key(name), "must be from 1 us to 1 h")
     };
     let message = "must be at most the interval, over which CoDel looks for a shorter wait";
-    let below = |target: Time, interval: Time| range(target <= interval, &key("target"), message);
+    let below = |target: Time, interval: Time| require(target <= interval, &key("target"), message);
     match queue {
         QueueSpec::TailDrop {} => Ok(()),
         QueueSpec::CoDel { target, interval, .. } => {
@@ -176,20 +176,24 @@ pub(super) fn check(name: &str, link: &LinkSpec) -> Check {
             span(target, "target")?;
             span(interval, "interval")?;
             below(target, interval)?;
-            range((1..=65_536).contains(&queues), &key("queues"), "must be from 1 to 65536")?;
+            require((1..=65_536).contains(&queues), &key("queues"), "must be from 1 to 65536")?;
             let fits = quantum.is_none_or(|bytes| (1..=1_000_000).contains(&bytes));
-            range(fits, &key("quantum"), "must be from 1 to 1000000 bytes")
+            require(fits, &key("quantum"), "must be from 1 to 1000000 bytes")
         }
         QueueSpec::Pie { target, update, burst, .. } => {
             span(target, "target")?;
             span(update, "update")?;
-            range(burst.0 <= 3_600_000_000_000, &key("burst"), "must be at most 1 h")
+            require(burst.0 <= 3_600_000_000_000, &key("burst"), "must be at most 1 h")
         }
         QueueSpec::Red { min, max, probability, weight, .. } => {
-            range(min < max, &key("max"), "must be above min")?;
+            require(min < max, &key("max"), "must be above min")?;
             let share = |share: f64| share > 0.0 && share <= 1.0;
-            range(share(probability), &key("probability"), "must be above 0 and at most 1")?;
-            range(share(weight), &key("weight"), "must be above 0 and at most 1")
+            require(share(probability), &key("probability"), "must be above 0 and at most 1")?;
+            require(share(weight), &key("weight"), "must be above 0 and at most 1")
         }
     }
+}
+
+texts! {
+    QueueSpec => "table with a kind".to_owned(),
 }

@@ -1,8 +1,8 @@
 //! `[[network.up.schedule]]`: rates and delays that change, outages among them.
 
-use super::limits::{Check, LONGEST, range};
 use super::units::{Rate, Time, TimeRange};
 use super::{LinkSpec, Trace};
+use crate::keys::{Check, LONGEST, require, texts};
 use crate::net::{Schedule, ScheduleError, Step};
 use serde::{Deserialize, Deserializer, Serialize, de};
 use std::sync::Arc;
@@ -101,32 +101,44 @@ pub(super) fn check(name: &str, link: &LinkSpec) -> Check {
     let period = format!("network.{name}.schedule_period");
     if link.trace.is_some() {
         let trace = format!("network.{name}.trace");
-        range(link.schedule.is_empty(), &trace, "takes the place of a schedule: keep one of them")?;
+        require(
+            link.schedule.is_empty(),
+            &trace,
+            "takes the place of a schedule: keep one of them",
+        )?;
     }
     if link.schedule.is_empty() {
-        return range(link.schedule_period.0 == 0, &period, "needs [[network.*.schedule]] entries");
+        return require(
+            link.schedule_period.0 == 0,
+            &period,
+            "needs [[network.*.schedule]] entries",
+        );
     }
-    range(link.schedule.len() <= 100_000, &key, "must be at most 100000 entries")?;
+    require(link.schedule.len() <= 100_000, &key, "must be at most 100000 entries")?;
     for change in &link.schedule {
-        range(change.at <= LONGEST, &key, "must have at = at most 36525 days")?;
+        require(change.at <= LONGEST, &key, "must have at = at most 36525 days")?;
         let rate = change.rate.is_none_or(|rate| rate.0 <= 1_000_000_000_000);
-        range(rate, &key, "must have rates of at most 1000 Gbit/s")?;
+        require(rate, &key, "must have rates of at most 1000 Gbit/s")?;
         let delay = change.delay.is_none_or(|delay| delay.ends().1 <= LONGEST.0);
-        range(delay, &key, "must have delays of at most 36525 days")?;
+        require(delay, &key, "must have delays of at most 36525 days")?;
         let says_something = change.rate.is_some() || change.delay.is_some();
-        range(says_something, &key, "must have a rate or a delay in each entry")?;
+        require(says_something, &key, "must have a rate or a delay in each entry")?;
     }
     match link.try_schedule() {
         Ok(_) => Ok(()),
         Err(ScheduleError::OutOfOrder) => {
-            range(false, &key, "must be in the order of time: each `at` above the one before")
+            require(false, &key, "must be in the order of time: each `at` above the one before")
         }
         Err(ScheduleError::ShortPeriod) => {
-            range(false, &period, "must be above the `at` of the last entry")
+            require(false, &period, "must be above the `at` of the last entry")
         }
         Err(ScheduleError::NeverTransmits) => {
             let message = "must not end in an outage: add an entry with a rate, or schedule_period";
-            range(false, &key, message)
+            require(false, &key, message)
         }
     }
+}
+
+texts! {
+    Change => "table".to_owned(),
 }

@@ -1,24 +1,27 @@
 //! `[security]`: how messages are protected on the way.
 
 use super::Scenario;
-use super::limits::{Check, LONGEST_SPAN, range};
+use super::limits::LONGEST_SPAN;
 use super::units::Time;
+use crate::keys::{Check, keys, names, require, texts};
 use serde::{Deserialize, Serialize};
 
-/// The protection of messages between clients and server, over UDP.
-#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct Security {
-    /// None, or DTLS.
-    pub mode: SecurityMode,
-    /// The state with which a client comes: nothing, a session to resume, or one to continue.
-    #[serde(rename = "return")]
-    pub returns: Return,
-    /// When the flights of a handshake are repeated.
-    pub timers: Timers,
-    /// The server's first timeout for its own flights; 0: as `timers` has it; with
-    /// `control`, the library's default.
-    pub server_timeout: Time,
+keys! {
+    /// The protection of messages between clients and server, over UDP.
+    #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(deny_unknown_fields, default)]
+    pub struct Security {
+        /// None, or DTLS.
+        pub mode: SecurityMode,
+        /// The state with which a client comes: nothing, a session to resume, or one to continue.
+        #[serde(rename = "return")]
+        pub returns as "return": Return,
+        /// When the flights of a handshake are repeated.
+        pub timers: Timers,
+        /// The server's first timeout for its own flights; 0: as `timers` has it; with
+        /// `control`, the library's default.
+        pub server_timeout: Time,
+    }
 }
 
 /// The protocol that protects messages.
@@ -78,16 +81,22 @@ const RECORD: u32 = 38;
 pub(super) fn check(s: &Scenario) -> Check {
     if s.security.is_none() {
         let message = "needs security.mode = \"dtls-psk\"";
-        return range(s.security.is_default(), "security", message);
+        return require(s.security.is_default(), "security", message);
     }
     let key = "security.mode";
-    range(s.network.mesh.is_none(), key, "is for networks without [network.mesh]")?;
+    require(s.network.mesh().is_none(), key, "is for networks without [network.mesh]")?;
     let room = s.network.mtu.saturating_sub(s.network.header);
     let message =
         "needs a network.mtu that leaves 256 bytes for a datagram, and 38 bytes of each for DTLS";
     let longest = s.workload.request_payload.max(s.workload.response_payload) + 32 + RECORD;
-    range(room >= 256 && room >= longest, key, message)?;
+    require(room >= 256 && room >= longest, key, message)?;
     let timeout = s.security.server_timeout.0;
     let fits = timeout == 0 || (10_000_000..=LONGEST_SPAN.0).contains(&timeout);
-    range(fits, "security.server_timeout", "must be 0, or from 10 ms to a day (86400 s)")
+    require(fits, "security.server_timeout", "must be 0, or from 10 ms to a day (86400 s)")
+}
+
+texts! {
+    SecurityMode => names::<Self>(),
+    Return => names::<Self>(),
+    Timers => names::<Self>(),
 }

@@ -2,6 +2,7 @@
 
 use super::error::ScenarioError;
 use super::{LinkSpec, Scenario};
+use crate::keys::texts;
 use crate::net::{Delay, Schedule, ScheduleError, Step};
 use crate::random::fnv1a_128;
 use serde::{Deserialize, Serialize, Serializer};
@@ -20,11 +21,11 @@ const MAX_STEPS: usize = 10_000_000;
 pub struct Trace {
     file: String,
     /// Read when the scenario is loaded.
-    content: Option<Arc<Content>>,
+    content: Option<Arc<TraceSteps>>,
 }
 
 #[derive(Debug, PartialEq, Eq)]
-struct Content {
+struct TraceSteps {
     schedule: Arc<Schedule>,
     hash: u128,
 }
@@ -63,7 +64,7 @@ impl Trace {
             Path::new(&self.file).extension().is_some_and(|e| e.eq_ignore_ascii_case("csv"));
         let schedule = if is_table { table(text, delay)? } else { mahimahi(text, delay)? };
         self.content =
-            Some(Arc::new(Content { schedule: Arc::new(schedule), hash: fnv1a_128(&bytes) }));
+            Some(Arc::new(TraceSteps { schedule: Arc::new(schedule), hash: fnv1a_128(&bytes) }));
         Ok(())
     }
 }
@@ -163,6 +164,10 @@ pub(super) fn read(scenario: &mut Scenario, place: &str) -> Result<(), ScenarioE
         })?;
     }
     Ok(())
+}
+
+texts! {
+    Trace => "file".to_owned(),
 }
 
 #[cfg(test)]

@@ -1,29 +1,32 @@
 //! `[network.wifi]`: a Wi-Fi cell between the clients and the bottleneck.
 
-use super::limits::{Check, range};
-use super::{Scenario, units::Time};
+use crate::keys::{ABOVE_ZERO, Check, keys, require};
+
+use super::Scenario;
 use crate::medium::ieee80211::Dcf;
 use serde::{Deserialize, Serialize};
 
-/// Clients that share the air with an access point. Their packets pass the cell before
-/// `network.up`, and packets to them after `network.down`; both directions contend for the same
-/// channel.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct Wifi {
-    /// The distance of each client from the access point, m. Clients with even numbers are on one
-    /// side of it, those with odd numbers on the other.
-    pub distance: f64,
-    /// The distance up to which a station is heard, m. If it is less than twice `distance`,
-    /// clients on different sides are hidden from each other.
-    pub range: f64,
-    /// The share of frames that cannot be read although there was no collision, 0 to below 1.
-    pub frame_loss: f64,
-    /// Packets of a client, or of the access point, that wait for the channel; further packets are
-    /// dropped.
-    pub queue: u32,
-    /// The MAC and the radio.
-    pub dcf: Dcf,
+keys! {
+    /// Clients that share the air with an access point. Their packets pass the cell before
+    /// `network.up`, and packets to them after `network.down`; both directions contend for the same
+    /// channel.
+    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+    #[serde(deny_unknown_fields, default)]
+    pub struct Wifi {
+        /// The distance of each client from the access point, m. Clients with even numbers are on one
+        /// side of it, those with odd numbers on the other.
+        pub distance: f64 where ABOVE_ZERO => "m",
+        /// The distance up to which a station is heard, m. If it is less than twice `distance`,
+        /// clients on different sides are hidden from each other.
+        pub range: f64 where ABOVE_ZERO => "m",
+        /// The share of frames that cannot be read although there was no collision, 0 to below 1.
+        pub frame_loss: f64 where 0.0..1.0,
+        /// Packets of a client, or of the access point, that wait for the channel; further packets are
+        /// dropped.
+        pub queue: u32 where 1..=100_000 => "packets",
+        /// The MAC and the radio.
+        pub dcf: Dcf,
+    }
 }
 
 impl Default for Wifi {
@@ -36,56 +39,31 @@ impl Default for Wifi {
 const MAX_STATIONS: u32 = 1000;
 
 pub(super) fn check(s: &Scenario) -> Check {
-    let Some(wifi) = &s.network.wifi else { return Ok(()) };
+    let Some(wifi) = s.network.wifi() else { return Ok(()) };
     let key = |key: &str| format!("network.wifi.{key}");
-    range(
-        s.network.mesh.is_none(),
-        "network.wifi",
-        "cannot be combined with network.mesh: remove one of the two, a client has one radio",
-    )?;
-    range(
+    require(
         s.clients.count.saturating_add(s.network.background.stations()) < MAX_STATIONS,
         "clients.count",
         "must be at most 999 in a Wi-Fi cell (network.wifi), whose stations hear each other; wireless \
          flows of network.background count",
     )?;
-    let metres = |value: f64| value.is_finite() && value > 0.0;
-    range(metres(wifi.distance), &key("distance"), "must be above 0 m")?;
-    range(
-        metres(wifi.range) && wifi.range >= wifi.distance,
+    require(
+        wifi.range >= wifi.distance,
         &key("range"),
         "must be at least network.wifi.distance: else no client hears the access point",
     )?;
-    let loss = (0.0..1.0).contains(&wifi.frame_loss);
-    range(loss, &key("frame_loss"), "must be from 0 to below 1")?;
-    range((1..=100_000).contains(&wifi.queue), &key("queue"), "must be from 1 to 100000 packets")?;
     let d = &wifi.dcf;
-    for (name, rate) in [("data_rate", d.data_rate), ("basic_rate", d.basic_rate)] {
-        range(
-            (1_000_000..=11_000_000).contains(&rate.0),
-            &key(&format!("dcf.{name}")),
-            "must be from 1 Mbit/s to 11 Mbit/s, the rates of 802.11b",
-        )?;
-    }
-    let short = |time: Time| (1_000..=1_000_000).contains(&time.0);
-    for (name, time) in [("plcp", d.plcp), ("slot", d.slot), ("sifs", d.sifs)] {
-        range(short(time), &key(&format!("dcf.{name}")), "must be from 1 us to 1 ms")?;
-    }
     let power = |window: u16| (u32::from(window) + 1).is_power_of_two() && window <= 32_767;
     for (name, window) in [("cw_min", d.cw_min), ("cw_max", d.cw_max)] {
-        range(
+        require(
             power(window),
             &key(&format!("dcf.{name}")),
             "must be one less than a power of two, from 0 to 32767",
         )?;
     }
-    range(d.cw_min <= d.cw_max, &key("dcf.cw_min"), "must be at most network.wifi.dcf.cw_max")?;
-    range(d.retry_limit >= 1, &key("dcf.retry_limit"), "must be from 1 to 255 transmissions")?;
-    for (name, bytes) in [("mac_header", d.mac_header), ("llc_header", d.llc_header)] {
-        range(bytes <= 100, &key(&format!("dcf.{name}")), "must be from 0 to 100 bytes")?;
-    }
+    require(d.cw_min <= d.cw_max, &key("dcf.cw_min"), "must be at most network.wifi.dcf.cw_max")?;
     // aMPDUMaxLength of a frame body (section 7.1.2).
-    range(
+    require(
         s.network.mtu + d.llc_header <= 2312,
         "network.mtu",
         "must leave a Wi-Fi frame's body within 2312 bytes, network.wifi.dcf.llc_header included",

@@ -204,10 +204,10 @@ fn each_workload_is_recognized() {
         let mut changes = changes;
         changes.push(("workload", name.as_str().unwrap()));
         let found = fit_of(&changes).scenario;
-        assert_eq!(found.workload.kind, kind, "{changes:?}");
+        assert_eq!(found.workload.kind(), kind, "{changes:?}");
         assert_eq!(found.clients.count, 8);
         if kind != WorkloadKind::Continuous {
-            let period = found.workload.period.0 as f64 / 2e10;
+            let period = found.workload.clocked().unwrap().period.0 as f64 / 2e10;
             let bound = if kind == WorkloadKind::Poisson { 0.4 } else { 0.05 };
             assert!((period - 1.0).abs() < bound, "{changes:?}: {period}");
         }

@@ -381,7 +381,10 @@ fn bursts_of_clients_with_several_open_requests_are_bursts() {
             let found = fitted(&capture(&bursts, "default", place, 1)).unwrap();
             assert_eq!(found.workload_text(), "bursts, period 20.0 s", "{nstart} {place:?}");
             let workload = &found.scenario.workload;
-            assert_eq!((workload.burst, workload.period.0), (4, 20_000_000_000));
+            assert_eq!(
+                (workload.at_once(), workload.clocked().unwrap().period.0),
+                (4, 20_000_000_000)
+            );
             assert_eq!(found.scenario.clients.processing, bursts.clients.processing);
         }
     }

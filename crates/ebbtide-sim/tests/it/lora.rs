@@ -92,7 +92,10 @@ fn the_gateway_does_not_hear_while_it_transmits_nor_more_than_its_share() {
 #[test]
 fn impossible_cells_are_refused() {
     for (lora, expected) in [
-        ("spreading_factors = [6]", "x.toml:7: network.lora.spreading_factors: must be one"),
+        (
+            "spreading_factors = [6]",
+            "x.toml:7: network.lora.spreading_factors: must be from 7 to 12",
+        ),
         ("channels = 0", "network.lora.channels: must be from 1 to 80"),
         ("duty_cycle = 0.0", "network.lora.duty_cycle: must be from 0.000001 to 1"),
         ("frame_loss = 1.0", "network.lora.frame_loss: must be from 0 to below 1"),

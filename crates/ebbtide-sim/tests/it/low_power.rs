@@ -15,7 +15,7 @@ fn mesh(record: &ebbtide_sim::record::RunRecord) -> &MeshRecord {
 #[test]
 fn routes_in_a_grid_are_shortest_up_and_down_the_tree() {
     let grid = scenario("lln-grid", &[("n", "5")]);
-    let topology = Topology::new(grid.network.mesh.as_ref().unwrap(), 0.0);
+    let topology = Topology::new(grid.network.mesh().unwrap(), 0.0);
     for replication in 0..5 {
         let routes = Routes::new(&topology, &Streams::new(1, replication));
         assert_eq!(topology.root, 12);

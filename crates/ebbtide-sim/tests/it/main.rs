@@ -40,6 +40,7 @@ mod report_browser;
 mod report_page;
 mod reproduce;
 mod same_answer;
+mod scenario_keys;
 mod scenario_properties;
 mod security;
 mod spans;

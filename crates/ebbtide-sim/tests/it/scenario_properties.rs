@@ -4,7 +4,7 @@
 use crate::common::{controls, scenario};
 use ebbtide_sim::run::simulate;
 use ebbtide_sim::scenario::units::{Buffer, Rate, Time, TimeRange};
-use ebbtide_sim::scenario::{Errors, Scenario, Source, WorkloadKind};
+use ebbtide_sim::scenario::{Errors, Scenario, Source};
 use proptest::prelude::*;
 
 fn time() -> impl Strategy<Value = Time> {
@@ -45,13 +45,8 @@ fn errors() -> impl Strategy<Value = Errors> {
     ]
 }
 
-fn kind() -> impl Strategy<Value = WorkloadKind> {
-    prop_oneof![
-        Just(WorkloadKind::Continuous),
-        Just(WorkloadKind::Random),
-        Just(WorkloadKind::Mixed),
-        Just(WorkloadKind::Periodic),
-    ]
+fn kind() -> impl Strategy<Value = &'static str> {
+    prop_oneof![Just("continuous"), Just("random"), Just("mixed"), Just("periodic")]
 }
 
 prop_compose! {
@@ -65,7 +60,7 @@ prop_compose! {
         (factor, max_retransmit, nstart, token_length) in (1.0f64..10.0, 0u8..=254, 1u16.., 0u8..=7),
         description in "[ -~\n]{0,80}",
     ) -> Scenario {
-        let mut s = scenario("nb-iot", &[]);
+        let mut s = scenario("nb-iot", &[("workload", kind)]);
         let [a, b, c, d, e, f] = delays;
         s.description = description;
         (s.network.up.rate, s.network.down.rate) = (Rate(up_rate), Rate(down_rate));
@@ -74,7 +69,7 @@ prop_compose! {
         (s.clients.processing, s.server.processing) = (e, f);
         (s.network.up.buffer, s.network.down.buffer) = (up_buffer, down_buffer);
         (s.clients.start_window, s.clients.count) = (start_window, count);
-        (s.workload.exchanges, s.workload.kind) = (exchanges, kind);
+        s.workload.exchanges = exchanges;
         (s.workload.response_payload, s.workload.request_payload) = (response, request);
         s.errors.insert("drawn".into(), errors);
         s.network.errors = if has_errors { "drawn" } else { "none" }.into();

@@ -179,7 +179,7 @@ fn hidden_clients_collide_more_than_those_that_hear_each_other() {
 
 #[test]
 fn the_defaults_of_the_cell_are_those_of_the_scenario() {
-    let wifi = scenario("rcoap-wifi", &[]).network.wifi.unwrap();
+    let wifi = scenario("rcoap-wifi", &[]).network.wifi().unwrap().clone();
     assert_eq!(wifi, ebbtide_sim::scenario::Wifi::default());
     assert_eq!(wifi.dcf, Dcf::default());
 }

@@ -13,7 +13,7 @@ use crate::emulate::tun::Tuns;
 use crate::failure::Failure;
 use crate::output::emulation;
 use ebbtide_sim::emulation::Emulation;
-use ebbtide_sim::scenario::Scenario;
+use ebbtide_sim::scenario::{NetworkKind, Scenario};
 use std::net::{Ipv4Addr, SocketAddr, ToSocketAddrs};
 use std::os::fd::AsFd;
 use std::process::{Child, Command, Stdio};
@@ -42,21 +42,24 @@ fn check(link: &str, scenario: &Scenario) -> Result<(), Failure> {
              emulate its bottleneck",
         );
     }
-    if network.mesh.is_some() {
-        return refuse(
-            "network.mesh is simulated only; name a scenario without that table, such as nb-iot",
-        );
-    }
-    if network.lora.is_some() {
-        return refuse(
-            "network.lora is simulated only; copy the scenario without that table to emulate its wired link",
-        );
-    }
-    if network.wifi.is_some() {
-        return refuse(
-            "network.wifi is simulated only; copy the scenario without that table to emulate its \
-             wired link",
-        );
+    match network.kind {
+        NetworkKind::Wired => {}
+        NetworkKind::Mesh(_) => {
+            return refuse(
+                "network.mesh is simulated only; name a scenario without that table, such as nb-iot",
+            );
+        }
+        NetworkKind::Lora(_) => {
+            return refuse(
+                "network.lora is simulated only; copy the scenario without that table to emulate its wired link",
+            );
+        }
+        NetworkKind::Wifi(_) => {
+            return refuse(
+                "network.wifi is simulated only; copy the scenario without that table to emulate its \
+                 wired link",
+            );
+        }
     }
     if network.background.flows > 0 {
         return refuse(

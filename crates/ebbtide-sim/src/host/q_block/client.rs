@@ -48,7 +48,7 @@ impl QBlockClient {
     ) -> Self {
         let (config, params) = configs(scenario, settings);
         let workload = &scenario.workload;
-        let blocks = scenario.messages_of(number);
+        let blocks = scenario.workload.messages(number).unwrap_or(0);
         let mut rng = streams.stream(&format!("client/{number}/q-block"));
         Self {
             number,

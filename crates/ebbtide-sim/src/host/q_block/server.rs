@@ -52,7 +52,7 @@ impl QBlockServer {
             client,
             endpoint: Endpoint::new(config, rng),
             params,
-            blocks: scenario.messages_of(client),
+            blocks: scenario.workload.messages(client).unwrap_or(0),
             state: TransferState::Empty,
             last: None,
             response: digits(scenario.workload.response_payload),

@@ -35,7 +35,7 @@ pub(crate) const fn wire_length(header: u32, packet: u32) -> u32 {
 /// Requests of a client that are open at once: NSTART, or of a flow, which has no such limit over a
 /// reliable transport (RFC 8323 section 2.2), as many as a connection holds.
 fn window(scenario: &Scenario) -> u32 {
-    match scenario.workload.kind.is_flow() {
+    match scenario.workload.flow().is_some() {
         true => 1024,
         false => scenario.coap.nstart.max(1).into(),
     }
@@ -43,14 +43,14 @@ fn window(scenario: &Scenario) -> u32 {
 
 /// Bytes of token that tell so many requests apart.
 fn token_length(scenario: &Scenario) -> u8 {
-    let least = if scenario.workload.kind.is_flow() { 2 } else { 0 };
+    let least = if scenario.workload.flow().is_some() { 2 } else { 0 };
     scenario.coap.token_length.max(least)
 }
 
 /// Bytes of a socket's send and receive buffer: many messages; for a flow, the largest window that
 /// needs no scaling (RFC 9293 section 3.1).
 fn buffer(scenario: &Scenario) -> usize {
-    if scenario.workload.kind.is_flow() { 65_535 } else { 8192 }
+    if scenario.workload.flow().is_some() { 65_535 } else { 8192 }
 }
 
 /// The largest IPv4 packet of a scenario, bytes.

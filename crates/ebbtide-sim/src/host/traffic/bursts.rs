@@ -1,6 +1,6 @@
 //! Several requests at once every period: a device that collects readings and sends them together.
 
-use super::{Clock, Traffic};
+use super::{DeviceClock, Traffic};
 use crate::random::{CompactChaCha, uniform};
 
 pub(super) struct Bursts {
@@ -14,7 +14,7 @@ impl Traffic for Bursts {
         uniform(rng, 0, self.period.max(self.window))
     }
 
-    fn next(&self, now: u64, _: Option<&mut Clock>) -> u64 {
+    fn next(&self, now: u64, _: Option<&mut DeviceClock>) -> u64 {
         now.saturating_add(self.period)
     }
 

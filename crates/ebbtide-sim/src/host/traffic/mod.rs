@@ -7,7 +7,7 @@ mod poisson;
 mod synchronised;
 
 use crate::random::{CompactChaCha, Streams};
-use crate::scenario::{ClassView, Scenario, WorkloadKind};
+use crate::scenario::{ClassView, Pattern, Scenario};
 use bursts::Bursts;
 use ebbtide_core::time::Instant;
 use periodic::Periodic;
@@ -20,7 +20,7 @@ trait Traffic {
     fn first(&self, rng: &mut CompactChaCha) -> u64;
 
     /// The instant of the requests after those at `now`. There is a clock if [`Self::uses_clock`].
-    fn next(&self, now: u64, clock: Option<&mut Clock>) -> u64;
+    fn next(&self, now: u64, clock: Option<&mut DeviceClock>) -> u64;
 
     /// Whether the kind needs a state of each device. Otherwise a million devices take no memory.
     fn uses_clock(&self) -> bool {
@@ -29,7 +29,7 @@ trait Traffic {
 }
 
 /// The state of one device's traffic.
-struct Clock {
+struct DeviceClock {
     /// The first instant.
     first: u64,
     /// How often requests have been made.
@@ -41,25 +41,26 @@ struct Clock {
 pub(crate) struct Timetable {
     traffic: Box<dyn Traffic>,
     first_client: u32,
-    clocks: Vec<Clock>,
+    clocks: Vec<DeviceClock>,
 }
 
 /// The kind of traffic of a scenario, whose devices start within its window; `None` if it does not go by the
 /// clock.
 fn traffic(scenario: &Scenario) -> Option<Box<dyn Traffic>> {
-    let (workload, window) = (&scenario.workload, scenario.clients.start_window.0);
-    let period = workload.period.0;
-    Some(match workload.kind {
-        WorkloadKind::Periodic => Box::new(Periodic { period, window, jitter: workload.jitter.0 }),
-        WorkloadKind::Monitoring | WorkloadKind::Events => {
-            Box::new(Periodic { period: scenario.message_period(), window, jitter: 0 })
+    let window = scenario.clients.start_window.0;
+    if let Some(period) = scenario.message_period() {
+        return Some(Box::new(Periodic { period, window, jitter: 0 }));
+    }
+    let clocked = scenario.workload.clocked()?;
+    let period = clocked.period.0;
+    Some(match clocked.pattern {
+        Pattern::Periodic { jitter } => Box::new(Periodic { period, window, jitter: jitter.0 }),
+        Pattern::Poisson => Box::new(Poisson { mean: period, window }),
+        Pattern::Bursts { .. } => Box::new(Bursts { period, window }),
+        Pattern::Synchronised { spread } => {
+            Box::new(Synchronised { period, window, spread: spread.0 })
         }
-        WorkloadKind::Poisson => Box::new(Poisson { mean: period, window }),
-        WorkloadKind::Bursts => Box::new(Bursts { period, window }),
-        WorkloadKind::Synchronised | WorkloadKind::Notifications => {
-            Box::new(Synchronised { period, window, spread: workload.spread.0 })
-        }
-        _ => return None,
+        Pattern::Notifications => Box::new(Synchronised { period, window, spread: 0 }),
     })
 }
 
@@ -70,17 +71,17 @@ impl Timetable {
         let scenario = &class.scenario;
         let traffic = traffic(scenario)?;
         let first = |client: u32| {
-            let name = match scenario.workload.kind {
+            let name = match scenario.workload.is_reporting() {
                 // Without other classes this is the client's node; the sink, node 0, has none.
-                WorkloadKind::Monitoring | WorkloadKind::Events => format!("source/{}", client + 1),
-                _ => format!("client/{client}/start"),
+                true => format!("source/{}", client + 1),
+                false => format!("client/{client}/start"),
             };
             traffic.first(&mut streams.frugal(&name))
         };
         let starts: Vec<u64> = class.clients().map(first).collect();
         let clock = |(client, first): (u32, &u64)| {
             let rng = streams.frugal(&format!("client/{client}/traffic"));
-            Clock { first: *first, times: 0, rng }
+            DeviceClock { first: *first, times: 0, rng }
         };
         let clocks = match traffic.uses_clock() {
             true => class.clients().zip(&starts).map(clock).collect(),

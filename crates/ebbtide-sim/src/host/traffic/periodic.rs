@@ -1,6 +1,6 @@
 //! One request every period, each delayed by a random jitter.
 
-use super::{Clock, Traffic};
+use super::{DeviceClock, Traffic};
 use crate::random::{CompactChaCha, uniform};
 
 pub(super) struct Periodic {
@@ -16,7 +16,7 @@ impl Traffic for Periodic {
         uniform(rng, 0, self.period.max(self.window))
     }
 
-    fn next(&self, now: u64, clock: Option<&mut Clock>) -> u64 {
+    fn next(&self, now: u64, clock: Option<&mut DeviceClock>) -> u64 {
         let Some(clock) = clock else { return now.saturating_add(self.period) };
         let due = clock.first.saturating_add(self.period.saturating_mul(clock.times));
         due.saturating_add(uniform(&mut clock.rng, 0, self.jitter))

@@ -1,6 +1,6 @@
 //! Requests at random: exponential times between them (a Poisson process).
 
-use super::{Clock, Traffic};
+use super::{DeviceClock, Traffic};
 use crate::random::{CompactChaCha, exponential, uniform};
 
 pub(super) struct Poisson {
@@ -15,7 +15,7 @@ impl Traffic for Poisson {
         uniform(rng, 0, self.window).saturating_add(exponential(rng, self.mean))
     }
 
-    fn next(&self, now: u64, clock: Option<&mut Clock>) -> u64 {
+    fn next(&self, now: u64, clock: Option<&mut DeviceClock>) -> u64 {
         let span = clock.map_or(self.mean, |clock| exponential(&mut clock.rng, self.mean));
         now.saturating_add(span)
     }

@@ -1,6 +1,6 @@
 //! All devices at the same time, every period: on the hour, or when power is back.
 
-use super::{Clock, Traffic};
+use super::{DeviceClock, Traffic};
 use crate::random::{CompactChaCha, uniform};
 
 pub(super) struct Synchronised {
@@ -16,7 +16,7 @@ impl Traffic for Synchronised {
         uniform(rng, 0, self.window.max(self.spread))
     }
 
-    fn next(&self, now: u64, clock: Option<&mut Clock>) -> u64 {
+    fn next(&self, now: u64, clock: Option<&mut DeviceClock>) -> u64 {
         let Some(clock) = clock else { return now.saturating_add(self.period) };
         let due = self.period.saturating_mul(clock.times);
         due.saturating_add(uniform(&mut clock.rng, 0, self.window))

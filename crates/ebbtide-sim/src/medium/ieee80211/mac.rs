@@ -40,7 +40,7 @@ impl WifiStep {
 }
 
 #[derive(Debug)]
-struct Station {
+struct DcfStation {
     /// The current frame.
     frame: Option<Frame>,
     /// Whether it has been transmitted and its fate is unknown.
@@ -62,7 +62,7 @@ struct Station {
 pub struct Mac {
     air: Air,
     dcf: Dcf,
-    stations: Vec<Station>,
+    stations: Vec<DcfStation>,
     /// The stations that hear each station, itself included.
     hearers: Vec<Vec<u32>>,
     indications: VecDeque<Indication>,
@@ -77,7 +77,7 @@ impl Mac {
             (0..stations).filter(hears).collect()
         };
         let hearers = (0..stations).map(hearers).collect();
-        let stations = (0..stations).map(|number| Station {
+        let stations = (0..stations).map(|number| DcfStation {
             frame: None,
             is_sent: false,
             has_arrived: false,
@@ -304,7 +304,7 @@ impl Mac {
     }
 }
 
-impl Station {
+impl DcfStation {
     /// Draws a backoff of 0 to CW slots (section 9.2.4).
     fn back_off(&mut self, now: Instant, dcf: &Dcf) {
         let slots = uniform(&mut self.rng, 0, self.window.into());

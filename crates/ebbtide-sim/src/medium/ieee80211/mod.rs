@@ -8,35 +8,44 @@ mod timing;
 
 pub use mac::{Mac, WifiEvent, WifiStep};
 
+use crate::keys::keys;
 use crate::units::{Rate, Time};
 use serde::{Deserialize, Serialize};
+use std::ops::RangeInclusive;
 
-/// The parameters of the MAC and of the radio.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct Dcf {
-    /// The rate of data frames: 1, 2, 5.5 or 11 Mbit/s with 802.11b's modulations.
-    pub data_rate: Rate,
-    /// The rate of acknowledgements, of the BSS basic rate set (section 9.6). 1 Mbit/s is the one
-    /// that every station of the family has.
-    pub basic_rate: Rate,
-    /// Preamble and PLCP header of each frame: 192 µs long, 96 µs short (802.11b section 18.2.2).
-    pub plcp: Time,
-    /// aSlotTime (802.11b section 18.3.3).
-    pub slot: Time,
-    /// aSIFSTime (802.11b section 18.3.3). DIFS and EIFS follow from it.
-    pub sifs: Time,
-    /// aCWmin (802.11b section 18.3.3): the first backoff is 0 to this many slots. One less than a
-    /// power of two.
-    pub cw_min: u16,
-    /// aCWmax (802.11b section 18.3.3). One less than a power of two, from `cw_min` up.
-    pub cw_max: u16,
-    /// dot11ShortRetryLimit (section 9.2.5.3, annex D): how often a frame is transmitted at most.
-    pub retry_limit: u8,
-    /// Bytes of MAC header and frame check sequence: 24 + 4 with three addresses (section 7.1.2).
-    pub mac_header: u32,
-    /// Bytes of LLC and SNAP header before an IP packet (RFC 1042).
-    pub llc_header: u32,
+/// The rates of 802.11b.
+const DATA_RATES: RangeInclusive<Rate> = Rate(1_000_000)..=Rate(11_000_000);
+/// Times within a frame.
+const SHORT: RangeInclusive<Time> = Time(1_000)..=Time(1_000_000);
+
+keys! {
+    /// The parameters of the MAC and of the radio.
+    #[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(deny_unknown_fields, default)]
+    pub struct Dcf {
+        /// The rate of data frames: 1, 2, 5.5 or 11 Mbit/s with 802.11b's modulations.
+        pub data_rate: Rate where DATA_RATES,
+        /// The rate of acknowledgements, of the BSS basic rate set (section 9.6). 1 Mbit/s is the one
+        /// that every station of the family has.
+        pub basic_rate: Rate where DATA_RATES,
+        /// Preamble and PLCP header of each frame: 192 µs long, 96 µs short (802.11b section 18.2.2).
+        pub plcp: Time where SHORT,
+        /// aSlotTime (802.11b section 18.3.3).
+        pub slot: Time where SHORT,
+        /// aSIFSTime (802.11b section 18.3.3). DIFS and EIFS follow from it.
+        pub sifs: Time where SHORT,
+        /// aCWmin (802.11b section 18.3.3): the first backoff is 0 to this many slots. One less than a
+        /// power of two.
+        pub cw_min: u16,
+        /// aCWmax (802.11b section 18.3.3). One less than a power of two, from `cw_min` up.
+        pub cw_max: u16,
+        /// dot11ShortRetryLimit (section 9.2.5.3, annex D): how often a frame is transmitted at most.
+        pub retry_limit: u8 where 1..=255 => "transmissions",
+        /// Bytes of MAC header and frame check sequence: 24 + 4 with three addresses (section 7.1.2).
+        pub mac_header: u32 where 0..=100 => "bytes",
+        /// Bytes of LLC and SNAP header before an IP packet (RFC 1042).
+        pub llc_header: u32 where 0..=100 => "bytes",
+    }
 }
 
 impl Default for Dcf {

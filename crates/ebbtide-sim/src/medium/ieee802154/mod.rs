@@ -14,37 +14,40 @@ pub use timing::{
     airtime, interframe_spacing,
 };
 
+use crate::keys::{MINUTE, keys};
 use crate::units::Time;
 use serde::{Deserialize, Serialize};
 
-/// The MAC's parameters (IEEE 802.15.4-2006, table 86).
-#[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct Csma {
-    /// macMinBE: the first backoff is 0 to 2^this - 1 units, 0 to 8.
-    pub min_be: u8,
-    /// macMaxBE, from `min_be` to 8.
-    pub max_be: u8,
-    /// macMaxCSMABackoffs: how often the channel may be found busy before a frame is given up.
-    pub max_backoffs: u8,
-    /// macMaxFrameRetries: how often a frame is retransmitted if no acknowledgement arrives.
-    pub max_retries: u8,
-    /// The wait before a retransmission. Zero, as in the standard, means no wait, and a frame is
-    /// given up when the channel is found busy too often. A value above zero reproduces Contiki's
-    /// `csma.c` until 2016 without duty cycling (its interval is 125 ms): after n transmissions
-    /// without an acknowledgement the wait is from one to n + 2 times this value, at most 4 times.
-    /// A busy channel is waited for in the same way without a limit, and does not count as a
-    /// retransmission. The station accepts frames for other neighbours meanwhile.
-    pub retry_interval: Time,
-    /// The wait between two frames for the same neighbour: one that is queued when another is finished
-    /// waits so long. Zero, as in the standard, means no wait. Contiki's `csma.c` has one of 125 ms
-    /// in its releases 2.6, 2.7 and 3.0; with duty cycling they send queued frames in one burst
-    /// instead, and so does this model.
-    #[serde(skip_serializing_if = "Time::is_zero")]
-    pub spacing: Time,
-    /// Whether frames request an acknowledgement and are retransmitted without one. With duty
-    /// cycling they always do, because the acknowledgement ends the strobes.
-    pub acknowledged: bool,
+keys! {
+    /// The MAC's parameters (IEEE 802.15.4-2006, table 86).
+    #[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(deny_unknown_fields, default)]
+    pub struct Csma {
+        /// macMinBE: the first backoff is 0 to 2^this - 1 units, 0 to 8.
+        pub min_be: u8,
+        /// macMaxBE, from `min_be` to 8.
+        pub max_be: u8 where 0..=8,
+        /// macMaxCSMABackoffs: how often the channel may be found busy before a frame is given up.
+        pub max_backoffs: u8 where 0..=5,
+        /// macMaxFrameRetries: how often a frame is retransmitted if no acknowledgement arrives.
+        pub max_retries: u8 where 0..=7,
+        /// The wait before a retransmission. Zero, as in the standard, means no wait, and a frame is
+        /// given up when the channel is found busy too often. A value above zero reproduces Contiki's
+        /// `csma.c` until 2016 without duty cycling (its interval is 125 ms): after n transmissions
+        /// without an acknowledgement the wait is from one to n + 2 times this value, at most 4 times.
+        /// A busy channel is waited for in the same way without a limit, and does not count as a
+        /// retransmission. The station accepts frames for other neighbours meanwhile.
+        pub retry_interval: Time where ..=MINUTE,
+        /// The wait between two frames for the same neighbour: one that is queued when another is finished
+        /// waits so long. Zero, as in the standard, means no wait. Contiki's `csma.c` has one of 125 ms
+        /// in its releases 2.6, 2.7 and 3.0; with duty cycling they send queued frames in one burst
+        /// instead, and so does this model.
+        #[serde(skip_serializing_if = "Time::is_zero")]
+        pub spacing: Time where ..=MINUTE,
+        /// Whether frames request an acknowledgement and are retransmitted without one. With duty
+        /// cycling they always do, because the acknowledgement ends the strobes.
+        pub acknowledged: bool,
+    }
 }
 
 impl Default for Csma {

@@ -62,7 +62,7 @@ pub enum Crossing {
 
 /// The state of a device's radio.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
-enum Radio {
+enum RadioState {
     /// Asleep: it may transmit if its duty cycle allows.
     #[default]
     Idle,
@@ -80,8 +80,8 @@ enum Spoiled {
 }
 
 #[derive(Debug, Default)]
-struct Device {
-    radio: Radio,
+struct LoraDevice {
+    radio: RadioState,
     /// Packets that wait here, and those that wait for this device at the gateway: tokens and bytes.
     up: VecDeque<(u32, u32)>,
     down: VecDeque<(u32, u32)>,
@@ -104,7 +104,7 @@ struct Device {
 #[derive(Debug)]
 pub struct LoraCell {
     settings: Lora,
-    devices: Vec<Device>,
+    devices: Vec<LoraDevice>,
     /// Devices whose frames are on the air.
     sending: Vec<u32>,
     /// Until when the gateway transmits, ns. It has one transmitter, and hears nothing meanwhile.
@@ -123,7 +123,7 @@ impl LoraCell {
     pub fn new(settings: &Lora, devices: u32, streams: &Streams) -> Self {
         Self {
             settings: settings.clone(),
-            devices: (0..devices).map(|_| Device::default()).collect(),
+            devices: (0..devices).map(|_| LoraDevice::default()).collect(),
             sending: Vec::new(),
             busy_until: 0,
             allowed: [0; 2],
@@ -191,8 +191,8 @@ impl LoraCell {
                     return;
                 }
                 own.wakes = None;
-                if own.radio == Radio::Waiting {
-                    own.radio = Radio::Idle;
+                if own.radio == RadioState::Waiting {
+                    own.radio = RadioState::Idle;
                 }
                 self.transmit(now, device, engine);
             }
@@ -212,7 +212,7 @@ impl LoraCell {
         engine: &mut Engine<E>,
     ) {
         let own = &mut self.devices[device as usize];
-        if own.radio != Radio::Idle || (own.up.is_empty() && !own.polls) {
+        if own.radio != RadioState::Idle || (own.up.is_empty() && !own.polls) {
             return;
         }
         let start = now.as_nanos();
@@ -222,7 +222,7 @@ impl LoraCell {
         }
         let packet = own.up.pop_front();
         let time = Lora::frame_ns(self.settings.uplink(device), packet.map(|(_, bytes)| bytes));
-        own.radio = Radio::Sending;
+        own.radio = RadioState::Sending;
         own.polls = false;
         own.on_air = packet.map(|(token, _)| token);
         own.allowed = start + off_time(time, self.settings.duty_cycle);
@@ -259,7 +259,7 @@ impl LoraCell {
     ) {
         self.sending.retain(|other| *other != device);
         let own = &mut self.devices[device as usize];
-        own.radio = Radio::Waiting;
+        own.radio = RadioState::Waiting;
         own.ended = now.as_nanos();
         let (packet, spoiled) = (own.on_air.take(), own.spoiled.take());
         match spoiled {
@@ -296,12 +296,12 @@ impl LoraCell {
         let listening: u64 = (0..2).map(|one| self.listening(device, one)).skip(window).sum();
         let own = &mut self.devices[device as usize];
         // A device that has received a frame in the first window does not open the second one.
-        let is_open = own.radio == Radio::Waiting && start == own.ended + WINDOWS[window];
+        let is_open = own.radio == RadioState::Waiting && start == own.ended + WINDOWS[window];
         if !is_free || !is_open {
             return;
         }
         let Some((token, bytes)) = own.down.pop_front() else { return };
-        own.radio = Radio::Receiving;
+        own.radio = RadioState::Receiving;
         own.on_air = Some(token);
         let time = Lora::frame_ns(self.settings.downlink(device, window), Some(bytes));
         let duty_cycle = [self.settings.duty_cycle, self.settings.second_window_duty_cycle][window];
@@ -326,7 +326,7 @@ impl LoraCell {
     ) {
         let is_read = !self.fades();
         let own = &mut self.devices[device as usize];
-        own.radio = Radio::Idle;
+        own.radio = RadioState::Idle;
         own.wakes = None;
         own.polls = is_read && !own.down.is_empty();
         if let Some(token) = own.on_air.take() {

@@ -1,28 +1,31 @@
 //! The settings of a LoRaWAN cell, which are also the keys of `[network.lora]`.
 
 use super::airtime::{Modulation, airtime};
+use crate::keys::keys;
 use serde::{Deserialize, Serialize};
 
-/// Class A devices around one gateway.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct Lora {
-    /// The spreading factors, 7 to 12, that the devices take in turn.
-    pub spreading_factors: Vec<u8>,
-    /// The channels among which each uplink chooses at random. All are in one band, whose duty cycle they
-    /// share.
-    pub channels: u8,
-    /// The share of the time for which a device, and the gateway in first windows, may transmit.
-    pub duty_cycle: f64,
-    /// The spreading factor of the second windows.
-    pub second_window_spreading_factor: u8,
-    /// The share of the time for which the gateway may transmit in second windows, which have a band of their
-    /// own.
-    pub second_window_duty_cycle: f64,
-    /// The share of frames that cannot be read although nothing collided, 0 to below 1.
-    pub frame_loss: f64,
-    /// Packets that may wait at a device, and for each device at the gateway; further packets are dropped.
-    pub queue: u32,
+keys! {
+    /// Class A devices around one gateway.
+    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+    #[serde(deny_unknown_fields, default)]
+    pub struct Lora {
+        /// The spreading factors, 7 to 12, that the devices take in turn.
+        pub spreading_factors: Vec<u8> where 7..=12,
+        /// The channels among which each uplink chooses at random. All are in one band, whose duty cycle they
+        /// share.
+        pub channels: u8 where 1..=80,
+        /// The share of the time for which a device, and the gateway in first windows, may transmit.
+        pub duty_cycle: f64 where 1e-6..=1.0,
+        /// The spreading factor of the second windows.
+        pub second_window_spreading_factor: u8 where 7..=12,
+        /// The share of the time for which the gateway may transmit in second windows, which have a band of their
+        /// own.
+        pub second_window_duty_cycle: f64 where 1e-6..=1.0,
+        /// The share of frames that cannot be read although nothing collided, 0 to below 1.
+        pub frame_loss: f64 where 0.0..1.0,
+        /// Packets that may wait at a device, and for each device at the gateway; further packets are dropped.
+        pub queue: u32 where 1..=10_000 => "packets",
+    }
 }
 
 impl Default for Lora {

@@ -35,7 +35,7 @@ enum List {
 }
 
 #[derive(Clone, Debug, Default)]
-struct Queue {
+struct ClientQueue {
     packets: Fifo,
     codel: CodelState,
     /// Bytes that it may still send in this turn; below zero it has sent more.
@@ -50,7 +50,7 @@ pub struct FqCoDel {
     quantum: i64,
     facts: QueueFacts,
     buffer: Option<u64>,
-    queues: Vec<Queue>,
+    queues: Vec<ClientQueue>,
     /// Queues that have just become active: they go first, once.
     new: VecDeque<usize>,
     old: VecDeque<usize>,
@@ -69,7 +69,7 @@ impl FqCoDel {
             quantum,
             facts: QueueFacts::of(link),
             buffer: link.buffer,
-            queues: vec![Queue::default(); parameters.queues.max(1) as usize],
+            queues: vec![ClientQueue::default(); parameters.queues.max(1) as usize],
             new: VecDeque::new(),
             old: VecDeque::new(),
             bytes: 0,

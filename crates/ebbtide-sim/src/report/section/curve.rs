@@ -37,23 +37,23 @@ pub(crate) fn section(context: &mut Context<'_>) -> String {
              exceed the limit. Hollow points: not everything was delivered. {}",
             work(context)
         );
-        body.push_str(&figure(context, &all, &text, &Quantity::Goodput, &key));
+        body.push_str(&figure(context, &all, &text, &CurveQuantity::Goodput, &key));
     }
     let text = format!(
         "Share delivered over {key}: the exchanges whose response arrived. {}",
         work(context)
     );
-    body.push_str(&figure(context, &all, &text, &Quantity::Delivered, &key));
+    body.push_str(&figure(context, &all, &text, &CurveQuantity::Delivered, &key));
     let sentences: String = all.iter().filter_map(|line| in_words(line, &key)).collect();
     format!("<section id=\"curve\">\n<h2>Curve</h2>\n{body}<ul>{sentences}</ul>\n</section>\n")
 }
 
-enum Quantity {
+enum CurveQuantity {
     Goodput,
     Delivered,
 }
 
-impl Quantity {
+impl CurveQuantity {
     const fn of(&self, point: &CurvePoint) -> MeanShare {
         match self {
             Self::Goodput => point.goodput,
@@ -86,7 +86,7 @@ fn figure(
     context: &mut Context<'_>,
     all: &[CurveLine],
     text: &str,
-    quantity: &Quantity,
+    quantity: &CurveQuantity,
     key: &str,
 ) -> String {
     let settings = distinct(all.iter().map(|line| line.setting.clone()));
@@ -122,8 +122,8 @@ fn figure(
             limits.fold(f64::NAN, f64::max)
         };
         let limit: Vec<f64> = match quantity {
-            Quantity::Goodput => places.iter().map(highest).collect(),
-            Quantity::Delivered => Vec::new(),
+            CurveQuantity::Goodput => places.iter().map(highest).collect(),
+            CurveQuantity::Delivered => Vec::new(),
         };
         let is_complete = |line: usize, place: usize| {
             let point =
@@ -134,7 +134,7 @@ fn figure(
         let about = format!("A line each for {}.", names.join(", "));
         let title = format!("{}{key}{}", quantity.title(), where_(setting));
         let words = context.words(title, about);
-        let frame = curve::Frame {
+        let frame = curve::CurveFrame {
             heading: setting,
             across: key,
             axis: quantity.axis(),

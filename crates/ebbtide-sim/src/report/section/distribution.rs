@@ -111,7 +111,7 @@ fn draw(
     let limit = panel.cells.first().map(|cell| cell.fct_limit_s).filter(|limit| {
         kind.has_limit && panel.cells.iter().all(|cell| cell.fct_limit_s == *limit)
     });
-    let frame = cdf::Frame {
+    let frame = cdf::CdfFrame {
         heading: &panel.label,
         axis: kind.axis,
         share: "exchanges asked for (%)",

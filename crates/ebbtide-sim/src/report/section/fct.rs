@@ -40,13 +40,13 @@ pub(crate) fn boxes(context: &mut Context<'_>) -> String {
                 format!("{} by congestion control{}", names.title, where_(&panel.label)),
                 medians(panel),
             );
-            let rows: Vec<boxplot::Row> = panel
+            let rows: Vec<boxplot::BoxRow> = panel
                 .cells
                 .iter()
                 .flat_map(|cell| times(cell))
-                .map(|(name, cell, times)| boxplot::Row { name, ..row(context, cell, &times, "s") })
+                .map(|(name, cell, times)| boxplot::BoxRow { name, ..row(context, cell, &times, "s") })
                 .collect();
-            let frame = boxplot::Frame {
+            let frame = boxplot::BoxFrame {
                 heading: &panel.label,
                 axis: names.axis,
                 domain,
@@ -91,8 +91,8 @@ pub(crate) fn row(
     cell: &Cell,
     summary: &Summary,
     unit: &str,
-) -> boxplot::Row {
-    boxplot::Row {
+) -> boxplot::BoxRow {
+    boxplot::BoxRow {
         name: cell.cc.clone(),
         class: context.palette.class(&cell.cc),
         summary: *summary,

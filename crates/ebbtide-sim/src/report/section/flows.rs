@@ -57,8 +57,8 @@ fn with_half((mean, half): (f64, f64), print: fn(f64) -> String) -> String {
 }
 
 fn overview(context: &Context<'_>, cells: &[&Cell], keys: &[&str]) -> String {
-    type Column = (&'static str, fn(&Cell, &FlowCell) -> String);
-    const COLUMNS: &[Column] = &[
+    type FlowColumn = (&'static str, fn(&Cell, &FlowCell) -> String);
+    const COLUMNS: &[FlowColumn] = &[
         ("delivered", |_, f| with_half(f.delivered, brief)),
         ("throughput", |_, f| bit_rate(f.throughput_bps.0)),
         ("delay, ms", |_, f| {
@@ -101,8 +101,8 @@ fn settings(cell: &Cell, keys: &[&str]) -> String {
 
 /// A row per flow, where there are several and not many.
 fn singles(context: &Context<'_>, cells: &[&Cell], keys: &[&str]) -> String {
-    type Column = (&'static str, fn(&FlowFigures) -> String);
-    const COLUMNS: &[Column] = &[
+    type FlowColumn = (&'static str, fn(&FlowFigures) -> String);
+    const COLUMNS: &[FlowColumn] = &[
         ("client", |f| f.client.to_string()),
         ("from, s", |f| brief(f.start_s)),
         ("to, s", |f| brief(f.end_s)),
@@ -145,7 +145,7 @@ fn singles(context: &Context<'_>, cells: &[&Cell], keys: &[&str]) -> String {
 }
 
 /// A quantity over time.
-struct Quantity {
+struct FlowQuantity {
     name: &'static str,
     axis: &'static str,
     /// Whether it keeps its value until the next point.
@@ -153,21 +153,21 @@ struct Quantity {
     list: fn(&FlowSeries) -> &[(f64, f64)],
 }
 
-fn quantities() -> [Quantity; 3] {
+fn quantities() -> [FlowQuantity; 3] {
     [
-        Quantity {
+        FlowQuantity {
             name: "The rate that the control admits",
             axis: "rate (messages/s",
             steps: true,
             list: |flow| &flow.rate,
         },
-        Quantity {
+        FlowQuantity {
             name: "Packets arriving",
             axis: "arriving (messages/s",
             steps: true,
             list: |flow| &flow.arriving,
         },
-        Quantity {
+        FlowQuantity {
             name: "Packets delivered so far",
             axis: "delivered (packets",
             steps: false,
@@ -180,7 +180,7 @@ fn figure(
     context: &mut Context<'_>,
     cells: &[&Cell],
     keys: &[&str],
-    quantity: &Quantity,
+    quantity: &FlowQuantity,
 ) -> String {
     let drawn: Vec<(&Cell, &[FlowSeries])> = cells
         .iter()

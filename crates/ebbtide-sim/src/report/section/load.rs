@@ -14,9 +14,9 @@ const KEY: &str = "interval";
 const LEAST: usize = 4;
 
 /// Name, axis up to the closing bracket, value.
-type Quantity = (&'static str, &'static str, fn(&FlowCell) -> f64);
+type LoadQuantity = (&'static str, &'static str, fn(&FlowCell) -> f64);
 
-const QUANTITIES: &[Quantity] = &[
+const QUANTITIES: &[LoadQuantity] = &[
     ("Transmissions that did not arrive", "lost (%", |f| 100.0 * f.loss.0),
     ("Messages offered that were not delivered", "not delivered (%", |f| {
         let offered: f64 = f.flows.iter().map(|flow| flow.offered).sum();

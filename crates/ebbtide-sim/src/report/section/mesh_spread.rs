@@ -36,9 +36,9 @@ fn boxes_of(context: &mut Context<'_>, (name, of, axis): &Spread) -> String {
                 medians(panel, |cell| cell.number(of)),
             );
             let row = |cell: &&Cell| fct::row(context, cell, &cell.spread(of), "s");
-            let rows: Vec<boxplot::Row> = panel.cells.iter().map(row).collect();
+            let rows: Vec<boxplot::BoxRow> = panel.cells.iter().map(row).collect();
             let heading = &panel.label;
-            let frame = boxplot::Frame { heading, axis, domain, limit: None, width };
+            let frame = boxplot::BoxFrame { heading, axis, domain, limit: None, width };
             boxplot::draw(&rows, &frame, &words)
         });
         let text = format!(
@@ -85,7 +85,7 @@ pub(crate) fn completions(context: &mut Context<'_>) -> String {
                     tip: format!("{}\nhalf by {} s", cell.cc, brief(half(cell))),
                 })
                 .collect();
-            let frame = cdf::Frame {
+            let frame = cdf::CdfFrame {
                 heading: &panel.label,
                 axis: "time (s",
                 share: "requests completed (%)",

@@ -77,9 +77,9 @@ fn named(published: &[Comparison], outside: usize) -> String {
 fn draw(context: &mut Context<'_>, width: f64, summary: &str) -> String {
     let published = &context.report.published;
     let controls = distinct(published.iter().map(|one| one.cc.as_str()));
-    let rows: Vec<dots::Row> = controls
+    let rows: Vec<dots::DotRow> = controls
         .iter()
-        .map(|cc| dots::Row {
+        .map(|cc| dots::DotRow {
             name: (*cc).to_owned(),
             class: context.palette.class(cc),
             dots: published.iter().filter(|one| one.cc == *cc).map(dot).collect(),

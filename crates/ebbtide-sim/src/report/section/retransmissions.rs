@@ -43,10 +43,10 @@ pub(crate) fn section(context: &mut Context<'_>) -> String {
 
 fn draw_bars(context: &mut Context<'_>, figure: &Figure<'_>) -> String {
     context.panels(figure, |context, panel, width| {
-        let rows: Vec<bars::Row> = panel
+        let rows: Vec<bars::BarRow> = panel
             .cells
             .iter()
-            .map(|cell| bars::Row {
+            .map(|cell| bars::BarRow {
                 name: cell.cc.clone(),
                 class: context.palette.class(&cell.cc),
                 tips: !context.grid.dense,
@@ -75,7 +75,7 @@ fn draw_unnecessary(context: &mut Context<'_>, figure: &Figure<'_>) -> String {
         cells.iter().map(|cell| unnecessary(cell)).flat_map(|all| [all.min, all.max]),
     );
     context.panels(figure, |context, panel, width| {
-        let rows: Vec<boxplot::Row> = panel
+        let rows: Vec<boxplot::BoxRow> = panel
             .cells
             .iter()
             .map(|cell| row(context, cell, &unnecessary(cell), "per client"))
@@ -89,7 +89,7 @@ fn draw_unnecessary(context: &mut Context<'_>, figure: &Figure<'_>) -> String {
             format!("Unnecessary retransmissions per client{}", where_(&panel.label)),
             format!("Medians: {}.", medians.join(", ")),
         );
-        let frame = boxplot::Frame {
+        let frame = boxplot::BoxFrame {
             heading: &panel.label,
             axis: "unnecessary retransmissions (per client",
             domain,

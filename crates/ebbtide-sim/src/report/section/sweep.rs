@@ -158,7 +158,7 @@ fn figure(context: &mut Context<'_>, key: &str, keys: &[&str], measure: &Measure
         let title = format!("{} over {key}{}", measure.words, super::where_(label));
         let names: Vec<&str> = lines.iter().map(|line| line.name.as_str()).collect();
         let words = context.words(title, format!("A line each for {}.", names.join(", ")));
-        let frame = lines::Frame {
+        let frame = lines::LineFrame {
             heading: label,
             across: key,
             values: &values,

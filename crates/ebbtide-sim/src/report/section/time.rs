@@ -22,7 +22,7 @@ struct Chosen<'a> {
 }
 
 /// A quantity over time.
-struct Quantity {
+struct TimeQuantity {
     /// Name of the quantity, for captions and titles.
     name: &'static str,
     /// Axis title up to its unit, without the closing bracket.
@@ -74,7 +74,7 @@ fn chosen(report: &Report) -> Vec<Chosen<'_>> {
         .collect()
 }
 
-fn quantities(chosen: &[Chosen<'_>]) -> Vec<Quantity> {
+fn quantities(chosen: &[Chosen<'_>]) -> Vec<TimeQuantity> {
     let largest = |lists: &[(&str, &str, List)]| {
         chosen
             .iter()
@@ -91,21 +91,21 @@ fn quantities(chosen: &[Chosen<'_>]) -> Vec<Quantity> {
     let (kilobit, bit) =
         if largest(THROUGHPUT) >= 10_000.0 { (1e3, "kbit/s") } else { (1.0, "bit/s") };
     vec![
-        Quantity {
+        TimeQuantity {
             name: "Queue length",
             axis: format!("queue ({prefix}B; colour: to the clients, grey: to the server"),
             unit: kilo,
             lists: QUEUES,
             dots: false,
         },
-        Quantity {
+        TimeQuantity {
             name: "Retransmission timeouts armed",
             axis: "timeout (s".to_owned(),
             unit: 1.0,
             lists: TIMEOUTS,
             dots: true,
         },
-        Quantity {
+        TimeQuantity {
             name: "Useful payload delivered",
             axis: format!("throughput ({bit}"),
             unit: kilobit,
@@ -115,7 +115,7 @@ fn quantities(chosen: &[Chosen<'_>]) -> Vec<Quantity> {
     ]
 }
 
-fn figure(context: &mut Context<'_>, chosen: &[Chosen<'_>], quantity: &Quantity) -> String {
+fn figure(context: &mut Context<'_>, chosen: &[Chosen<'_>], quantity: &TimeQuantity) -> String {
     let with: Vec<&Chosen<'_>> = chosen
         .iter()
         .filter(|one| quantity.lists.iter().any(|(_, _, list)| !list(one.series).is_empty()))

@@ -8,7 +8,7 @@ use crate::report::text::{percent, shortened};
 pub(crate) const CLASSES: [&str; 5] = ["0", "1", "2", "3", "4 or more"];
 
 /// One row.
-pub(crate) struct Row {
+pub(crate) struct BarRow {
     /// Name of the control.
     pub(crate) name: String,
     /// Its colour class.
@@ -35,7 +35,7 @@ const ROW: f64 = 26.0;
 const LEFT: f64 = 98.0;
 
 /// Draws the rows.
-pub(crate) fn draw(rows: &[Row], heading: &str, width: f64, words: &Descriptions) -> String {
+pub(crate) fn draw(rows: &[BarRow], heading: &str, width: f64, words: &Descriptions) -> String {
     let top = if heading.is_empty() { 6.0 } else { 26.0 };
     let bottom = top + ROW * rows.len() as f64 + 4.0;
     let right = width - 14.0;
@@ -56,7 +56,7 @@ pub(crate) fn draw(rows: &[Row], heading: &str, width: f64, words: &Descriptions
     svg.finish(words)
 }
 
-fn stack(svg: &mut Svg, row: &Row, shares: &[f64; 5], middle: f64, at: impl Fn(f64) -> f64) {
+fn stack(svg: &mut Svg, row: &BarRow, shares: &[f64; 5], middle: f64, at: impl Fn(f64) -> f64) {
     let mut from = 0.0;
     for (class, share) in shares.iter().enumerate() {
         let (left, right) = (at(from * 100.0), at((from + share) * 100.0));

@@ -7,7 +7,7 @@ use crate::report::text::{brief, shortened};
 use crate::stats::Summary;
 
 /// One row.
-pub(crate) struct Row {
+pub(crate) struct BoxRow {
     /// Name of the control.
     pub(crate) name: String,
     /// Its colour class.
@@ -19,7 +19,7 @@ pub(crate) struct Row {
 }
 
 /// Heading, axis and width that all rows share.
-pub(crate) struct Frame<'a> {
+pub(crate) struct BoxFrame<'a> {
     /// Heading inside the drawing; may be empty.
     pub(crate) heading: &'a str,
     /// Axis title with its unit.
@@ -37,7 +37,7 @@ const LEFT: f64 = 98.0;
 const RIGHT: f64 = 50.0;
 
 /// Draws the rows.
-pub(crate) fn draw(rows: &[Row], frame: &Frame<'_>, words: &Descriptions) -> String {
+pub(crate) fn draw(rows: &[BoxRow], frame: &BoxFrame<'_>, words: &Descriptions) -> String {
     let heading = if frame.heading.is_empty() { 0.0 } else { 22.0 };
     let top = heading + 20.0;
     let bottom = top + ROW * rows.len() as f64 + 4.0;

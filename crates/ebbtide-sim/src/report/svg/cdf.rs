@@ -19,7 +19,7 @@ pub(crate) struct Curve<'a> {
 }
 
 /// Heading, axes and settings that all curves share.
-pub(crate) struct Frame<'a> {
+pub(crate) struct CdfFrame<'a> {
     /// Heading inside the drawing; may be empty.
     pub(crate) heading: &'a str,
     /// Axis title with its unit.
@@ -42,7 +42,7 @@ const LEFT: f64 = 40.0;
 const MOST_LABELS: usize = 8;
 
 /// Draws the curves.
-pub(crate) fn draw(curves: &[Curve<'_>], frame: &Frame<'_>, words: &Descriptions) -> String {
+pub(crate) fn draw(curves: &[Curve<'_>], frame: &CdfFrame<'_>, words: &Descriptions) -> String {
     let heading = if frame.heading.is_empty() { 0.0 } else { 22.0 };
     let top = heading + 40.0;
     let bottom = top + (frame.width * 0.38).clamp(170.0, 280.0);

@@ -5,7 +5,7 @@ use super::lines::{Line, names, runs};
 use super::{Anchor, Descriptions, Svg, point, polyline};
 
 /// Titles, places and width that all lines share.
-pub(crate) struct Frame<'a> {
+pub(crate) struct CurveFrame<'a> {
     /// Heading inside the drawing; may be empty.
     pub(crate) heading: &'a str,
     /// Title of the horizontal axis.
@@ -31,7 +31,7 @@ const CHARACTER: f64 = 7.2;
 const LIMIT: &str = "limit";
 
 /// Draws the lines, whose points are at the frame's places.
-pub(crate) fn draw(lines: Vec<Line>, frame: &Frame<'_>, words: &Descriptions) -> String {
+pub(crate) fn draw(lines: Vec<Line>, frame: &CurveFrame<'_>, words: &Descriptions) -> String {
     let heading = if frame.heading.is_empty() { 0.0 } else { 22.0 };
     let top = heading + 28.0;
     let bottom = top + (frame.width * 0.4).clamp(190.0, 320.0);

@@ -18,7 +18,7 @@ pub(crate) struct Dot {
 }
 
 /// One row.
-pub(crate) struct Row {
+pub(crate) struct DotRow {
     /// Name of the control.
     pub(crate) name: String,
     /// Its colour class.
@@ -33,7 +33,7 @@ const LEFT: f64 = 98.0;
 const LANES: usize = 5;
 
 /// Draws the rows; `band` is the tolerance if all values share one.
-pub(crate) fn draw(rows: &[Row], band: Option<f64>, width: f64, words: &Descriptions) -> String {
+pub(crate) fn draw(rows: &[DotRow], band: Option<f64>, width: f64, words: &Descriptions) -> String {
     let row = 34.0;
     let (top, right) = (8.0, width - 16.0);
     let bottom = top + row * rows.len() as f64 + 4.0;

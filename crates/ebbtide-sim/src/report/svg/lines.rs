@@ -16,7 +16,7 @@ pub(crate) struct Line {
 }
 
 /// Heading, axes and width that all lines share.
-pub(crate) struct Frame<'a> {
+pub(crate) struct LineFrame<'a> {
     /// Heading inside the drawing; may be empty.
     pub(crate) heading: &'a str,
     /// Title of the horizontal axis.
@@ -37,7 +37,7 @@ const LEFT: f64 = 46.0;
 const CHARACTER: f64 = 7.2;
 
 /// Draws the lines.
-pub(crate) fn draw(lines: &[Line], frame: &Frame<'_>, words: &Descriptions) -> String {
+pub(crate) fn draw(lines: &[Line], frame: &LineFrame<'_>, words: &Descriptions) -> String {
     let heading = if frame.heading.is_empty() { 0.0 } else { 22.0 };
     let top = heading + 28.0;
     let bottom = top + (frame.width * 0.4).clamp(170.0, 300.0);

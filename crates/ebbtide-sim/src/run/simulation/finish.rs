@@ -8,7 +8,7 @@ use crate::record::{
 };
 use crate::run::Recorder;
 use crate::run::pool::Pool;
-use crate::scenario::{ClassView, WorkloadKind};
+use crate::scenario::{Activity, ClassView};
 use ebbtide_core::time::{Duration, Instant};
 use std::ops::Range;
 use std::sync::Arc;
@@ -98,15 +98,15 @@ impl<R> Simulation<R> {
         flows: &[FlowRecord],
     ) -> ClassRecord {
         let mut by_retransmissions: Vec<u64> = Vec::new();
-        let kind = class.scenario.workload.kind;
+        let workload = &class.scenario.workload;
         for number in class.clients() {
             let Some(client) = self.clients.get_mut(number as usize) else { continue };
-            let flow = flows.get(number as usize).filter(|_| kind.is_flow());
-            let asked = match (kind, flow) {
-                (WorkloadKind::Transfer, _) => Some(class.scenario.messages_of(number)),
-                (WorkloadKind::Firmware, _) => Some(class.scenario.workload.exchanges),
-                (_, Some(flow)) => Some(u32::try_from(flow.offered).unwrap_or(u32::MAX)),
-                (_, None) => None,
+            let flow = flows.get(number as usize).filter(|_| workload.flow().is_some());
+            let asked = match workload.activity() {
+                Activity::Firmware => Some(workload.exchanges),
+                _ => workload
+                    .messages(number)
+                    .or_else(|| flow.map(|flow| u32::try_from(flow.offered).unwrap_or(u32::MAX))),
             };
             let arrived = self.at_server.get(number as usize).map_or(0, Arrivals::count);
             client.note_asked(asked, arrived);

@@ -30,9 +30,9 @@ pub struct Spans<W: Write> {
     out: Perfetto<W>,
     only: TraceFilter,
     /// Exchanges that have not ended, by client and number.
-    exchanges: BTreeMap<(u32, u32), Vec<Sent>>,
+    exchanges: BTreeMap<(u32, u32), Vec<SentCopy>>,
     /// Packets under way, oldest first.
-    packets: BTreeMap<Key, Vec<Packet>>,
+    packets: BTreeMap<SpanKey, Vec<PacketSpan>>,
     /// When the last packet so far leaves each link: name, direction, and the client that it is alone.
     left: BTreeMap<(String, bool, u32), Instant>,
     /// The track of the exchange that ended last, and when.
@@ -45,7 +45,7 @@ pub struct Spans<W: Write> {
 
 /// A transmission of an exchange.
 #[derive(Copy, Clone, Debug)]
-struct Sent {
+struct SentCopy {
     at: Instant,
     tagged: Tagged,
     timeout: Micros,
@@ -54,11 +54,11 @@ struct Sent {
 }
 
 /// Client, exchange, ordinal, whether it is a probe, and the direction.
-type Key = (u32, u32, u8, bool, bool);
+type SpanKey = (u32, u32, u8, bool, bool);
 
 /// A packet under way.
 #[derive(Debug)]
-struct Packet {
+struct PacketSpan {
     sent: Instant,
     /// The end of the last leg.
     reached: Instant,
@@ -69,11 +69,11 @@ struct Packet {
     mark: Option<String>,
 }
 
-const fn key(tagged: Tagged, upwards: bool) -> Key {
+const fn key(tagged: Tagged, upwards: bool) -> SpanKey {
     (tagged.client, tagged.exchange, tagged.ordinal, tagged.probe, upwards)
 }
 
-impl Packet {
+impl PacketSpan {
     fn leg(&mut self, name: String, until: Instant) {
         let until = until.max(self.reached);
         if until > self.reached {
@@ -141,7 +141,7 @@ impl<W: Write> Spans<W> {
 
     pub(super) fn armed(&mut self, now: Instant, tagged: Tagged, timeout: Micros) {
         self.now = now;
-        let sent = Sent { at: now, tagged, timeout, arrow: None };
+        let sent = SentCopy { at: now, tagged, timeout, arrow: None };
         self.exchanges.entry((tagged.client, tagged.exchange)).or_default().push(sent);
     }
 
@@ -158,13 +158,14 @@ impl<W: Write> Spans<W> {
         let sent = self.exchanges.get_mut(&(tagged.client, tagged.exchange));
         let copy = sent.and_then(|sent| sent.last_mut());
         // A datagram that leaves when its transmission does is that transmission.
-        let is_copy = |sent: &&mut Sent| sent.at == now && sent.tagged == tagged && !tagged.probe;
+        let is_copy =
+            |sent: &&mut SentCopy| sent.at == now && sent.tagged == tagged && !tagged.probe;
         let copy = copy.filter(|_| packet.transport == Transport::Udp).filter(is_copy);
         let arrow = copy.map(|sent| {
             self.arrows += 1;
             *sent.arrow.insert(self.arrows)
         });
-        let own = Packet {
+        let own = PacketSpan {
             sent: now,
             reached: now,
             arrow,
@@ -264,7 +265,7 @@ impl<W: Write> Spans<W> {
     }
 
     /// Writes an exchange: its client, its number, and its ends.
-    fn exchange(&mut self, row: (u32, u32, Instant, Instant), sent: &[Sent], args: Value) {
+    fn exchange(&mut self, row: (u32, u32, Instant, Instant), sent: &[SentCopy], args: Value) {
         let (client, number, asked, ended) = row;
         self.last = None;
         if !self.only.overlaps(client, asked, ended) {
@@ -275,8 +276,8 @@ impl<W: Write> Spans<W> {
         let name = format!("exchange {number}");
         self.out.slice(track, &Slice { name: &name, from: asked, to: ended, args });
         // Over TCP the connection's first segments precede the first request.
-        let is_copy = |sent: &&Sent| !sent.tagged.probe && sent.at >= asked;
-        let copies: Vec<&Sent> = sent.iter().filter(is_copy).collect();
+        let is_copy = |sent: &&SentCopy| !sent.tagged.probe && sent.at >= asked;
+        let copies: Vec<&SentCopy> = sent.iter().filter(is_copy).collect();
         let first = copies.first().map_or(ended, |sent| sent.at);
         self.out.slice(track, &Slice { name: "held", from: asked, to: first, args: json!({}) });
         for (index, copy) in copies.iter().enumerate() {
@@ -305,7 +306,7 @@ impl<W: Write> Spans<W> {
     }
 
     /// Writes a packet that has arrived or was lost.
-    fn packet(&mut self, key: Key, mut packet: Packet) {
+    fn packet(&mut self, key: SpanKey, mut packet: PacketSpan) {
         let (client, _, _, is_probe, upwards) = key;
         if !self.only.overlaps(client, packet.sent, packet.reached) {
             return;
@@ -335,11 +336,11 @@ impl<W: Write> Spans<W> {
     }
 
     /// The oldest packet of this description.
-    fn under_way(&mut self, packet: &Details<'_>) -> Option<&mut Packet> {
+    fn under_way(&mut self, packet: &Details<'_>) -> Option<&mut PacketSpan> {
         self.packets.get_mut(&key(packet.tagged, packet.upwards))?.first_mut()
     }
 
-    fn take(&mut self, tagged: Tagged, upwards: bool) -> Option<Packet> {
+    fn take(&mut self, tagged: Tagged, upwards: bool) -> Option<PacketSpan> {
         let key = key(tagged, upwards);
         let packets = self.packets.get_mut(&key)?;
         let oldest = packets.remove(0);

@@ -1,0 +1,507 @@
+//! `[workload]`: what the devices do.
+//!
+//! A file has one table for all kinds, so that `--set workload=KIND` finds the settings of each kind in place:
+//! [`WorkloadKeys`]. The rest of the testbed sees the kind with the settings of its own: [`Activity`].
+
+use super::flow::Each;
+use super::limits::MAX_MESSAGES;
+use super::mesh::MeshWorkload;
+use super::units::{Buffer, Rate, Time};
+use super::workload_keys::{Reliability, Requester, WorkloadKeys, WorkloadKind};
+use crate::keys::{Check, Fault, require};
+use serde::Serialize;
+use std::ops::Range;
+
+/// The activity of the clients.
+#[derive(Clone, Debug, Serialize)]
+#[serde(into = "WorkloadKeys")]
+pub struct Workload {
+    /// Requests per client, where neither time nor bytes limit them.
+    pub exchanges: u32,
+    /// Whether messages are acknowledged and retransmitted.
+    pub reliability: Reliability,
+    /// The side that sends the requests.
+    pub requester: Requester,
+    /// The time after a request within which a response is useful; 0: always.
+    pub deadline: Time,
+    /// The requested path, one segment of 1 to 255 bytes without `/`.
+    pub path: String,
+    /// Bytes of payload in a response, within the MTU.
+    pub response_payload: u32,
+    /// Bytes of payload in a request, within the MTU. A request with a payload is a PUT, otherwise a GET.
+    pub request_payload: u32,
+    activity: Activity,
+    /// The table from which it was read, with the settings of the other kinds.
+    keys: Box<WorkloadKeys>,
+}
+
+/// When requests are made, with the settings that this takes.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Activity {
+    /// One request after another, NSTART at a time.
+    BackToBack(BackToBack),
+    /// By the clock, whatever the fates of the requests before.
+    Clocked(Clocked),
+    /// A download of `exchanges` blocks of `response_payload` bytes (RFC 7959).
+    Firmware,
+    /// Many messages to one receiver, several of which may be under way.
+    Flow(FlowTraffic),
+    /// Low-power networks: clients in the Internet ask the motes.
+    Cloud(Cloud),
+    /// Low-power networks: every node sends messages to the sink.
+    Reporting(Reporting),
+}
+
+/// Whose requests follow each other.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BackToBack {
+    /// Those of one device.
+    Continuous,
+    /// Those of a device that another one replaces, without congestion control state, after a batch of a random
+    /// size between these.
+    Random([u32; 2]),
+    /// Those of one device, with two controls, each on half of the devices.
+    Mixed,
+}
+
+/// Requests by the clock.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Clocked {
+    /// The time between two instants of requests of a device; on average, for [`Pattern::Poisson`].
+    pub period: Time,
+    /// The instants.
+    pub pattern: Pattern,
+}
+
+/// The instants of requests by the clock.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Pattern {
+    /// One request every period, each up to `jitter` later than its time.
+    Periodic {
+        /// The most by which a request is late, drawn uniformly.
+        jitter: Time,
+    },
+    /// Exponential times between requests.
+    Poisson,
+    /// Several requests at once.
+    Bursts {
+        /// Requests at once.
+        size: u32,
+    },
+    /// All devices at the same time.
+    Synchronised {
+        /// The time over which the first requests are spread.
+        spread: Time,
+    },
+    /// All devices at the same time, each a notification from the server (RFC 7641).
+    Notifications,
+}
+
+/// Many messages of each client to one receiver.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FlowTraffic {
+    /// The start of each client.
+    pub start: Each<Time>,
+    /// The number of messages that may wait at a client.
+    pub queue: u16,
+    /// The load that the application offers.
+    pub offers: Offers,
+}
+
+/// The load that the application of a flow offers.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Offers {
+    /// Messages at a fixed interval, for a fixed time.
+    Stream {
+        /// The time between two messages; zero: there is always another one.
+        interval: Each<Time>,
+        /// The duration of the run.
+        duration: Time,
+    },
+    /// So many bytes, as fast as the control admits them.
+    Transfer {
+        /// Bytes of each client.
+        bytes: Each<Buffer>,
+    },
+}
+
+/// Clients in the Internet that ask the motes of a low-power network.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Cloud {
+    /// One client, the motes in turn.
+    Baseline,
+    /// A client for each mote, back to back until the time is over.
+    ManyToMany {
+        /// The duration of the run.
+        duration: Time,
+    },
+    /// Some clients until the time is over, many more at one instant.
+    Burst {
+        /// The duration of the run.
+        duration: Time,
+        /// Clients that ask until the time is over.
+        steady: u32,
+        /// Additional clients, which make `exchanges` requests each.
+        more: u32,
+        /// The instant at which these start.
+        at: Time,
+    },
+}
+
+/// Messages from every node of a low-power network to its sink.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Reporting {
+    /// The duration of the run.
+    pub duration: Time,
+    /// Bytes of a message in one exchange (block-wise).
+    pub fragment: u32,
+    /// Bytes of a message that is due once in a period.
+    pub message: u32,
+    /// The rule that gives the period.
+    pub due: Due,
+}
+
+/// When messages of a node are due.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Due {
+    /// As often as makes this payload rate of all nodes together.
+    Load(Rate),
+    /// Once in this time, and whenever an event occurs.
+    Events {
+        /// The time between two messages without an event.
+        background: Time,
+        /// The events.
+        events: Events,
+    },
+}
+
+/// Events that all nodes report.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Events {
+    /// Bytes of a message about an event.
+    pub message: u32,
+    /// Mean time between events.
+    pub interval: Time,
+    /// The largest deviation of an interval from the mean, as a share of it; without it, events are a Poisson
+    /// process.
+    pub spread: Option<f64>,
+}
+
+impl PartialEq for Workload {
+    fn eq(&self, other: &Self) -> bool {
+        self.keys() == other.keys()
+    }
+}
+
+impl From<Workload> for WorkloadKeys {
+    fn from(workload: Workload) -> Self {
+        Self {
+            exchanges: workload.exchanges,
+            reliability: workload.reliability,
+            requester: workload.requester,
+            deadline: workload.deadline,
+            path: workload.path,
+            response_payload: workload.response_payload,
+            request_payload: workload.request_payload,
+            ..*workload.keys
+        }
+    }
+}
+
+impl WorkloadKeys {
+    /// The settings of the kind.
+    fn activity(&self) -> Activity {
+        let (mesh, flow) = (&self.mesh, &self.flow);
+        let clocked = |pattern| Activity::Clocked(Clocked { period: self.period, pattern });
+        let traffic = |offers| {
+            let (start, queue) = (flow.start.clone(), flow.queue);
+            Activity::Flow(FlowTraffic { start, queue, offers })
+        };
+        let reporting = |due| {
+            let MeshWorkload { duration, fragment, message, .. } = *mesh;
+            Activity::Reporting(Reporting { duration, fragment, message, due })
+        };
+        match self.kind {
+            WorkloadKind::Continuous => Activity::BackToBack(BackToBack::Continuous),
+            WorkloadKind::Random => Activity::BackToBack(BackToBack::Random(self.batch)),
+            WorkloadKind::Mixed => Activity::BackToBack(BackToBack::Mixed),
+            WorkloadKind::Periodic => clocked(Pattern::Periodic { jitter: self.jitter }),
+            WorkloadKind::Poisson => clocked(Pattern::Poisson),
+            WorkloadKind::Bursts => clocked(Pattern::Bursts { size: self.burst }),
+            WorkloadKind::Synchronised => clocked(Pattern::Synchronised { spread: self.spread }),
+            WorkloadKind::Notifications => clocked(Pattern::Notifications),
+            WorkloadKind::Firmware => Activity::Firmware,
+            WorkloadKind::Stream => {
+                traffic(Offers::Stream { interval: flow.interval.clone(), duration: flow.duration })
+            }
+            WorkloadKind::Transfer => traffic(Offers::Transfer { bytes: flow.bytes.clone() }),
+            WorkloadKind::Baseline => Activity::Cloud(Cloud::Baseline),
+            WorkloadKind::ManyToMany => {
+                Activity::Cloud(Cloud::ManyToMany { duration: mesh.duration })
+            }
+            WorkloadKind::Burst => Activity::Cloud(Cloud::Burst {
+                duration: mesh.duration,
+                steady: mesh.steady_clients,
+                more: mesh.burst_clients,
+                at: mesh.burst_at,
+            }),
+            WorkloadKind::Monitoring => reporting(Due::Load(mesh.load)),
+            WorkloadKind::Events => reporting(Due::Events {
+                background: mesh.background,
+                events: Events {
+                    message: mesh.event_message,
+                    interval: mesh.event_interval,
+                    spread: mesh.event_spread,
+                },
+            }),
+        }
+    }
+
+    /// Reads the table; fails where its keys contradict each other.
+    pub(super) fn read(self) -> Result<Workload, Fault> {
+        let workload = Workload {
+            exchanges: self.exchanges,
+            reliability: self.reliability,
+            requester: self.requester,
+            deadline: self.deadline,
+            path: self.path.clone(),
+            response_payload: self.response_payload,
+            request_payload: self.request_payload,
+            activity: self.activity(),
+            keys: Box::new(self),
+        };
+        workload.check()?;
+        Ok(workload)
+    }
+}
+
+impl Workload {
+    /// The kind, as the file names it.
+    #[must_use]
+    pub const fn kind(&self) -> WorkloadKind {
+        self.keys.kind
+    }
+
+    /// When requests are made, with the settings that this takes.
+    #[must_use]
+    pub const fn activity(&self) -> &Activity {
+        &self.activity
+    }
+
+    /// The table from which it was read, as it is now.
+    pub(super) fn keys(&self) -> WorkloadKeys {
+        self.clone().into()
+    }
+
+    /// The settings of requests by the clock.
+    #[must_use]
+    pub const fn clocked(&self) -> Option<&Clocked> {
+        match &self.activity {
+            Activity::Clocked(clocked) => Some(clocked),
+            _ => None,
+        }
+    }
+
+    /// The settings of a flow.
+    #[must_use]
+    pub const fn flow(&self) -> Option<&FlowTraffic> {
+        match &self.activity {
+            Activity::Flow(flow) => Some(flow),
+            _ => None,
+        }
+    }
+
+    /// Whether clients send at fixed times, so that a flow has no completion time.
+    #[must_use]
+    pub const fn keeps_time(&self) -> bool {
+        match &self.activity {
+            Activity::Clocked(_) => true,
+            Activity::Flow(flow) => matches!(flow.offers, Offers::Stream { .. }),
+            _ => false,
+        }
+    }
+
+    /// Whether only low-power networks have it.
+    #[must_use]
+    pub const fn is_mesh(&self) -> bool {
+        matches!(self.activity, Activity::Cloud(_) | Activity::Reporting(_))
+    }
+
+    /// Whether the nodes of a low-power network report to its sink.
+    #[must_use]
+    pub const fn is_reporting(&self) -> bool {
+        matches!(self.activity, Activity::Reporting(_))
+    }
+
+    /// Whether the server notifies the devices.
+    #[must_use]
+    pub const fn is_notifying(&self) -> bool {
+        matches!(&self.activity, Activity::Clocked(Clocked { pattern: Pattern::Notifications, .. }))
+    }
+
+    /// Bytes of the body that a device downloads; `None` if it downloads none.
+    #[must_use]
+    pub const fn download(&self) -> Option<u32> {
+        match self.activity {
+            Activity::Firmware => Some(self.exchanges.saturating_mul(self.response_payload)),
+            _ => None,
+        }
+    }
+
+    /// Requests that a device makes at once where they go by the clock.
+    #[must_use]
+    pub const fn at_once(&self) -> u32 {
+        match self.activity {
+            Activity::Clocked(Clocked { pattern: Pattern::Bursts { size }, .. }) => size,
+            _ => 1,
+        }
+    }
+
+    /// Whether the exchanges begin at the server.
+    #[must_use]
+    pub fn is_from_server(&self) -> bool {
+        self.requester == Requester::Server || self.is_notifying()
+    }
+
+    /// The mean time between two requests of a device, ns, where they go by the clock.
+    #[must_use]
+    pub fn interval_ns(&self) -> Option<u64> {
+        let clocked = self.clocked()?;
+        Some(clocked.period.0 / u64::from(self.at_once().max(1)))
+    }
+
+    /// The time from which on packets count for the fairness between flows.
+    #[must_use]
+    pub const fn fair_from(&self) -> Time {
+        self.keys.flow.fair_from
+    }
+
+    /// The time at which the run ends, whatever is under way then.
+    pub(crate) const fn ends(&self) -> Option<Time> {
+        match &self.activity {
+            Activity::Flow(FlowTraffic { offers: Offers::Stream { duration, .. }, .. })
+            | Activity::Cloud(Cloud::ManyToMany { duration } | Cloud::Burst { duration, .. })
+            | Activity::Reporting(Reporting { duration, .. }) => Some(*duration),
+            _ => None,
+        }
+    }
+
+    /// The number of messages of a client that transfers bytes; `None` in other workloads.
+    pub(crate) fn messages(&self, client: u32) -> Option<u32> {
+        let Offers::Transfer { bytes } = &self.flow()?.offers else { return None };
+        let bytes = bytes.of(client).and_then(|bytes| bytes.0).unwrap_or(0);
+        let messages = bytes.div_ceil(u64::from(self.request_payload.max(1)));
+        Some(u32::try_from(messages).unwrap_or(u32::MAX))
+    }
+
+    /// The exchanges of these clients together, as far as exchanges or bytes limit them.
+    #[must_use]
+    pub fn exchanges_of(&self, clients: Range<u32>) -> f64 {
+        match self.messages(0) {
+            Some(_) => clients.filter_map(|client| self.messages(client)).map(f64::from).sum(),
+            None => clients.len() as f64 * f64::from(self.exchanges),
+        }
+    }
+
+    /// The reason why only congestion controls over UDP can carry it, if that is so.
+    pub(super) fn only_over_udp(&self) -> Option<&'static str> {
+        if matches!(self.activity, Activity::Firmware) {
+            return Some("the workload firmware");
+        }
+        if self.is_from_server() {
+            return Some("traffic from the server to the devices");
+        }
+        (self.reliability == Reliability::NonConfirmable).then_some("non-confirmable messages")
+    }
+
+    /// Fails where keys contradict the kind or each other.
+    fn check(&self) -> Check {
+        let keys = &self.keys;
+        require(
+            keys.jitter == Time(0) || keys.kind == WorkloadKind::Periodic,
+            "workload.jitter",
+            "is for the workload periodic",
+        )?;
+        require(
+            keys.spread == Time(0) || keys.kind == WorkloadKind::Synchronised,
+            "workload.spread",
+            "is for the workload synchronised",
+        )?;
+        require(
+            keys.spread <= keys.period,
+            "workload.spread",
+            "contradicts workload.period: the first requests come before the second ones, so it must be at \
+             most the period",
+        )?;
+        let may_be_sent_once = match &self.activity {
+            Activity::Flow(flow) => matches!(flow.offers, Offers::Stream { .. }),
+            Activity::BackToBack(_) | Activity::Clocked(_) => true,
+            Activity::Firmware | Activity::Cloud(_) | Activity::Reporting(_) => false,
+        };
+        require(
+            self.reliability == Reliability::Confirmable || may_be_sent_once,
+            "workload.reliability",
+            "must be confirmable for transfers, firmware and low-power networks",
+        )?;
+        let may_be_server = matches!(self.activity, Activity::BackToBack(_) | Activity::Clocked(_));
+        require(
+            self.requester == Requester::Client || may_be_server,
+            "workload.requester",
+            "must be client for stream, transfer, firmware and low-power networks",
+        )?;
+        match &self.activity {
+            Activity::Firmware => self.check_blocks(),
+            Activity::Flow(flow) => self.check_flow(flow),
+            Activity::Cloud(Cloud::Burst { duration, at, .. }) => require(
+                at < duration,
+                "workload.mesh.burst_at",
+                "must be before workload.mesh.duration",
+            ),
+            _ => Ok(()),
+        }
+    }
+
+    fn check_blocks(&self) -> Check {
+        // RFC 7959 section 2.2: 2^4 to 2^10 bytes.
+        let is_size =
+            self.response_payload.is_power_of_two() && (16..=1024).contains(&self.response_payload);
+        require(
+            is_size,
+            "workload.response_payload",
+            "is the size of a block of the workload firmware: 16, 32, 64, 128, 256, 512 or 1024 bytes",
+        )?;
+        require(
+            self.request_payload == 0,
+            "workload.request_payload",
+            "must be 0 for the workload firmware, which downloads",
+        )?;
+        require(
+            self.exchanges <= 1 << 20,
+            "workload.exchanges",
+            "must be at most 1048576 blocks for the workload firmware (RFC 7959 section 2.2)",
+        )
+    }
+
+    fn check_flow(&self, flow: &FlowTraffic) -> Check {
+        require(
+            self.request_payload > 0,
+            "workload.request_payload",
+            "must be 1 byte at least for the workloads stream and transfer, such as 67",
+        )?;
+        match &flow.offers {
+            Offers::Stream { interval, duration } => {
+                let shortest = interval.0.iter().filter(|time| time.0 > 0).min();
+                require(
+                    shortest.map_or(0, |time| duration.0 / time.0) <= MAX_MESSAGES,
+                    "workload.flow.interval",
+                    "offers more than 10000000 messages in workload.flow.duration",
+                )
+            }
+            Offers::Transfer { bytes } => require(
+                bytes.0.iter().all(|bytes| bytes.0.is_some_and(|bytes| bytes > 0)),
+                "workload.flow.bytes",
+                "must be a number of bytes, 1 at least, or a list of numbers",
+            ),
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! The reference of keys says what the parser does.
+
+use crate::common::scenario;
+use ebbtide_sim::scenario::{BUILTIN, Override, load, reference, reference_page};
+use std::collections::BTreeSet;
+
+const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/scenario-keys.md");
+
+/// To write it, run this test with `UPDATE_DOCUMENTS=1`.
+#[test]
+fn the_page_of_keys_is_the_one_that_the_source_gives() {
+    let page = reference_page().unwrap();
+    if std::env::var_os("UPDATE_DOCUMENTS").is_some() {
+        std::fs::write(PAGE, &page).unwrap();
+    }
+    let current = std::fs::read_to_string(PAGE).unwrap_or_default();
+    assert!(
+        page == current,
+        "docs/scenario-keys.md is out of date: set UPDATE_DOCUMENTS=1 and run this test"
+    );
+}
+
+#[test]
+fn every_key_is_listed_once_with_its_meaning() {
+    let keys = reference().unwrap();
+    let names: BTreeSet<&str> = keys.iter().map(|key| key.key.as_str()).collect();
+    assert_eq!(names.len(), keys.len());
+    for key in &keys {
+        assert!(!key.about.is_empty() && !key.kind.is_empty(), "{key:?}");
+    }
+    // Whatever the short names of built-in scenarios stand for is a key or a table.
+    for builtin in BUILTIN {
+        for path in load(builtin.name).unwrap().scenario(&[]).unwrap().keys.values().flatten() {
+            let has = names.contains(path.as_str())
+                || path.starts_with("network.mesh.topology.")
+                || path.starts_with("errors.")
+                || path.starts_with("class.")
+                || path.starts_with("link.")
+                || path.starts_with("control.");
+            assert!(has, "{}: {path}", builtin.name);
+        }
+    }
+}
+
+/// A key set to its default is the key left out, where the scenario has the key's table.
+#[test]
+fn a_stated_default_is_the_value_of_a_file_without_the_key() {
+    let text = "name = \"x\"\ntitle = \"x\"\n[network.up]\nrate = \"1 Mbit/s\"\ndelay = \"1 ms\"\nbuffer = 9999\n\
+        [network.down]\nrate = \"1 Mbit/s\"\ndelay = \"1 ms\"\nbuffer = 9999\n[clients]\ncount = 2\n\
+        [workload]\nkind = \"periodic\"\n";
+    let source = ebbtide_sim::scenario::Source::new("x.toml", text);
+    let plain = source.scenario(&[]).unwrap();
+    let mut compared = 0;
+    for key in reference().unwrap() {
+        let table = key.key.split('.').next().unwrap_or_default();
+        let is_there = ["clients", "server", "security", "workload", "coap", "run"]
+            .contains(&table)
+            || key.key.starts_with("network.up.")
+            || key.key.starts_with("network.background.");
+        let default = key.default.trim_matches('"');
+        if !is_there
+            || key.key.starts_with("clients.access.")
+            || ["", "required"].contains(&default)
+            || key.key == "clients.count"
+        {
+            continue;
+        }
+        let change = Override { key: key.key.clone(), value: default.to_owned() };
+        assert_eq!(source.scenario(&[change]).unwrap(), plain, "{key:?}");
+        compared += 1;
+    }
+    assert!(compared > 40, "{compared}");
+}
+
+#[test]
+fn a_value_beyond_its_range_is_refused_with_the_key_and_the_range_of_the_reference() {
+    for (name, key, value) in [
+        ("rcoap-wifi", "network.wifi.queue", "100001"),
+        ("rcoap-wifi", "network.wifi.distance", "0.0"),
+        ("rcoap-wifi", "network.wifi.dcf.slot", "2 ms"),
+        ("rcoap-wifi", "workload.flow.queue", "4097"),
+        ("lora", "network.lora.duty_cycle", "1.5"),
+        ("lln-grid", "network.mesh.lowpan.reassemblies", "0"),
+        ("lln-grid", "workload.mesh.event_spread", "1.5"),
+        ("nb-iot", "network.up.delay", "2 d"),
+        ("nb-iot", "network.background.write", "0"),
+        ("nb-iot", "workload.burst", "65"),
+        ("nb-iot", "coap.token_length", "8"),
+    ] {
+        let range = reference().unwrap().into_iter().find(|own| own.key == key).unwrap().range;
+        let change = Override { key: key.to_owned(), value: value.to_owned() };
+        let error = load(name).unwrap().scenario(&[change]).unwrap_err().to_string();
+        assert!(
+            error.contains(key) && error.contains(&range) && !range.is_empty(),
+            "{error}: {range}"
+        );
+    }
+    // What is within is taken.
+    assert_eq!(scenario("nb-iot", &[("coap.token_length", "7")]).coap.token_length, 7);
+}
