@@ -2,6 +2,7 @@
 
 mod diagnostic;
 pub(crate) mod flow;
+pub(crate) mod interrupt;
 pub(crate) mod load;
 pub(crate) mod load_async;
 pub(crate) mod load_stream;
@@ -14,7 +15,7 @@ pub(crate) mod verbose;
 use crate::failure::Failure;
 use clap::Args;
 use ebbtide::core::cc::ControlConfig;
-use ebbtide::{Client, Config};
+use ebbtide::{Client, Config, Uri};
 use ebbtide_sim::scenario::{Q_BLOCK, TCP, did_you_mean};
 use std::time::Duration;
 
@@ -77,8 +78,13 @@ impl TalkArgs {
         self.oscore.apply(self.tls.apply(config)?)
     }
 
-    /// Creates a client with these settings. Must be called within a tokio runtime.
-    pub(crate) fn client(&self) -> Result<Client, Failure> {
+    /// Creates a client with these settings for requests to `uri`. Must be called within a tokio runtime.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if a setting is wrong, or promises security that the URI's scheme does not have.
+    pub(crate) fn client(&self, uri: &Uri) -> Result<Client, Failure> {
+        self.tls.check_scheme(uri.scheme())?;
         Ok(Client::with_config(self.config()?))
     }
 }

@@ -41,6 +41,11 @@ impl PskArgs {
         Ok(config.key_log(key_log(self.keylog.as_deref())?))
     }
 
+    /// Whether a pre-shared key is given.
+    pub(crate) fn has_identity(&self) -> bool {
+        self.identity.is_some()
+    }
+
     /// Refuses a key log that would stay empty: sessions with certificates over DTLS 1.3 have none.
     #[cfg(any(feature = "dtls13", test))]
     pub(crate) fn check_key_log(&self, dtls13: bool) -> Result<(), Failure> {

@@ -2,9 +2,9 @@
 
 use crate::failure::Failure;
 use clap::Args;
-use ebbtide::Config;
 use ebbtide::dtls::Certificates;
 use ebbtide::stream::{Identity, TlsServer, Trust};
+use ebbtide::{Config, Scheme};
 use std::path::{Path, PathBuf};
 
 /// Trust in servers, and our own certificate, with coaps, coaps+tcp and coaps+ws
@@ -32,6 +32,27 @@ pub(crate) struct TlsArgs {
 }
 
 impl TlsArgs {
+    /// Refuses keys and certificates that messages of this scheme would not use: who gives them believes that
+    /// the messages are encrypted.
+    pub(crate) fn check_scheme(&self, scheme: Scheme) -> Result<(), Failure> {
+        if self.psk.has_identity() && scheme != Scheme::Coaps {
+            return Err(Failure::usage(format_args!(
+                "--identity and --psk are for coaps://, not for {scheme}://"
+            )));
+        }
+        let given = [
+            ("--ca", self.ca.is_some()),
+            ("--cert", self.cert.is_some()),
+            ("--insecure", self.insecure),
+        ];
+        match given.into_iter().find(|(_, is_given)| *is_given && !scheme.is_secure()) {
+            Some((option, _)) => Err(Failure::usage(format_args!(
+                "{option} is for coaps://, coaps+tcp:// and coaps+ws://, not for {scheme}://"
+            ))),
+            None => Ok(()),
+        }
+    }
+
     /// Applies them to a client's configuration.
     pub(crate) fn apply(&self, config: Config) -> Result<Config, Failure> {
         let trust = match &self.ca {

@@ -39,11 +39,12 @@ pub(crate) fn run(args: DiscoverArgs) -> Result<(), Failure> {
         if args.talk.non {
             request = request.non_confirmable();
         }
-        let client = args.talk.client()?;
+        let client = args.talk.client(request.uri())?;
         let wait = args.talk.timeout.unwrap_or(GROUP_WAIT);
+        let is_group = request.uri().address().is_some_and(|address| address.is_multicast());
         let answers = client.request_group(request, wait).await?;
         for (from, response) in &answers {
-            if answers.len() > 1 {
+            if is_group || answers.len() > 1 {
                 writeln!(io::stdout(), "{from}")?;
             }
             if !response.is_success() {

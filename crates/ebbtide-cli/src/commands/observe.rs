@@ -1,6 +1,7 @@
 //! `ebbtide observe`: shows a resource's state and its changes.
 
 use super::request::{format, succeeded};
+use crate::client::interrupt::Interrupt;
 use crate::client::pretty::ShowArgs;
 use crate::client::{TalkArgs, block_on, seconds};
 use crate::failure::Failure;
@@ -50,7 +51,7 @@ pub(crate) fn run(args: ObserveArgs) -> Result<(), Failure> {
         if let Some(span) = args.talk.timeout {
             request = request.timeout(span);
         }
-        let client = args.talk.client()?;
+        let client = args.talk.client(request.uri())?;
         let show = args.show.separated();
         let how = (args.count, args.exit_on_error);
         let states = watch(&client, request, how, |state| {
@@ -75,12 +76,25 @@ pub(crate) async fn watch(
     (count, exit_on_error): (Option<u64>, bool),
     show: impl Fn(&Response) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
-    let mut observation = client.observe_with(request).await?;
+    let mut interrupt = Interrupt::new()?;
+    let mut observation = tokio::select! {
+        registered = client.observe_with(request) => registered?,
+        code = interrupt.received() => return Err(Failure::Exit(code)),
+    };
     if exit_on_error {
         observation = observation.end_at_error();
     }
     let (mut seen, mut is_registered) = (0, false);
-    while let Some(state) = observation.next().await {
+    loop {
+        let state = tokio::select! {
+            state = observation.next() => state,
+            code = interrupt.received() => {
+                // The server would go on, over UDP until a Confirmable notification fails.
+                let _ = tokio::time::timeout(FAREWELL, observation.cancel()).await;
+                return Err(Failure::Exit(code));
+            }
+        };
+        let Some(state) = state else { break };
         let state = state?;
         is_registered |= state.options().get(OptionNumber::OBSERVE).is_some();
         show(&state)?;

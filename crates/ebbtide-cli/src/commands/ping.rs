@@ -30,7 +30,7 @@ pub(crate) struct PingArgs {
 pub(crate) fn run(args: PingArgs) -> Result<(), Failure> {
     block_on(async {
         let uri: Uri = args.uri.parse()?;
-        let client = args.talk.client()?;
+        let client = args.talk.client(&uri)?;
         let remote = client.resolve(&uri).await?;
         for number in 0..args.count {
             if number > 0 {

@@ -110,7 +110,22 @@ pub(crate) fn run(code: Code, args: RequestArgs) -> Result<(), Failure> {
             Failure::usage(format_args!("--output {}: {error}", path.display()))
         })?;
     }
+    if matches!(code, Code::PUT | Code::POST | Code::FETCH | Code::PATCH | Code::IPATCH) {
+        check_input(&args)?;
+    }
     block_on(send(code, args))
+}
+
+/// Refuses a file on standard input that is not read: `put URI < FILE` would empty the resource.
+fn check_input(args: &RequestArgs) -> Result<(), Failure> {
+    let has_body = args.payload.is_some() || args.file.is_some() || args.burst.is_some();
+    let is_file = || Path::new("/dev/stdin").metadata().is_ok_and(|input| input.is_file());
+    if has_body || !is_file() {
+        return Ok(());
+    }
+    Err(Failure::usage(
+        "standard input is a file: add '-f -' to send it, or '-e \"\"' to send an empty body",
+    ))
 }
 
 /// Checks whether a file can be written, before anything is sent. An existing file keeps its
@@ -155,10 +170,10 @@ async fn send(code: Code, args: RequestArgs) -> Result<(), Failure> {
         if group {
             return Err(Failure::usage("--burst: a group does not accept blocks; name one server"));
         }
-        let client = burst::talk(&args.talk).client()?;
+        let client = burst::talk(&args.talk).client(request.uri())?;
         return burst::send(&args, &client, request, file).await;
     }
-    let client = args.talk.client()?;
+    let client = args.talk.client(request.uri())?;
     if let Some(span) = args.observe {
         let states = observe::watch(&client, request, (None, false), |state| show(&args, state));
         return tokio::time::timeout(span, states).await.unwrap_or(Ok(()));

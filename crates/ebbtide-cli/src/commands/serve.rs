@@ -3,6 +3,7 @@
 use super::serve_binds::Binds;
 use super::{serve_files, serve_memory, serve_metrics, serve_resources};
 use crate::client::flow::over_tcp_as_in_a_scenario;
+use crate::client::interrupt::Interrupt;
 use crate::client::oscore::OscoreArgs;
 use crate::client::{block_on, control, psk, tls};
 use crate::failure::Failure;
@@ -237,12 +238,24 @@ async fn serve(args: ServeArgs, config: Config) -> Result<(), Failure> {
         }
     });
     serve_memory::release_when_free();
+    let (mut once, mut again) = (Interrupt::new()?, Interrupt::new()?);
+    let asked = async {
+        once.received().await;
+    };
+    let insisted = async {
+        again.received().await;
+        again.received().await
+    };
     tokio::select! {
-        ended = server.run() => ended?,
-        _ = tokio::signal::ctrl_c() => {}
+        ended = server.run_until(asked, GRACE) => ended?,
+        code = insisted => return Err(Failure::Exit(code)),
     }
     Ok(())
 }
+
+/// How long requests that are being processed and observers may delay the end: less than supervisors wait before they
+/// kill (Docker 10 s, systemd 90 s, Kubernetes 30 s).
+const GRACE: Duration = Duration::from_secs(5);
 
 /// A socket over DTLS with the keys, the certificate, or both.
 fn secured(

@@ -2,7 +2,7 @@
 //! is said when the network says no.
 
 use crate::common::{Answer, Serving, command, ebbtide, refuse, succeed};
-use std::io::Write;
+use std::io::{Read, Write};
 use std::net::UdpSocket;
 use std::process::{Command, Stdio};
 
@@ -38,6 +38,72 @@ fn payloads_come_from_text_file_and_standard_input_and_go_to_a_file() {
     child.stdin.take().unwrap().write_all(b"\x00piped").unwrap();
     assert_eq!(child.wait_with_output().unwrap().stdout, b"\x00piped");
     refuse(&["put", "-f", "no-such-file", &echo], &["--file no-such-file"]);
+}
+
+#[test]
+fn a_file_on_standard_input_that_nothing_reads_is_refused_before_anything_is_sent() {
+    let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
+    silent.set_nonblocking(true).unwrap();
+    let uri = format!("coap://{}/x", silent.local_addr().unwrap());
+    let mut file = tempfile::tempfile().unwrap();
+    file.write_all(b"body").unwrap();
+    for method in ["put", "post"] {
+        let mut command = command(&[method, &uri]);
+        let answer = command.stdin(file.try_clone().unwrap()).output().unwrap();
+        let said = String::from_utf8(answer.stderr).unwrap();
+        assert_eq!(answer.status.code(), Some(2), "{said}");
+        assert!(said.contains("'-f -'"), "{said}");
+    }
+    assert!(silent.recv(&mut [0; 10]).is_err(), "something was sent");
+}
+
+#[test]
+fn keys_and_certificates_that_a_scheme_does_not_use_are_refused() {
+    for scheme in ["coap", "coap+tcp", "coaps+tcp", "coap+ws"] {
+        let uri = format!("{scheme}://127.0.0.1/x");
+        refuse(
+            &["get", "-u", "me", "-k", "key", &uri],
+            &["--psk", "coaps://", &uri[..uri.len() - 11]],
+        );
+    }
+    refuse(&["observe", "--insecure", "coap://127.0.0.1/x"], &["--insecure is for coaps://"]);
+    refuse(
+        &["ping", "--ca", "ca.pem", "coap+tcp://127.0.0.1"],
+        &["--ca is for", "not for coap+tcp://"],
+    );
+}
+
+#[test]
+#[cfg(unix)]
+fn ctrl_c_ends_an_observation_at_the_server() {
+    let server = UdpSocket::bind("127.0.0.1:0").unwrap();
+    server.set_read_timeout(Some(std::time::Duration::from_secs(20))).unwrap();
+    let uri = format!("coap://{}/x", server.local_addr().unwrap());
+    let mut child = command(&["observe", "-A", "0", &uri]).stdout(Stdio::piped()).spawn().unwrap();
+    // Answers the first GET with this option Observe, by its message ID and token, and returns the token.
+    let answer = |observe: &[u8], options: &[u8]| loop {
+        let mut request = [0; 100];
+        let (length, from) = server.recv_from(&mut request).unwrap();
+        let token = 4 + usize::from(request[0] & 15);
+        // RFC 7252 section 3: the code, and after the token the first option, Observe (6).
+        if request[1] != 1 || !request[token..length].starts_with(observe) {
+            continue;
+        }
+        let mut answer = request[..token].to_vec();
+        (answer[0], answer[1]) = (answer[0] | 0x20, 0x45);
+        answer.extend_from_slice(options);
+        server.send_to(&answer, from).unwrap();
+        break request[4..token].to_vec();
+    };
+    let registered = answer(&[0x60], &[0x61, 1, 0xff, b'a']);
+    let mut shown = [0];
+    child.stdout.as_mut().unwrap().read_exact(&mut shown).unwrap();
+    assert_eq!(shown, *b"a");
+    let pid = child.id().to_string();
+    assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
+    let ended = answer(&[0x61, 1], &[0xff, b'a']);
+    assert_eq!(ended, registered, "RFC 7641 section 3.6: the same token");
+    assert_eq!(child.wait().unwrap().code(), Some(130));
 }
 
 #[test]

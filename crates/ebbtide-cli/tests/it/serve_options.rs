@@ -4,7 +4,9 @@
 use crate::common::{Serving, ebbtide};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
 use std::fs;
+use std::net::UdpSocket;
 use std::path::Path;
+use std::time::Duration;
 
 /// Writes an authority, and for each name a certificate of it with its key.
 fn certificates(folder: &Path, names: &[&str]) {
@@ -84,4 +86,21 @@ fn an_authority_of_clients_that_cannot_be_used_is_named() {
     let refused = [&tls[..], &["--client-ca", &none]].concat();
     crate::common::refuse(&refused, &["--client-ca", "none.pem"]);
     crate::common::refuse(&["serve", "--workers", "0"], &["--workers"]);
+}
+
+#[test]
+fn a_signal_to_end_lets_requests_that_are_being_processed_be_answered() {
+    let mut server = Serving::start(&[]);
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    socket.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    socket.connect(&server.address).unwrap();
+    // A Confirmable GET with the token 7 for /separate, which is acknowledged before it is answered.
+    socket.send(&[b"\x41\x01\x00\x01\x07\xb8", &b"separate"[..]].concat()).unwrap();
+    let mut received = [0; 100];
+    assert_eq!(socket.recv(&mut received).unwrap(), 4, "an empty acknowledgement");
+    server.terminate();
+    socket.recv(&mut received).unwrap();
+    assert_eq!((received[0], received[1], received[4]), (0x41, 0x45, 7), "a response of its own");
+    socket.send(&[0x60, 0, received[2], received[3]]).unwrap();
+    assert_eq!(server.wait().code(), Some(0));
 }

@@ -39,15 +39,18 @@ impl ServerHandle {
     /// and DTLS receive a 5.03 that ends their observations, running handlers finish, and
     /// acknowledged requests are answered. After that, but at the latest after `grace`, the server
     /// releases its connections and closes its sockets. [`Server::run`] then returns, and the
-    /// addresses can be bound again. Returns true if all work was finished within `grace`.
+    /// addresses can be bound again. Returns true if all work was finished within `grace`. A server with a
+    /// [state](crate::Config::state) keeps its observers, for the process that reads it next.
     ///
     /// Not cancel safe: if dropped, the server stays open and answers every new request with 5.03.
     pub async fn shutdown(&self, grace: Duration) -> bool {
         let seconds = u32::try_from(grace.as_secs()).unwrap_or(u32::MAX).max(1);
         self.service.inner.refuses_for.store(seconds, Ordering::SeqCst);
-        let goodbye = Response::new(Code::SERVICE_UNAVAILABLE).max_age(seconds);
-        for shared in self.sockets.iter().filter_map(Weak::upgrade) {
-            shared.with(|state, _| state.observers.end_all(&goodbye));
+        if !self.keeps_observers() {
+            let goodbye = Response::new(Code::SERVICE_UNAVAILABLE).max_age(seconds);
+            for shared in self.sockets.iter().filter_map(Weak::upgrade) {
+                shared.with(|state, _| state.observers.end_all(&goodbye));
+            }
         }
         #[expect(clippy::disallowed_methods, reason = "the grace is a span of real time")]
         let end = Instant::now() + grace;
@@ -113,13 +116,20 @@ impl ServerHandle {
         self.listeners.iter().for_each(|close| close());
     }
 
+    /// Whether the observers are stored.
+    fn keeps_observers(&self) -> bool {
+        self.service.config().state.is_some()
+    }
+
     /// Whether all acknowledged requests are answered and all observers are notified of the end.
     fn is_idle(&self) -> bool {
         let sockets = self.sockets.iter().filter_map(Weak::upgrade);
+        let keeps_observers = self.keeps_observers();
         self.service.inner.working.load(Ordering::SeqCst) == 0
             && sockets.into_iter().all(|shared| {
                 let state = shared.lock();
-                state.endpoint.open_exchanges() == 0 && state.observers.is_empty()
+                state.endpoint.open_exchanges() == 0
+                    && (keeps_observers || state.observers.is_empty())
             })
     }
 }

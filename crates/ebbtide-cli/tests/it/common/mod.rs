@@ -98,6 +98,18 @@ impl Serving {
         assert!(Command::new("kill").args(["-HUP", &id]).status().unwrap().success());
     }
 
+    /// Sends it SIGTERM.
+    #[track_caller]
+    pub(crate) fn terminate(&self) {
+        let id = self.id().to_string();
+        assert!(Command::new("kill").arg(id).status().unwrap().success());
+    }
+
+    /// Waits for its end.
+    pub(crate) fn wait(&mut self) -> std::process::ExitStatus {
+        self.child.wait().unwrap()
+    }
+
     pub(crate) fn id(&self) -> u32 {
         self.child.id()
     }
