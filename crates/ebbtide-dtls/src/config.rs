@@ -50,6 +50,19 @@ impl Default for Config {
     }
 }
 
+impl Config {
+    /// These settings on a path whose round trips take up to `round_trip`: a server's flight is retransmitted
+    /// after two of them, and a cookie is valid for one at least. Where the defaults, 60 s, are longer, they
+    /// stay.
+    #[must_use]
+    pub fn for_round_trips(mut self, round_trip: Duration) -> Self {
+        let first = self.timing.first_timeout.max(round_trip.saturating_mul(2));
+        self.timing = self.timing.beginning_with(first);
+        self.cookie_period = self.cookie_period.max(round_trip);
+        self
+    }
+}
+
 /// When a flight is retransmitted: after the first timeout, then after twice that, and so on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timing {

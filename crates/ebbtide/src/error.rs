@@ -5,6 +5,7 @@ use crate::message::DataError;
 use crate::message::UriError;
 use core::fmt::{self, Write as _};
 use ebbtide_core::endpoint::{Failure, SendError};
+use ebbtide_core::params::SpanTooLong;
 use ebbtide_core::session::StatusError;
 use ebbtide_core::stream::{self, Closed, Fault};
 use ebbtide_core::wire::Code;
@@ -29,7 +30,10 @@ impl fmt::Display for BindError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let address = self.address;
         match self.source.kind() {
-            // A stored state, before there is an address.
+            // A setting or a stored state, before there is an address.
+            _ if self.source.get_ref().is_some_and(|error| error.is::<SpanTooLong>()) => {
+                self.source.fmt(f)
+            }
             io::ErrorKind::InvalidData => self.source.fmt(f),
             // The operating system's error for a real address never wraps an error of ours.
             _ if address == UNRESOLVED && self.source.get_ref().is_some() => {

@@ -2,7 +2,7 @@
 
 use crate::common::{Pair, client_config, credentials};
 use ebbtide_core::time::Duration;
-use ebbtide_dtls::{AlertDescription, CipherSuite, Config, Event, Failure};
+use ebbtide_dtls::{AlertDescription, CipherSuite, Config, Event, Failure, Timing};
 
 const LONG: Duration = Duration::from_secs(200);
 
@@ -137,6 +137,32 @@ fn a_handshake_without_answer_ends_after_doubling_timeouts() {
     };
     // 2 s + 4 + 8 + 16 + 32 + 60.
     assert_eq!(pair.now - began, Duration::from_secs(122));
+}
+
+#[test]
+fn over_a_path_of_an_hour_a_handshake_takes_three_round_trips_and_no_copy() {
+    let delay = Duration::from_secs(1800);
+    let hour = 2 * delay;
+    for follows_path in [true, false] {
+        let server = Config::default();
+        let server = if follows_path { server.for_round_trips(hour) } else { server };
+        let mut pair = Pair::new(client_config(), server);
+        pair.delay = delay;
+        let timing = Timing::default().beginning_with(2 * hour);
+        let key = credentials("device", b"secret");
+        let session = pair.client.connect(pair.now, pair.server_address, key, timing);
+        let began = pair.now;
+        pair.run(5 * hour);
+        if follows_path {
+            assert_eq!(pair.at_client.established(), [(session, false)]);
+            let sent = (pair.at_client.sent.len(), pair.at_server.sent.len());
+            assert_eq!(sent, (3, 3), "flights of the client and the server");
+            assert_eq!(pair.now - began, 3 * hour);
+        } else {
+            // A cookie of the defaults is two minutes old at most.
+            assert!(pair.at_client.established().is_empty());
+        }
+    }
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use super::read::Datagram;
 use super::sides::Sides;
+use ebbtide_core::params::Parameters;
 use ebbtide_core::wire::{Token, Type};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -21,9 +22,9 @@ pub(super) struct Exchange {
     pub(super) response: Option<usize>,
 }
 
-/// A copy of a message this long after the one before it is another message with the same ID: no
-/// timeout is longer than 900 s.
-const LONGEST_WAIT_NS: u64 = 1_000_000_000_000;
+/// A message that is answered is not sent again except by copies that cross the answer: what comes
+/// this long after the copy before it, and longer than the exchange took, is another message with the same ID.
+const CROSSING_NS: u64 = 1_000_000_000_000;
 
 /// The exchanges at a place, in the order of their first messages.
 pub(super) fn exchanges(all: &[Datagram], sides: &Sides, interface: usize) -> Vec<Exchange> {
@@ -38,10 +39,17 @@ pub(super) fn exchanges(all: &[Datagram], sides: &Sides, interface: usize) -> Ve
         if sides.opens(datagram) && sides.is_outward(datagram) {
             let key = (from, to, datagram.id);
             let known = by_id.get(&key).copied().filter(|known| {
-                list.get(*known).and_then(|own| own.copies.last()).is_some_and(|last| {
-                    let last = &all[*last];
-                    datagram.at.saturating_sub(last.at) < LONGEST_WAIT_NS
-                        && (last.payload, last.code) == (datagram.payload, datagram.code)
+                list.get(*known).is_some_and(|own| {
+                    let ends = own.copies.first().zip(own.copies.last());
+                    ends.is_some_and(|(first, last)| {
+                        let (first, last) = (&all[*first], &all[*last]);
+                        let longest =
+                            own.ended.map_or(Parameters::LONGEST_SPAN.as_nanos(), |ended| {
+                                CROSSING_NS.max(ended.saturating_sub(first.at))
+                            });
+                        datagram.at.saturating_sub(last.at) <= longest
+                            && (last.payload, last.code) == (datagram.payload, datagram.code)
+                    })
                 })
             });
             let place = known.unwrap_or_else(|| {

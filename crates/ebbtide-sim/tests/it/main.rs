@@ -21,6 +21,7 @@ mod flows;
 mod judgement;
 mod link_closed_forms;
 mod link_schedule;
+mod long_paths;
 mod lora;
 mod lora_medium;
 mod loss_models;

@@ -434,7 +434,7 @@ impl Client {
 impl Requests {
     pub(crate) fn new(config: Config) -> Arc<Self> {
         Arc::new(Self {
-            config,
+            config: config.for_its_path(),
             q_block: q_block::Support::default(),
             rooms: Arc::default(),
             equals: Arc::default(),

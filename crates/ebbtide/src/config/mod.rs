@@ -98,6 +98,21 @@ impl Config {
         Self::default()
     }
 
+    /// These settings with the timers of sessions and connections that the path demands: a first timeout
+    /// above theirs says that round trips are as long.
+    pub(crate) fn for_its_path(mut self) -> Self {
+        let params = self.endpoint.params_of_path();
+        #[cfg(feature = "dtls")]
+        {
+            self.dtls.server = self.dtls.server.for_round_trips(params.ack_timeout.to_duration());
+        }
+        if params.ack_timeout > params.max_latency {
+            let wait = &mut self.stream.connection.response_timeout;
+            *wait = (*wait).max(params.response_wait());
+        }
+        self
+    }
+
     /// The part that concerns a socket.
     pub(crate) fn socket(&self) -> SocketConfig {
         SocketConfig {

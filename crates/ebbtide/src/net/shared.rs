@@ -127,6 +127,8 @@ impl Shared {
         shared: bool,
     ) -> Result<Arc<Self>, BindError> {
         let failed = |source| BindError { address, source };
+        let invalid = |error| failed(io::Error::new(io::ErrorKind::InvalidInput, error));
+        config.endpoint.params.check_spans().map_err(invalid)?;
         if !cfg!(feature = "udp") {
             return Err(failed(io::Error::new(
                 io::ErrorKind::Unsupported,

@@ -118,6 +118,7 @@ impl Server {
         config: Config,
         addresses: impl IntoIterator<Item = impl ToSocketAddrs>,
     ) -> Result<Self, BindError> {
+        let config = config.for_its_path();
         let mut net = config.clone();
         let (store, workers) = (config.state.clone(), config.workers.max(1));
         let unread = |source| BindError { address: UNRESOLVED, source };

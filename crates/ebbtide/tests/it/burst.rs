@@ -136,9 +136,10 @@ async fn a_burst_may_go_on_after_a_refusal_and_leave_it_out() {
 async fn a_peer_that_answers_nothing_gets_everything_handed_back() {
     let silent = tokio::net::UdpSocket::bind("127.0.0.1:0").await.unwrap();
     let address = silent.local_addr().unwrap();
-    let client = Client::with_config(
-        Config::new().control(ControlConfig::parse("rcoap:initial-rto=100ms").unwrap()),
-    );
+    // MAX_TRANSMIT_SPAN, before which nothing is given up, follows ACK_TIMEOUT.
+    let control = ControlConfig::parse("rcoap:initial-rto=100ms").unwrap();
+    let config = Config::new().control(control).ack_timeout(Duration::from_millis(100));
+    let client = Client::with_config(config);
     let mut burst = client.burst(format!("coap://{address}/log")).await.unwrap();
     for number in 0..5 {
         burst.send(format!("{number}")).await.unwrap();

@@ -3,7 +3,7 @@
 use crate::common::eventually::eventually;
 use ebbtide::client::Observation;
 use ebbtide::server::{Call, Router, Server, Subject, fetch, get};
-use ebbtide::{Client, Code, ContentFormat, Error, Request, Response};
+use ebbtide::{Client, Code, Config, ContentFormat, Error, Request, Response};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -173,7 +173,9 @@ async fn every_observer_gets_the_error_that_ends_the_registration() {
 #[tokio::test]
 async fn an_observation_goes_on_when_the_server_comes_back() {
     let first = Observed::new();
-    let (address, client) = (first.address(), Client::new().unwrap());
+    // A client that expects a short path gives up soon.
+    let short = Config::new().ack_timeout(Duration::from_millis(50)).max_retransmit(2);
+    let (address, client) = (first.address(), Client::with_config(short));
     let uri = format!("coap://{address}/short");
     let mut states = client.observe(uri.as_str()).await.unwrap();
     let mut ending = client.observe(uri).await.unwrap().end_at_error();

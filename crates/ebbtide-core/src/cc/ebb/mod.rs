@@ -275,13 +275,15 @@ impl Ebb {
         };
         let remaining = transmission.remaining;
         let is_blind = memory.blind && self.counts.samples() == 0;
-        // A peer that is gone is not waited for without end.
-        let last = LONGEST.max(base.scale(STRETCH, 1));
+        // A peer that is gone is not waited for without end, and less long by those who say that their path is short.
+        let ack_timeout = cx.params.ack_timeout;
+        let last = LONGEST.min(ack_timeout.scale(120, 1)).max(base.scale(STRETCH, 1));
+        let blind_wait = BLIND_LAST_WAIT.min(ack_timeout.scale(60, 1));
         match (cx.params.max_retransmit.saturating_sub(copies), is_blind) {
             (0, _) if copies == 0 => timeout,
             (0, false) => timeout.max(LAST_WAIT).min(last),
             // Nothing else can be done, and the message ID is not free before.
-            (0, true) => timeout.max(BLIND_LAST_WAIT).max(remaining).min(last),
+            (0, true) => timeout.max(blind_wait).max(remaining).min(last),
             (left, false) => timeout.min(self.fitting(base, left, remaining)),
             // A try is a maximum, not a duty: what is left of the lifetime does not hurry the last ones.
             (_, true) if remaining < base => timeout.min(last),
