@@ -8,7 +8,7 @@ use core::fmt;
 pub enum ProtectError {
     /// All sequence numbers are used up: the peers need a new context (RFC 8613 section 7.2.1).
     Exhausted,
-    /// The [`SequenceStore`] could not reserve numbers.
+    /// The [`SequenceStore`](super::SequenceStore) could not reserve numbers.
     NotReserved,
     /// A message with this option cannot be protected: it has an OSCORE option already, or a Proxy-Uri, which would show its path and
     /// query to all proxies (section 4.1.3.3; Proxy-Scheme and Uri-Host take its place).

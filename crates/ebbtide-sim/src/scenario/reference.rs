@@ -49,7 +49,7 @@ fn stands_in(file: &Value, key: &str) -> bool {
 ///
 /// # Errors
 ///
-/// As [`reference`].
+/// As [`reference()`].
 pub fn reference_page() -> Result<String, toml::de::Error> {
     let mut page = "# Every key of a scenario file\n\n\
         Generated from the source; a test fails if the page is out of date. [Scenarios](scenarios.md) explains how the keys work \
