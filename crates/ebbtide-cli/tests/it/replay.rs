@@ -142,15 +142,21 @@ fn wireshark_dissects_every_captured_packet_as_coap() {
     }
 }
 
+/// Whether tshark is missing, which is told, and fails in CI.
+fn is_without_tshark() -> bool {
+    if Command::new("tshark").arg("--version").output().is_ok() {
+        return false;
+    }
+    assert!(std::env::var_os("CI").is_none(), "tshark is missing: apt-get install tshark");
+    // Past the capture of the test harness, which hides what a passing test prints.
+    let _ =
+        std::io::Write::write_all(&mut std::io::stderr(), b"skipped: tshark is not installed\n");
+    true
+}
+
 #[test]
 fn wireshark_dissects_tcp_and_the_coap_in_it() {
-    if Command::new("tshark").arg("--version").output().is_err() {
-        assert!(std::env::var_os("CI").is_none(), "tshark is missing: apt-get install tshark");
-        // Past the capture of the test harness, which hides what a passing test prints.
-        let _ = std::io::Write::write_all(
-            &mut std::io::stderr(),
-            b"skipped: tshark is not installed\n",
-        );
+    if is_without_tshark() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
@@ -175,13 +181,7 @@ fn wireshark_dissects_tcp_and_the_coap_in_it() {
 
 #[test]
 fn wireshark_dissects_frames_fragments_and_the_coap_in_them() {
-    if Command::new("tshark").arg("--version").output().is_err() {
-        assert!(std::env::var_os("CI").is_none(), "tshark is missing: apt-get install tshark");
-        // Past the capture of the test harness, which hides what a passing test prints.
-        let _ = std::io::Write::write_all(
-            &mut std::io::stderr(),
-            b"skipped: tshark is not installed\n",
-        );
+    if is_without_tshark() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
