@@ -37,7 +37,7 @@ def measured() -> dict[str, int]:
     names = tracked()
     sources = [
         name for name in names
-        if re.match(r"(crates|testbed)/[^/]+/src/.*\.rs$", name) and not re.search(r"(^|/)(tests?|testing)(/|\.rs$)", name)
+        if re.match(r"(crates|testbed|studies)/[^/]+/src/.*\.rs$", name) and not re.search(r"(^|/)(tests?|testing)(/|\.rs$)", name)
     ]
     tuples, types = 0, collections.Counter()
     for name in sources:
@@ -49,7 +49,7 @@ def measured() -> dict[str, int]:
         if name.endswith(".md") and re.match(r"(README|ARCHITECTURE|CONTRIBUTING|CHANGELOG|docs/)", name)
         and not re.search(GENERATED, name)
     ]
-    programs = [name for name in names if re.match(r"(crates|testbed)/[^/]+/tests/([^/]+\.rs|[^/]+/main\.rs)$", name)]
+    programs = [name for name in names if re.match(r"(crates|testbed|studies)/[^/]+/tests/([^/]+\.rs|[^/]+/main\.rs)$", name)]
     return {
         "words in documents": sum(len(read(name).split()) for name in documents),
         "test programs": len(programs),

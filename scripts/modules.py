@@ -17,15 +17,16 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs/modules.md"
 CIRCLES = ROOT / "scripts/modules-circles.txt"
+FOLDERS = {path.parent.name: path.parent for home in ("crates", "testbed", "studies") for path in ROOT.glob(f"{home}/*/src")}
 
 
 def crates() -> list[str]:
-    return sorted(path.parent.name for path in ROOT.glob("crates/*/src"))
+    return sorted(folder.name for folder in FOLDERS.values())
 
 
 def modules(crate: str) -> dict[str, list[Path]]:
     """The source files of each top-level module."""
-    src = ROOT / "crates" / crate / "src"
+    src = FOLDERS[crate] / "src"
     listed = subprocess.run(
         ["git", "ls-files", "--cached", "--others", "--exclude-standard", "*.rs"],
         cwd=src, check=True, capture_output=True, text=True,
@@ -59,7 +60,7 @@ def targets(text: str, depth: int, names: set[str]) -> set[str]:
 
 def graph(crate: str) -> dict[str, set[str]]:
     found = modules(crate)
-    src = ROOT / "crates" / crate / "src"
+    src = FOLDERS[crate] / "src"
     uses: dict[str, set[str]] = {name: set() for name in found}
     for name, paths in found.items():
         for path in paths:
@@ -72,7 +73,7 @@ def graph(crate: str) -> dict[str, set[str]]:
 
 def files(crate: str) -> dict[str, set[str]]:
     """Which source file of a crate imports which: the file of the longest path of modules that a name has."""
-    src = ROOT / "crates" / crate / "src"
+    src = FOLDERS[crate] / "src"
     places: dict[tuple[str, ...], str] = {}
     for path in (path for paths in modules(crate).values() for path in paths):
         parts = path.relative_to(src).with_suffix("").parts
@@ -153,7 +154,7 @@ def between_crates() -> dict[str, set[str]]:
     names = crates()
     uses = {}
     for crate in names:
-        manifest = (ROOT / "crates" / crate / "Cargo.toml").read_text()
+        manifest = (FOLDERS[crate] / "Cargo.toml").read_text()
         dependencies = manifest.split("[dependencies]")[-1].split("[dev-dependencies]")[0]
         uses[crate] = {name for name in names if re.search(rf"^{name}[ .=]", dependencies, re.MULTILINE)}
     return uses

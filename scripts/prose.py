@@ -191,7 +191,7 @@ def findings_in(path: Path) -> list[Finding]:
 
 def files() -> list[Path]:
     listed = subprocess.run(
-        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "*.md", "crates/*.rs", "interop/*.md"],
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "*.md", "crates/*.rs", "testbed/*.rs", "studies/*.rs", "interop/*.md"],
         cwd=ROOT, check=True, capture_output=True, text=True,
     ).stdout.split("\n")
     chosen = []
