@@ -43,7 +43,9 @@ def measured() -> dict[str, int]:
     for name in sources:
         text = re.split(r"#\[cfg\(test\)\]\s*mod \w+ \{", read(name))[0]
         tuples += len(re.findall(r"(?:^\s*|[(,] ?)\((?:mut )?\w+(?:, (?:mut )?\w+)+\): ?\(", text, re.M))
-        types.update(re.findall(r"^\s*(?:pub(?:\([^)]*\))? )?(?:struct|enum|trait|type) (\w+)", text, re.M))
+        # An indented `type` is an associated one: its trait has named it.
+        types.update(re.findall(r"^\s*(?:pub(?:\([^)]*\))? )?(?:struct|enum|trait) (\w+)", text, re.M))
+        types.update(re.findall(r"^(?:pub(?:\([^)]*\))? )?type (\w+)", text, re.M))
     documents = [
         name for name in names
         if name.endswith(".md") and re.match(r"(README|ARCHITECTURE|CONTRIBUTING|CHANGELOG|docs/)", name)
