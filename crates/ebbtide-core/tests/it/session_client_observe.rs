@@ -246,6 +246,26 @@ fn a_server_that_is_not_ready_is_asked_again_after_its_max_age() {
 }
 
 #[test]
+fn a_server_that_is_not_ready_and_names_no_time_is_asked_again_after_growing_pauses() {
+    let mut driver = Driver::new(|_| ());
+    let mut id = driver.registered("1");
+    let mut pauses = Vec::new();
+    for _ in 0..8 {
+        let refused = driver.now;
+        driver.answer(id, Response::new(Code::SERVICE_UNAVAILABLE).max_age(0), false);
+        assert!(matches!(driver.wait(), ObservationStep::Renew));
+        pauses.push(driver.now.saturating_since(refused));
+        driver.observation.renewed(transfer());
+        id = driver.sent().0.id;
+    }
+    // 1, 2, 4 and up to 32 s, lengthened by up to half.
+    for (failures, pause) in pauses.iter().enumerate() {
+        let least = SECOND * (1 << failures.min(5));
+        assert!((least..=least * 3 / 2).contains(pause), "{pauses:?}");
+    }
+}
+
+#[test]
 fn a_cancelled_observation_is_over_when_the_server_knows() {
     let mut driver = Driver::new(|_| ());
     let id = driver.registered("1");

@@ -274,7 +274,7 @@ impl Observation {
                 }
                 Step::Done(Ok(response)) => {
                     *place = None;
-                    self.done(now, registers, response);
+                    self.done(now, registers, response, rng);
                     return None;
                 }
                 Step::Done(Err(error)) => {
@@ -299,11 +299,11 @@ impl Observation {
     }
 
     /// A whole state, or the answer to a cancellation, has arrived.
-    fn done(&mut self, now: Instant, registers: bool, response: Response) {
+    fn done(&mut self, now: Instant, registers: bool, response: Response, rng: &mut dyn Rng) {
         match (self.state, registers) {
             (ObservationState::Cancelling, true) => self.end(),
             (ObservationState::Cancelling, false) => {}
-            (_, true) if !self.confirmed => self.not_registered(now, response),
+            (_, true) if !self.confirmed => self.not_registered(now, response, rng),
             _ => {
                 self.told.push_back(ObservationStep::State(response));
                 if let Some(next) = self.next.take() {
@@ -314,11 +314,15 @@ impl Observation {
     }
 
     /// The server answers, but does not register the client, or no longer.
-    fn not_registered(&mut self, now: Instant, response: Response) {
+    fn not_registered(&mut self, now: Instant, response: Response, rng: &mut dyn Rng) {
         let retries = self.was_registered && !self.settings.end_at_error;
         if retries && response.code() == Code::SERVICE_UNAVAILABLE {
             self.registration = None;
-            self.state = ObservationState::Lost { again: Some(now + lifetime(&response)) };
+            // A server may allow another attempt at once, and refuse that one as well.
+            let pause = pause((PAUSE, LONGEST_PAUSE), self.failures, rng);
+            self.failures = self.failures.saturating_add(1);
+            let again = now + lifetime(&response).max(pause);
+            self.state = ObservationState::Lost { again: Some(again) };
         } else {
             self.told.push_back(ObservationStep::State(response));
             self.end();
