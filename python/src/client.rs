@@ -7,10 +7,10 @@ use crate::security::Security;
 use crate::{errors, runtime};
 use ebbtide::{Config, Error};
 use ebbtide_core::cc::ControlConfig;
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use std::future::Future;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::sync::Mutex;
@@ -64,8 +64,24 @@ impl Settings {
 /// A CoAP client.
 #[pyclass(frozen)]
 pub(crate) struct Client {
+    config: Config,
+    /// `None` once it is closed. Locked only while the interpreter is attached, so never at a fork.
+    current: std::sync::Mutex<Option<Running>>,
+}
+
+/// A client in a process.
+#[derive(Clone)]
+struct Running {
+    pid: u32,
     client: ebbtide::Client,
     runtime: Handle,
+}
+
+impl Running {
+    fn start(config: &Config) -> PyResult<Self> {
+        let (pid, runtime) = (std::process::id(), runtime::handle()?);
+        Ok(Self { pid, client: ebbtide::Client::with_config(config.clone()), runtime })
+    }
 }
 
 /// A request in progress. Cancelling it ends the exchange.
@@ -83,8 +99,14 @@ impl Call {
 impl Client {
     #[new]
     fn new(settings: Settings) -> PyResult<Self> {
-        let client = ebbtide::Client::with_config(settings.config()?);
-        Ok(Self { client, runtime: runtime::handle()? })
+        let config = settings.config()?;
+        let current = std::sync::Mutex::new(Some(Running::start(&config)?));
+        Ok(Self { config, current })
+    }
+
+    /// Closes the sockets once the open requests have ended.
+    fn close(&self) {
+        self.current.lock().unwrap_or_else(PoisonError::into_inner).take();
     }
 
     /// Sends a request and waits for the response.
@@ -97,8 +119,9 @@ impl Client {
         payload: &[u8],
         how: Option<How>,
     ) -> PyResult<Response> {
-        let (client, request) = (self.client.clone(), request(method, uri, payload, how)?);
-        let answer = self.wait(py, async move { client.request(request).await })?;
+        let Running { client, runtime, .. } = self.running()?;
+        let request = request(method, uri, payload, how)?;
+        let answer = wait(py, &runtime, async move { client.request(request).await })?;
         Ok(Response(answer.map_err(|error| errors::request(&error))?))
     }
 
@@ -113,9 +136,9 @@ impl Client {
         payload: &[u8],
         how: Option<How>,
     ) -> PyResult<Call> {
-        let (client, request) = (self.client.clone(), request(method, uri, payload, how)?);
-        let queue = queue.clone();
-        let task = self.runtime.spawn(async move {
+        let Running { client, runtime, .. } = self.running()?;
+        let (queue, request) = (queue.clone(), request(method, uri, payload, how)?);
+        let task = runtime.spawn(async move {
             let answer = client.request(request).await;
             queue.push(LoopEvent::Answered(future, answer));
         });
@@ -124,18 +147,18 @@ impl Client {
 
     /// Sends a CoAP ping. Returns the round trip in seconds, if the answer gave one.
     fn ping(&self, py: Python<'_>, uri: String) -> PyResult<Option<f64>> {
-        let client = self.client.clone();
-        let answer = self.wait(py, async move { round_trip(&client, &uri).await })?;
+        let Running { client, runtime, .. } = self.running()?;
+        let answer = wait(py, &runtime, async move { round_trip(&client, &uri).await })?;
         answer.map_err(|error| errors::request(&error))
     }
 
-    fn submit_ping(&self, queue: &Queue, future: Py<PyAny>, uri: String) -> Call {
-        let (client, queue) = (self.client.clone(), queue.clone());
-        let task = self.runtime.spawn(async move {
+    fn submit_ping(&self, queue: &Queue, future: Py<PyAny>, uri: String) -> PyResult<Call> {
+        let (Running { client, runtime, .. }, queue) = (self.running()?, queue.clone());
+        let task = runtime.spawn(async move {
             let answer = round_trip(&client, &uri).await;
             queue.push(LoopEvent::Pinged(future, answer));
         });
-        Call(task.abort_handle())
+        Ok(Call(task.abort_handle()))
     }
 
     /// Observes a resource. The registration is sent when the first state is requested.
@@ -147,26 +170,34 @@ impl Client {
         payload: &[u8],
         how: Option<How>,
     ) -> PyResult<Observation> {
+        let Running { client, runtime, .. } = self.running()?;
         Ok(Observation {
-            client: self.client.clone(),
-            runtime: self.runtime.clone(),
+            client,
+            runtime,
             state: Arc::new(Mutex::new(State::Unsent(request(method, uri, payload, how)?))),
         })
     }
 
     /// Exchanges that have not ended.
-    fn open_exchanges(&self, py: Python<'_>) -> usize {
-        py.detach(|| self.client.open_exchanges())
+    fn open_exchanges(&self, py: Python<'_>) -> PyResult<usize> {
+        let client = self.running()?.client;
+        Ok(py.detach(|| client.open_exchanges()))
     }
 }
 
 impl Client {
-    fn wait<T: Send + 'static>(
-        &self,
-        py: Python<'_>,
-        work: impl Future<Output = T> + Send + 'static,
-    ) -> PyResult<T> {
-        wait(py, &self.runtime, work)
+    /// The client in this process.
+    fn running(&self) -> PyResult<Running> {
+        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(running) = &mut *current else {
+            return Err(PyRuntimeError::new_err("the client is closed"));
+        };
+        if running.pid != std::process::id() {
+            // The parent's thread does not exist here. Its client is left as it is: a lock may have been held when the
+            // process forked.
+            std::mem::forget(std::mem::replace(running, Running::start(&self.config)?));
+        }
+        Ok(running.clone())
     }
 }
 

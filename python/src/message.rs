@@ -11,11 +11,29 @@ use std::time::Duration;
 pub(crate) type Options = Vec<(u16, Vec<u8>)>;
 
 /// A response: what a client receives.
-#[pyclass(frozen)]
+#[pyclass(frozen, module = "ebbtide")]
 pub(crate) struct Response(pub(crate) ebbtide::Response);
 
 #[pymethods]
 impl Response {
+    #[new]
+    #[pyo3(signature = (code, payload=Vec::new(), options=Vec::new()))]
+    fn new(code: &str, payload: Vec<u8>, options: Options) -> PyResult<Self> {
+        let mut response = ebbtide::Response::new(code_of(code)?).payload(payload);
+        for (number, value) in &options {
+            response = response.option(OptionNumber(*number), value);
+        }
+        Ok(Self(response))
+    }
+
+    /// The arguments that make an equal one, for `pickle` and `copy`.
+    fn __getnewargs__<'py>(
+        &self,
+        py: Python<'py>,
+    ) -> (String, Bound<'py, PyBytes>, Vec<(u16, Bound<'py, PyBytes>)>) {
+        (self.code(), self.payload(py), self.options(py))
+    }
+
     #[getter]
     fn code(&self) -> String {
         dotted(self.0.code())

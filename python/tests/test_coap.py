@@ -1,6 +1,9 @@
 from __future__ import annotations
 
 import asyncio
+import copy
+import os
+import pickle
 import signal
 import socket
 import subprocess
@@ -362,3 +365,97 @@ def test_wrong_settings_of_a_server_are_named() -> None:
         ebbtide.Server(router, "127.0.0.1:0", workers="2")
     with pytest.raises(TypeError, match="expected str, bytes"):
         ebbtide.Server(router, "127.0.0.1:0", state=3)
+
+
+def test_a_request_is_a_coroutine_for_tasks_and_task_groups(base: str) -> None:
+    async def main() -> list[str]:
+        client = aio.Client()
+        task = asyncio.create_task(client.get(f"{base}/hello/a"))
+        async with asyncio.TaskGroup() as group:
+            other = group.create_task(client.get(f"{base}/hello/b"))
+            pinged = group.create_task(client.ping(base))
+        assert pinged.result() is not None
+        return [(await task).text, other.result().text]
+
+    assert asyncio.run(main()) == ["Hello, a!", "Hello, b!"]
+    assert asyncio.run(aio.Client().get(f"{base}/hello/c")).text == "Hello, c!"
+
+
+def test_a_task_that_is_cancelled_ends_its_exchange(base: str) -> None:
+    async def main() -> None:
+        client = aio.Client()
+        task = asyncio.create_task(client.get(f"{base}/slow"))
+        while client._native.open_exchanges() == 0:
+            await asyncio.sleep(0.01)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        while client._native.open_exchanges() > 0:
+            await asyncio.sleep(0.01)
+
+    asyncio.run(asyncio.wait_for(main(), 20))
+
+
+FORKED = """
+import os, sys, ebbtide
+client = ebbtide.Client()
+assert client.get(sys.argv[1]).text == "0"
+child = os.fork()
+text = client.get(sys.argv[1], timeout=20).text
+if child == 0:
+    os._exit(0 if text == "0" else 1)
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) or text != "0")
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_a_client_that_was_used_before_a_fork_works_in_both_processes(base: str) -> None:
+    subprocess.run([sys.executable, "-c", FORKED, f"{base}/counter"], check=True, timeout=60)
+
+
+def test_a_response_is_pickled_copied_and_made() -> None:
+    made = ebbtide.Response("2.05", b"21.5", [(14, b"\x3c"), (12, b"\x32")])
+    for other in (pickle.loads(pickle.dumps(made)), copy.copy(made)):
+        assert (other.code, other.payload, other.content_format) == ("2.05", b"21.5", 50)
+        assert other.options == made.options
+    assert ebbtide.Response.__module__ == "ebbtide"
+
+
+def test_certificates_may_be_text() -> None:
+    chain, key = certificate()
+    router, _ = demo()
+    with ebbtide.Server(
+        router, "coaps+tcp://127.0.0.1:0", certificate=chain.decode(), key=key.decode()
+    ) as server:
+        (tls,) = server.addresses
+        assert ebbtide.Client(ca=chain.decode()).get(f"{tls}/counter").text == "0"
+    with pytest.raises(TypeError, match="ca: takes bytes or text, not int"):
+        ebbtide.Client(ca=3)  # type: ignore[arg-type]
+
+
+def test_a_closed_client_says_so(base: str) -> None:
+    with ebbtide.Client() as client:
+        assert client.get(f"{base}/counter").text == "0"
+    with pytest.raises(RuntimeError, match="the client is closed"):
+        client.get(f"{base}/counter")
+
+
+CLOSED = """
+import asyncio, ebbtide
+router = ebbtide.Router()
+@router.route("/slow")
+async def slow(call):
+    await asyncio.sleep(60)
+with ebbtide.Server(router, "127.0.0.1:0") as server:
+    try:
+        ebbtide.get(server.addresses[0] + "/slow", timeout=1)
+    except TimeoutError:
+        pass
+"""
+
+
+def test_a_server_that_closes_lets_its_handlers_end() -> None:
+    ended = subprocess.run(
+        [sys.executable, "-c", CLOSED], check=True, timeout=60, capture_output=True, text=True
+    )
+    assert ended.stderr == ""

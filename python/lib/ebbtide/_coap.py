@@ -38,10 +38,10 @@ def settings_of(
     control: str | None = None,
     nstart: int | None = None,
     busy_poll: float = 0.0,
-    ca: bytes | None = None,
+    ca: bytes | str | None = None,
     insecure: bool = False,
-    certificate: bytes | None = None,
-    key: bytes | None = None,
+    certificate: bytes | str | None = None,
+    key: bytes | str | None = None,
     identity: str | bytes | None = None,
     psk: str | bytes | None = None,
     cid: bool | int = True,
@@ -59,10 +59,10 @@ def settings_of(
     if identity is not None and psk is not None:
         credentials = (bytes_of(identity, "identity"), bytes_of(psk, "psk"))
     security = {
-        "ca": ca,
+        "ca": None if ca is None else bytes_of(ca, "ca"),
         "insecure": insecure,
-        "certificate": certificate,
-        "key": key,
+        "certificate": None if certificate is None else bytes_of(certificate, "certificate"),
+        "key": None if key is None else bytes_of(key, "key"),
         "credentials": credentials,
         "cid": cid,
     }
@@ -130,7 +130,8 @@ class Client:
     """A CoAP client that waits for each answer.
 
     It may be used by any number of threads at once; all share sockets, connections and what
-    congestion control has learnt.
+    congestion control has learnt. In a forked process it begins anew, with sockets of its own. They
+    close with :meth:`close`, at the end of a ``with`` statement, or with the last reference.
 
     ``control``: congestion control as ``--cc`` has it, such as ``"ebb"`` (the default).
     ``nstart``: how many exchanges with one peer may be open at once (RFC 7252 section 4.7),
@@ -150,10 +151,10 @@ class Client:
         control: str | None = None,
         nstart: int | None = None,
         busy_poll: float = 0.0,
-        ca: bytes | None = None,
+        ca: bytes | str | None = None,
         insecure: bool = False,
-        certificate: bytes | None = None,
-        key: bytes | None = None,
+        certificate: bytes | str | None = None,
+        key: bytes | str | None = None,
         identity: str | bytes | None = None,
         psk: str | bytes | None = None,
         cid: bool | int = True,
@@ -206,6 +207,18 @@ class Client:
     def ping(self, uri: str) -> float | None:
         """Send a CoAP ping, and return the round trip in seconds, if the answer gave one."""
         return self._native.ping(uri)
+
+    def close(self) -> None:
+        """Close its sockets and connections once the open requests have ended."""
+        self._native.close()
+
+    def __enter__(self) -> Client:
+        """Return self."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close it."""
+        self.close()
 
 
 class Observation:
@@ -483,6 +496,9 @@ class Server:
                 self._loop.close()
                 return
             self._loop.run_forever()
+            # Handlers that were cancelled end in their own way.
+            open_tasks = asyncio.all_tasks(self._loop)
+            self._loop.run_until_complete(asyncio.gather(*open_tasks, return_exceptions=True))
             self._loop.close()
 
         self._thread = threading.Thread(target=serve, name="ebbtide-server", daemon=True)

@@ -272,8 +272,14 @@ class ProbeReply:
 
 @final
 class Response:
-    """A response: what a client receives. A response with an error code is not an exception."""
+    """A response: what a client receives. A response with an error code is not an exception.
 
+    It can be pickled, and made for tests: ``Response("2.05", b"21.5")``.
+    """
+
+    def __new__(
+        cls, code: str, payload: bytes = b"", options: Sequence[tuple[int, bytes]] = ()
+    ) -> Response: ...
     @property
     def code(self) -> str:
         """The code, such as ``"2.05"``."""
@@ -338,6 +344,7 @@ class Client:
         self, method: str, uri: str, payload: bytes, how: _How | None = None
     ) -> Observation: ...
     def open_exchanges(self) -> int: ...
+    def close(self) -> None: ...
 
 @final
 class Subject:

@@ -88,10 +88,10 @@ class Client:
         control: str | None = None,
         nstart: int | None = None,
         busy_poll: float = 0.0,
-        ca: bytes | None = None,
+        ca: bytes | str | None = None,
         insecure: bool = False,
-        certificate: bytes | None = None,
-        key: bytes | None = None,
+        certificate: bytes | str | None = None,
+        key: bytes | str | None = None,
         identity: str | bytes | None = None,
         psk: str | bytes | None = None,
         cid: bool | int = True,
@@ -100,14 +100,11 @@ class Client:
         dtls = (identity, psk, cid)
         self._native = _ebbtide.Client(settings_of(control, nstart, busy_poll, *tls, *dtls))
 
-    def request(
+    async def request(
         self, method: Method, uri: str, payload: bytes | str = b"", **how: Any
-    ) -> Awaitable[Response]:
-        """Send a request; await its response. As :meth:`ebbtide.Client.request`.
-
-        It leaves at once, also if it is never awaited.
-        """
-        return self._send(method, uri, bytes_of(payload), how_of(how) if how else None)
+    ) -> Response:
+        """Send a request and wait for its response. As :meth:`ebbtide.Client.request`."""
+        return await self._send(method, uri, bytes_of(payload), how_of(how) if how else None)
 
     def _send(
         self, method: str, uri: str, payload: bytes, how: dict[str, object] | None
@@ -117,25 +114,25 @@ class Client:
         future.call = self._native.submit(_bridge(loop).queue, future, method, uri, payload, how)
         return future
 
-    def get(self, uri: str, **how: Any) -> Awaitable[Response]:
+    async def get(self, uri: str, **how: Any) -> Response:
         """Send a GET; see :meth:`request`."""
-        return self._send("GET", uri, b"", how_of(how) if how else None)
+        return await self._send("GET", uri, b"", how_of(how) if how else None)
 
-    def put(self, uri: str, payload: bytes | str = b"", **how: Any) -> Awaitable[Response]:
+    async def put(self, uri: str, payload: bytes | str = b"", **how: Any) -> Response:
         """Send a PUT; see :meth:`request`."""
-        return self.request("PUT", uri, payload, **how)
+        return await self.request("PUT", uri, payload, **how)
 
-    def post(self, uri: str, payload: bytes | str = b"", **how: Any) -> Awaitable[Response]:
+    async def post(self, uri: str, payload: bytes | str = b"", **how: Any) -> Response:
         """Send a POST; see :meth:`request`."""
-        return self.request("POST", uri, payload, **how)
+        return await self.request("POST", uri, payload, **how)
 
-    def delete(self, uri: str, **how: Any) -> Awaitable[Response]:
+    async def delete(self, uri: str, **how: Any) -> Response:
         """Send a DELETE; see :meth:`request`."""
-        return self.request("DELETE", uri, **how)
+        return await self.request("DELETE", uri, **how)
 
-    def fetch(self, uri: str, payload: bytes | str = b"", **how: Any) -> Awaitable[Response]:
+    async def fetch(self, uri: str, payload: bytes | str = b"", **how: Any) -> Response:
         """Send a FETCH (RFC 8132); see :meth:`request`."""
-        return self.request("FETCH", uri, payload, **how)
+        return await self.request("FETCH", uri, payload, **how)
 
     def observe(self, uri: str, **how: Any) -> Observation:
         """Observe a resource (RFC 7641): an asynchronous iterator over its states.
@@ -144,12 +141,25 @@ class Client:
         """
         return Observation(self._native.observe("GET", uri, b"", how_of(how)))
 
-    def ping(self, uri: str) -> Awaitable[float | None]:
-        """Send a CoAP ping; await the round trip in seconds, if the answer gave one."""
+    async def ping(self, uri: str) -> float | None:
+        """Send a CoAP ping; return the round trip in seconds, if the answer gave one."""
         loop = asyncio.get_running_loop()
         future = _Pending(loop=loop)
         future.call = self._native.submit_ping(_bridge(loop).queue, future, uri)
-        return future
+        round_trip: float | None = await future
+        return round_trip
+
+    def close(self) -> None:
+        """Close its sockets and connections once the open requests have ended."""
+        self._native.close()
+
+    async def __aenter__(self) -> Client:
+        """Return self."""
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Close it."""
+        self.close()
 
 
 class _Pending(asyncio.Future[Any]):
@@ -214,9 +224,9 @@ class Server:
         control: str | None = None,
         nstart: int | None = None,
         busy_poll: float = 0.0,
-        ca: bytes | None = None,
-        certificate: bytes | None = None,
-        key: bytes | None = None,
+        ca: bytes | str | None = None,
+        certificate: bytes | str | None = None,
+        key: bytes | str | None = None,
         psk: Keys | None = None,
         cid: bool | int = True,
         workers: int = 1,
