@@ -60,7 +60,7 @@ pub use message::{
     BurstMark, ContentFormat, DEFAULT_PORT, Options, Request, Response, Scheme, StatusError, Uri,
     UriError,
 };
-pub use net::socket;
+pub use net::{network, socket};
 pub use server::Server;
 
 /// The examples of the guide are compiled and run as tests.

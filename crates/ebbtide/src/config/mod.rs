@@ -8,6 +8,7 @@ mod sockets;
 
 #[cfg(feature = "dtls")]
 use crate::net::dtls::config::{DtlsBind, DtlsConfig};
+use crate::net::network::DatagramNetwork;
 use crate::net::shared::SocketConfig;
 use crate::net::socket::SocketOptions;
 use crate::oscore::OscoreContexts;
@@ -42,6 +43,7 @@ pub struct Config {
     pub(crate) observe_keep_alive: Option<Duration>,
     pub(crate) socket: SocketOptions,
     pub(crate) busy_poll: Duration,
+    pub(crate) network: Option<Arc<dyn DatagramNetwork>>,
     pub(crate) oscore: Option<OscoreContexts>,
     pub(crate) oscore_required: bool,
     pub(crate) stream: StreamConfig,
@@ -72,6 +74,7 @@ impl Default for Config {
             observe_keep_alive: None,
             socket: SocketOptions::default(),
             busy_poll: Duration::ZERO,
+            network: None,
             oscore: None,
             oscore_required: false,
             stream: StreamConfig::default(),
@@ -120,6 +123,7 @@ impl Config {
             busy_poll: self.busy_poll,
             options: self.socket.clone(),
             oscore: self.oscore.clone(),
+            network: self.network.clone(),
         }
     }
 }

@@ -5,11 +5,13 @@ use super::{Config, setters};
 use crate::net::dtls::config::Dtls13Config;
 #[cfg(feature = "dtls")]
 use crate::net::dtls::config::{Certificates, DtlsBind, DtlsConfig, KeyLogger};
+use crate::net::network::DatagramNetwork;
 #[cfg(feature = "oscore")]
 use crate::oscore::OscoreContexts;
 #[cfg(feature = "dtls")]
 use ebbtide_dtls::Credentials;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 setters! {
@@ -48,6 +50,13 @@ setters! {
 }
 
 impl Config {
+    /// Sets the network that carries all datagrams, with and without DTLS; by default it is the system's. Options of
+    /// sockets do not concern it, and names are still resolved by the system.
+    pub fn network(mut self, network: impl DatagramNetwork + 'static) -> Self {
+        self.network = Some(Arc::new(network));
+        self
+    }
+
     /// Sets the interface by which all datagrams leave and arrive (SO_BINDTODEVICE; Linux).
     pub fn interface(mut self, name: impl Into<String>) -> Self {
         self.socket.interface = Some(name.into());
@@ -95,7 +104,6 @@ mod tests {
     use crate::net::shared::Shared;
     use crate::server::interface_index;
     use socket2::SockRef;
-    use std::sync::Arc;
 
     #[expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
     fn opened(address: &str, config: &Config) -> Arc<Shared> {
@@ -112,7 +120,7 @@ mod tests {
             .multicast_hop_limit(3)
             .dscp(46);
         let shared = opened("127.0.0.1:0", &config);
-        let socket = SockRef::from(shared.socket.get_ref().0.as_udp());
+        let socket = SockRef::from(shared.device.socket().unwrap().as_udp());
         assert_eq!(socket.ttl_v4().unwrap(), 7);
         assert_eq!(socket.multicast_ttl_v4().unwrap(), 3);
         assert_eq!(socket.tos_v4().unwrap(), 46 << 2, "the two bits of ECN are not set");
@@ -122,7 +130,7 @@ mod tests {
             return;
         }
         let shared = opened("[::1]:0", &config);
-        let socket = SockRef::from(shared.socket.get_ref().0.as_udp());
+        let socket = SockRef::from(shared.device.socket().unwrap().as_udp());
         assert_eq!(socket.unicast_hops_v6().unwrap(), 7);
         assert_eq!(socket.multicast_hops_v6().unwrap(), 3);
         assert_eq!(socket.tclass_v6().unwrap(), 46 << 2);
@@ -134,7 +142,7 @@ mod tests {
         let plain = opened("127.0.0.1:0", &Config::new());
         let bare = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
         let (socket, bare) =
-            (SockRef::from(plain.socket.get_ref().0.as_udp()), SockRef::from(&bare));
+            (SockRef::from(plain.device.socket().unwrap().as_udp()), SockRef::from(&bare));
         assert_eq!(socket.ttl_v4().unwrap(), bare.ttl_v4().unwrap());
         assert_eq!(socket.tos_v4().unwrap(), bare.tos_v4().unwrap());
         assert_eq!(socket.device().unwrap(), None);

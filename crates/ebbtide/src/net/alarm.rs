@@ -25,7 +25,7 @@ pub(super) enum Alarm {
     /// A timer of the kernel's (timerfd).
     #[cfg(target_os = "linux")]
     Descriptor(AsyncFd<OwnedFd>),
-    /// A timer of tokio's: on other systems, or if there is no descriptor left.
+    /// A timer of tokio's: on other systems and networks, or if there is no descriptor left.
     Sleep(Pin<Box<Sleep>>, Clock),
 }
 
@@ -36,6 +36,11 @@ impl Alarm {
         if let Some(descriptor) = descriptor() {
             return Self::Descriptor(descriptor);
         }
+        Self::of_tokio(clock)
+    }
+
+    /// A timer of tokio's that is not set.
+    pub(super) fn of_tokio(clock: Clock) -> Self {
         Self::Sleep(Box::pin(tokio::time::sleep(Duration::ZERO)), clock)
     }
 
@@ -113,8 +118,7 @@ mod tests {
 
     /// Both kinds of timer that this system has.
     fn alarms(clock: Clock) -> [Alarm; 2] {
-        let sleep = Box::pin(tokio::time::sleep(Duration::ZERO));
-        [Alarm::new(clock), Alarm::Sleep(sleep, clock)]
+        [Alarm::new(clock), Alarm::of_tokio(clock)]
     }
 
     #[tokio::test]

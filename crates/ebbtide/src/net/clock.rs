@@ -8,10 +8,10 @@ use rand_chacha::ChaCha20Rng;
 use rand_core::CryptoRng;
 use rand_core::{Rng, SeedableRng};
 
-/// A clock whose epoch is its creation.
+/// A clock whose epoch is its creation. It is tokio's, which is the system's unless a test has paused it.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Clock {
-    epoch: std::time::Instant,
+    epoch: tokio::time::Instant,
 }
 
 impl Clock {
@@ -20,15 +20,11 @@ impl Clock {
         reason = "the driver's clock: all others are given instants"
     )]
     pub(crate) fn start() -> Self {
-        Self { epoch: std::time::Instant::now() }
+        Self { epoch: tokio::time::Instant::now() }
     }
 
     /// The time now.
     #[inline]
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "the driver's clock: all others are given instants"
-    )]
     pub(crate) fn now(&self) -> Instant {
         // 584 years of nanoseconds fit.
         Instant::from_nanos(self.epoch.elapsed().as_nanos() as u64)
@@ -37,13 +33,13 @@ impl Clock {
     /// The same instant on the clock of the standard library.
     #[cfg(feature = "dtls13")]
     pub(crate) fn to_std(self, at: Instant) -> std::time::Instant {
-        self.epoch + at.saturating_since(Instant::ZERO)
+        self.epoch.into_std() + at.saturating_since(Instant::ZERO)
     }
 
     /// The inverse of [`Self::to_std`].
     #[cfg(feature = "dtls13")]
     pub(crate) fn instant_of(self, at: std::time::Instant) -> Instant {
-        Instant::from_nanos(at.saturating_duration_since(self.epoch).as_nanos() as u64)
+        Instant::from_nanos(at.saturating_duration_since(self.epoch.into_std()).as_nanos() as u64)
     }
 
     /// The same instant on tokio's clock.
@@ -52,25 +48,33 @@ impl Clock {
         // A timer of a century has the same effect as none, and tokio cannot handle much longer
         // ones.
         let since = since.min(std::time::Duration::from_secs(3_000_000_000));
-        tokio::time::Instant::from_std(self.epoch + since)
+        self.epoch + since
     }
 }
 
+/// Fills `bytes` at random.
+#[expect(clippy::disallowed_methods, reason = "the driver seeds everything below it")]
+fn fill(bytes: &mut [u8]) -> Result<(), getrandom::Error> {
+    #[cfg(feature = "test-net")]
+    if super::seeded::fill(bytes) {
+        return Ok(());
+    }
+    getrandom::fill(bytes)
+}
+
 /// A random number from 0 to 1.
-#[expect(clippy::disallowed_methods, reason = "the driver's own randomness, of no result")]
 pub(crate) fn fraction() -> f64 {
     let mut bytes = [0; 4];
     // Without randomness, the whole span is as good as any part of it.
-    let drawn = getrandom::fill(&mut bytes);
+    let drawn = fill(&mut bytes);
     drawn.map_or(1.0, |()| f64::from(u32::from_le_bytes(bytes)) / f64::from(u32::MAX))
 }
 
 /// A random number that distinguishes this process's items from others of their kind; zero without
 /// randomness.
-#[expect(clippy::disallowed_methods, reason = "the driver's own randomness, of no result")]
 pub(crate) fn distinct() -> u32 {
     let mut bytes = [0; 4];
-    let drawn = getrandom::fill(&mut bytes);
+    let drawn = fill(&mut bytes);
     drawn.map_or(0, |()| u32::from_le_bytes(bytes))
 }
 
@@ -89,9 +93,8 @@ impl rand_core::TryRng for SystemRandom {
         Ok(u64::from(distinct()) << 32 | u64::from(distinct()))
     }
 
-    #[expect(clippy::disallowed_methods, reason = "the driver's own randomness, of no result")]
     fn try_fill_bytes(&mut self, bytes: &mut [u8]) -> Result<(), Self::Error> {
-        let _ = getrandom::fill(bytes);
+        let _ = fill(bytes);
         Ok(())
     }
 }
@@ -101,10 +104,9 @@ impl rand_core::TryRng for SystemRandom {
 /// # Errors
 ///
 /// Returns an error if the system provides no randomness.
-#[expect(clippy::disallowed_methods, reason = "the driver seeds everything below it")]
 pub(crate) fn seeded() -> std::io::Result<Box<dyn Rng + Send>> {
     let mut seed = [0; 32];
-    getrandom::fill(&mut seed).map_err(|error| std::io::Error::other(error.to_string()))?;
+    fill(&mut seed).map_err(|error| std::io::Error::other(error.to_string()))?;
     Ok(Box::new(ChaCha8Rng::from_seed(seed)))
 }
 
@@ -113,10 +115,9 @@ pub(crate) fn seeded() -> std::io::Result<Box<dyn Rng + Send>> {
 /// # Errors
 ///
 /// Returns an error if the system provides no randomness.
-#[expect(clippy::disallowed_methods, reason = "the driver seeds everything below it")]
 #[cfg(feature = "dtls")]
 pub(crate) fn seeded_for_secrets() -> std::io::Result<Box<dyn CryptoRng + Send>> {
     let mut seed = [0; 32];
-    getrandom::fill(&mut seed).map_err(|error| std::io::Error::other(error.to_string()))?;
+    fill(&mut seed).map_err(|error| std::io::Error::other(error.to_string()))?;
     Ok(Box::new(ChaCha20Rng::from_seed(seed)))
 }

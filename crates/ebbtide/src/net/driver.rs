@@ -14,7 +14,6 @@ use std::pin::Pin;
 use std::sync::{Arc, MutexGuard};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
-use tokio::io::Interest;
 
 /// Notifications that are made before datagrams are received again.
 const NOTIFICATIONS: usize = 256;
@@ -51,7 +50,7 @@ impl Drop for Driver {
 impl Driver {
     /// Starts the task, which ends when `shared` is closed.
     pub(crate) fn spawn(shared: Arc<Shared>) -> tokio::task::JoinHandle<()> {
-        let alarm = Alarm::new(shared.clock);
+        let alarm = shared.device.alarm(shared.clock);
         shared.let_callers_receive();
         let errors = tokio::spawn(watch_errors(shared.clone())).abort_handle();
         tokio::spawn(Self { shared, alarm, retry: None, heard: Instant::ZERO, errors })
@@ -166,8 +165,7 @@ fn notify<'s>(
 
 /// Reads the errors that the network reports for undeliverable datagrams.
 async fn watch_errors(shared: Arc<Shared>) {
-    while let Ok(mut ready) = shared.socket.ready(Interest::ERROR).await {
-        ready.clear_ready_matching(tokio::io::Ready::ERROR);
+    while shared.device.reported().await.is_ok() {
         shared.take_errors();
     }
 }

@@ -4,17 +4,21 @@ mod alarm;
 pub(crate) mod beside;
 mod calls;
 pub(crate) mod clock;
+pub(crate) mod device;
 pub(crate) mod driver;
 #[cfg(feature = "dtls")]
 pub(crate) mod dtls;
 #[cfg(not(feature = "dtls"))]
 #[path = "no_dtls.rs"]
 pub(crate) mod dtls;
+pub mod network;
 pub(crate) mod peer;
 pub(crate) mod pending;
 pub(crate) mod receive;
 mod reports;
 mod room;
+#[cfg(feature = "test-net")]
+mod seeded;
 pub(crate) mod serve;
 pub(crate) mod shared;
 pub mod socket;

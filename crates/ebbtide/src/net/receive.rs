@@ -6,6 +6,7 @@
 //! else remains with the driver, which also takes over if that task has not come within `PATIENCE`.
 
 use super::beside::{TURN, served};
+use super::device;
 use super::dtls::address::is_stand_in;
 use super::serve::Request;
 use super::shared::{Shared, SocketState, shown};
@@ -15,7 +16,6 @@ use crate::refusals::Reason;
 use ebbtide_core::endpoint::{Arrival, Ignored, Incoming, Received, Remember};
 use ebbtide_core::time::Instant;
 use ebbtide_core::wire::Message;
-use std::io;
 use std::net::SocketAddr;
 use std::sync::{Arc, MutexGuard, OnceLock, PoisonError, Weak};
 use std::task::{Context, Poll, Wake, Waker};
@@ -186,32 +186,16 @@ impl Shared {
             self.handle(&mut inbox, arrived);
             return true;
         }
-        let Poll::Ready(Ok(mut ready)) = self.socket.poll_read_ready(cx) else {
-            // Errors of the socket are reported with its readiness.
-            return busily && {
-                let received = inbox.receive(&self.socket.get_ref().0).is_ok();
-                if received {
-                    self.handle(&mut inbox, arrived);
-                }
-                received
-            };
+        let Poll::Ready(received) = self.device.poll_receive(cx, &mut inbox, busily) else {
+            return false;
         };
-        match inbox.receive(&self.socket.get_ref().0) {
-            Ok(more) => {
-                if !more {
-                    // The queue was empty after the last datagram; the next one makes the socket
-                    // ready again.
-                    ready.clear_ready();
-                }
+        match received {
+            device::ReceiveOutcome::Datagrams => {
                 self.handle(&mut inbox, arrived);
                 true
             }
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                // Another receive call is needed so that the next datagram wakes this task.
-                ready.clear_ready();
-                true
-            }
-            Err(_) => {
+            device::ReceiveOutcome::Nothing => true,
+            device::ReceiveOutcome::Error => {
                 drop(inbox);
                 // The network reported this error for an earlier datagram. Reading it clears it,
                 // and there may be datagrams after it.

@@ -30,7 +30,7 @@ impl Shared {
     /// if there were any.
     pub(crate) fn take_errors(&self) -> bool {
         let mut any = false;
-        while let Some(error) = self.socket.get_ref().0.take_error() {
+        while let Some(error) = self.device.take_error() {
             any = true;
             if !self.speaks_dtls.load(Ordering::Relaxed) {
                 self.with(|state, now| state.reported(now, &error));

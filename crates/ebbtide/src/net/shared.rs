@@ -2,6 +2,7 @@
 //! server's handlers.
 
 use super::clock::{Clock, seeded};
+use super::device::DatagramSocket;
 #[cfg(feature = "dtls")]
 use super::dtls::Side;
 #[cfg(feature = "dtls")]
@@ -9,13 +10,14 @@ use super::dtls::address::Place;
 #[cfg(feature = "dtls")]
 use super::dtls::config::DtlsConfig;
 use super::dtls::{OpenedMessages, Sessions};
+use super::network::DatagramNetwork;
 use super::peer::PeerInfo;
 use super::pending::{Answer, Open, Owner, Pending};
 use super::receive::{Handed, Ready};
 use super::reports;
 use super::room::Waiting;
 use super::serve::Serve;
-use super::socket::{Inbox, Outbound, Socket, SocketOptions};
+use super::socket::{Inbox, Outbound, SocketOptions};
 use super::trace;
 use crate::error::BindError;
 use crate::message::Response;
@@ -31,8 +33,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::Waker;
 use std::time::Duration;
-use tokio::io::Interest;
-use tokio::io::unix::AsyncFd;
 
 /// How a socket behaves.
 #[derive(Debug)]
@@ -42,12 +42,14 @@ pub(crate) struct SocketConfig {
     pub(crate) busy_poll: Duration,
     pub(crate) options: SocketOptions,
     pub(crate) oscore: Option<OscoreContexts>,
+    /// The network; by default the system's.
+    pub(crate) network: Option<Arc<dyn DatagramNetwork>>,
 }
 
 /// See the [module](self).
 #[derive(Debug)]
 pub(crate) struct Shared {
-    pub(crate) socket: AsyncFd<Bound>,
+    pub(crate) device: DatagramSocket,
     pub(crate) clock: Clock,
     /// Answers requests; a client's socket has none.
     pub(crate) service: Option<Arc<dyn Serve>>,
@@ -64,16 +66,6 @@ pub(crate) struct Shared {
     pub(super) inbox: Mutex<Inbox>,
     pub(super) ready: Ready,
     state: Mutex<SocketState>,
-}
-
-/// The socket in the form that the event loop needs.
-#[derive(Debug)]
-pub(crate) struct Bound(pub(crate) Socket);
-
-impl std::os::fd::AsRawFd for Bound {
-    fn as_raw_fd(&self) -> std::os::fd::RawFd {
-        self.0.as_udp().as_raw_fd()
-    }
 }
 
 /// The mutable state.
@@ -129,34 +121,22 @@ impl Shared {
         let failed = |source| BindError { address, source };
         let invalid = |error| failed(io::Error::new(io::ErrorKind::InvalidInput, error));
         config.endpoint.params.check_spans().map_err(invalid)?;
-        if !cfg!(feature = "udp") {
-            return Err(failed(io::Error::new(
-                io::ErrorKind::Unsupported,
-                "it needs the feature 'udp' of ebbtide",
-            )));
-        }
         let options = SocketOptions { shared, ..config.options };
-        let socket = Socket::bind_with(address, &options)?;
+        let device = DatagramSocket::open(address, &options, config.network.as_deref())?;
         // The client chooses the length of a response's blocks (RFC 7959 section 2.4) and does not
         // know this side's path. A client chooses its own blocks, and receives an error if one is
         // too long.
         if service.is_some() {
-            socket.allow_fragments();
+            device.allow_fragments();
         }
-        let wildcard = socket.local_addr().ip().is_unspecified();
+        let wildcard = device.local_addr().ip().is_unspecified();
         let answers = service.is_some();
         let mut rng = seeded().map_err(failed)?;
         let observers = Observers::new(rng.next_u64());
         let max_unsent = config.endpoint.limits.outbox_bytes;
         let endpoint = Endpoint::new(config.endpoint, rng);
-        #[expect(
-            deprecated,
-            reason = "its replacement is unsafe because a type might change its descriptor; \
-                      `Bound` owns one for life"
-        )]
-        let socket = AsyncFd::with_interest(Bound(socket), Interest::READABLE).map_err(failed)?;
         let shared = Arc::new(Self {
-            socket,
+            device,
             clock,
             service,
             number,
@@ -209,7 +189,7 @@ impl Shared {
     }
 
     pub(crate) fn local_addr(&self) -> SocketAddr {
-        self.socket.get_ref().0.local_addr()
+        self.device.local_addr()
     }
 
     /// The address from which an answer to a datagram must leave.
@@ -249,10 +229,9 @@ impl Shared {
         if state.out.is_empty() {
             return Ok(());
         }
-        let socket = &self.socket.get_ref().0;
         let mut unsent = Vec::new();
         let mut out = core::mem::take(&mut state.out);
-        let result = out.flush(socket, |_, what, error| unsent.push((what, error)));
+        let result = self.device.flush(&mut out, |_, what, error| unsent.push((what, error)));
         state.out = out;
         for (what, error) in unsent {
             state.unsendable(now, what, error);
@@ -497,7 +476,8 @@ mod tests {
         let mut endpoint = EndpointConfig::default();
         endpoint.limits.outbox_bytes = LIMIT;
         let options = SocketOptions::default();
-        let config = SocketConfig { endpoint, busy_poll: Duration::ZERO, options, oscore: None };
+        let busy_poll = Duration::ZERO;
+        let config = SocketConfig { endpoint, busy_poll, options, oscore: None, network: None };
         let shared = Shared::new(([127, 0, 0, 1], 0).into(), config, None).unwrap();
         let mut state = shared.lock();
         let content = Content { code: Code::GET, options: &[], payload: &[0; 100] };

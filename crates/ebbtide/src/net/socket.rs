@@ -10,6 +10,7 @@ use quinn_udp::{BATCH_SIZE, RecvMeta, TransportError, UdpSockRef, UdpSocketState
 use socket2::{Domain, InterfaceIndexOrAddress, Protocol, SockRef, Socket as RawSocket, Type};
 use std::io::{self, IoSliceMut};
 use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::task::Poll;
 
 /// Bytes of one receive buffer: as many as the kernel coalesces.
 const BUFFER: usize = 65_536;
@@ -307,6 +308,26 @@ impl Inbox {
         socket.state.recv(UdpSockRef::from(&socket.io), slices, meta)
     }
 
+    /// Receives by this function what there is, up to one batch.
+    pub(super) fn fill_with(
+        &mut self,
+        mut receive: impl FnMut(&mut [u8]) -> Poll<io::Result<(usize, SocketAddr)>>,
+    ) -> Poll<io::Result<()>> {
+        (self.filled, self.taken, self.left) = (0, 0, false);
+        for (buffer, meta) in self.bytes.chunks_exact_mut(BUFFER).zip(&mut self.meta) {
+            match receive(buffer) {
+                Poll::Ready(Ok((len, addr))) => {
+                    *meta = RecvMeta::default();
+                    (meta.addr, meta.len, meta.stride) = (addr, len, len);
+                    self.filled += 1;
+                }
+                Poll::Ready(Err(error)) if self.filled == 0 => return Poll::Ready(Err(error)),
+                Poll::Ready(Err(_)) | Poll::Pending => break,
+            }
+        }
+        if self.filled > 0 { Poll::Ready(Ok(())) } else { Poll::Pending }
+    }
+
     /// Whether [`Self::datagrams`] returns any that [`Self::take`] has left.
     pub(crate) fn has_left(&self) -> bool {
         self.left
@@ -456,6 +477,23 @@ impl<T: Copy> Outbound<T> {
         self.queue.clear();
         self.next = 0;
         Ok(())
+    }
+
+    /// Sends all waiting datagrams, each by this function. Those that fail are passed to `failed`.
+    pub(super) fn send_each(
+        &mut self,
+        mut send: impl FnMut(SocketAddr, &[u8]) -> io::Result<()>,
+        mut failed: impl FnMut(SocketAddr, T, io::Error),
+    ) {
+        for entry in self.queue.iter().skip(self.next) {
+            let datagram = self.bytes.get(entry.start..entry.end).unwrap_or_default();
+            if let Err(error) = send(entry.to, datagram) {
+                failed(entry.to, entry.what, error);
+            }
+        }
+        self.bytes.clear();
+        self.queue.clear();
+        self.next = 0;
     }
 
     fn flush_singly(

@@ -43,7 +43,7 @@ pub(super) fn join<'s>(
         // Of several workers at one address, one receives the group's datagrams.
         let is_first = !joined.contains(&address);
         if is_first && local.is_unspecified() && local.is_ipv4() == group.is_ipv4() {
-            shared.socket.get_ref().0.join(group, interface).map_err(|error| {
+            shared.device.join(group, interface).map_err(|error| {
                 io::Error::new(error.kind(), format!("group {group} cannot be joined: {error}"))
             })?;
             joined.push(address);

@@ -1,0 +1,45 @@
+//! Networks in the place of the system's UDP sockets.
+
+#[cfg(feature = "test-net")]
+pub use super::seeded::SeededRandomness;
+
+use std::fmt::Debug;
+use std::io;
+use std::net::SocketAddr;
+use std::task::{Context, Poll};
+
+/// A network that carries the datagrams of clients and servers ([`Config::network`](crate::Config::network)): one in memory
+/// for tests, such as that of crate `ebbtide-testnet`, or another kind of datagrams than UDP.
+pub trait DatagramNetwork: Debug + Send + Sync {
+    /// Opens a port. For an unspecified address or port 0 the network chooses one.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the address is in use, or none of this network.
+    fn bind(&self, address: SocketAddr) -> io::Result<Box<dyn DatagramPort>>;
+}
+
+/// An open port of a [`DatagramNetwork`]; dropping it closes it.
+pub trait DatagramPort: Debug + Send + Sync {
+    /// The address of the port.
+    fn local_addr(&self) -> SocketAddr;
+
+    /// Sends a datagram. One that cannot be carried at present is dropped silently: the endpoint transmits it again.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the datagram can never be sent, for example because it is too long.
+    fn send(&self, to: SocketAddr, datagram: &[u8]) -> io::Result<()>;
+
+    /// Receives a datagram into `buffer`, which has room for 65,536 bytes, and returns its length and sender. If there is
+    /// none, the waker of `cx` is woken when one arrives; only that of the last call needs to be.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error that the network reports. The port remains usable.
+    fn poll_receive(
+        &self,
+        cx: &mut Context<'_>,
+        buffer: &mut [u8],
+    ) -> Poll<io::Result<(usize, SocketAddr)>>;
+}

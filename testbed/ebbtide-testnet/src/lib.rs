@@ -1,0 +1,42 @@
+//! A network in memory, in virtual time, for tests of applications on [`ebbtide`].
+//!
+//! [`run`] plays a test once for each seed. The test is given a [`TestNetwork`], whose
+//! [`config`](TestNetwork::config) makes clients and servers exchange their datagrams over it, through links of the
+//! simulator ([`ebbtide_sim::net::Link`]) under these [`Conditions`]. Nothing else of the application
+//! changes: its `Router`, `Client`, `Server`, DTLS and OSCORE are those that it deploys.
+//!
+//! Time is tokio's, and paused: while every task waits, it advances to the next timer at once. All randomness of the
+//! clients, servers and links comes from the seed, so a seed gives the same packets each time ([`PacketTrace`]), as long as the
+//! application draws nothing of its own: `tokio::select!` without `biased`, the system's clock and other threads are
+//! what most often differs.
+//!
+//! ```
+//! use ebbtide::{Client, Response, Server, server::{Router, get}};
+//! use ebbtide_testnet::{Conditions, run};
+//! use std::time::Duration;
+//!
+//! run([7], Conditions::new().loss(0.2), async |network| {
+//!     let router = Router::new().route("/hello", get(|| Response::content("hello")));
+//!     let server = Server::with_config(router, network.config(), ["10.0.0.1:5683"]).unwrap();
+//!     tokio::spawn(server.run());
+//!     let client = Client::with_config(network.config());
+//!     let response = client.get("coap://10.0.0.1/hello").await.unwrap();
+//!     assert_eq!(response.text(), "hello");
+//! });
+//! ```
+
+mod conditions;
+mod network;
+mod play;
+mod ports;
+mod trace;
+
+pub use conditions::Conditions;
+pub use network::TestNetwork;
+pub use play::{SEED_VARIABLE, play, run};
+pub use trace::{PacketFate, PacketTrace, TracedPacket};
+
+/// The example of the README is compiled and run as a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

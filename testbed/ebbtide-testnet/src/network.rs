@@ -1,0 +1,282 @@
+//! The network: links between hosts, and the packets that are under way.
+
+use crate::conditions::Conditions;
+use crate::ports::Ports;
+use crate::trace::{PacketFate, PacketTrace, TracedPacket};
+use bytes::Bytes;
+use ebbtide::Config;
+use ebbtide::network::{DatagramNetwork, DatagramPort};
+use ebbtide_core::time::Instant;
+use ebbtide_sim::net::{Fate, Link};
+use ebbtide_sim::random::Streams;
+use rand_chacha::ChaCha8Rng;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+use tokio::sync::Notify;
+
+/// The headers of IPv4 and UDP, which a link carries as well.
+const HEADERS: u32 = 28;
+
+/// A network in memory. Every IP address is a host of its own, with links to all others. Clones are the same network.
+#[derive(Clone, Debug)]
+pub struct TestNetwork {
+    fabric: Arc<Fabric>,
+}
+
+#[derive(Debug)]
+struct Fabric {
+    state: Mutex<TestState>,
+    /// The next packet may be due earlier than before.
+    earlier: Notify,
+    epoch: tokio::time::Instant,
+}
+
+/// A direction between two hosts.
+type HostPair = (IpAddr, IpAddr);
+
+#[derive(Debug)]
+struct TestState {
+    streams: Streams,
+    conditions: Conditions,
+    /// Those of directions that differ.
+    of_directions: BTreeMap<HostPair, Conditions>,
+    links: BTreeMap<HostPair, (Link<ChaCha8Rng>, ChaCha8Rng)>,
+    cuts: BTreeSet<HostPair>,
+    ports: Ports,
+    /// By time of arrival, then in the order of sending.
+    under_way: BinaryHeap<Reverse<UnderWay>>,
+    sent: u64,
+    trace: PacketTrace,
+}
+
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct UnderWay {
+    at: Instant,
+    number: u64,
+    from: SocketAddr,
+    to: SocketAddr,
+    datagram: Bytes,
+}
+
+impl TestNetwork {
+    /// Creates a network and the task that delivers its packets, in the present runtime.
+    #[expect(clippy::disallowed_methods, reason = "the virtual clock of a test begins here")]
+    pub(crate) fn start(seed: u64, conditions: Conditions) -> Self {
+        let state = TestState {
+            streams: Streams::new(seed, 0),
+            conditions,
+            of_directions: BTreeMap::new(),
+            links: BTreeMap::new(),
+            cuts: BTreeSet::new(),
+            ports: Ports::default(),
+            under_way: BinaryHeap::new(),
+            sent: 0,
+            trace: PacketTrace::default(),
+        };
+        let epoch = tokio::time::Instant::now();
+        let (state, earlier) = (Mutex::new(state), Notify::new());
+        let network = Self { fabric: Arc::new(Fabric { state, earlier, epoch }) };
+        tokio::spawn(deliver(network.fabric.clone()));
+        network
+    }
+
+    /// Settings for a client or server whose datagrams this network carries. A server's addresses are free to choose; a client
+    /// gets one of 10.1.0.0/16, or of fd00:0:0:1::/64, unless it has a
+    /// [`local_address`](Config::local_address).
+    pub fn config(&self) -> Config {
+        Config::new().network(self.clone())
+    }
+
+    /// How much virtual time has passed.
+    #[must_use]
+    pub fn elapsed(&self) -> Duration {
+        self.fabric.now().saturating_since(Instant::ZERO)
+    }
+
+    /// Changes the conditions of all links. Packets under way are not affected.
+    pub fn set_conditions(&self, conditions: Conditions) {
+        let mut state = self.fabric.lock();
+        (state.conditions, state.links) = (conditions, BTreeMap::new());
+    }
+
+    /// Sets the conditions of one direction between two hosts, whatever those of the others are.
+    pub fn set_direction(
+        &self,
+        from: impl Into<IpAddr>,
+        to: impl Into<IpAddr>,
+        conditions: Conditions,
+    ) {
+        let direction = (from.into(), to.into());
+        let mut state = self.fabric.lock();
+        state.links.remove(&direction);
+        state.of_directions.insert(direction, conditions);
+    }
+
+    /// Cuts two hosts off from each other until [`Self::restore`]. Packets under way still arrive.
+    pub fn cut(&self, one: impl Into<IpAddr>, other: impl Into<IpAddr>) {
+        let (one, other) = (one.into(), other.into());
+        self.fabric.lock().cuts.extend([(one, other), (other, one)]);
+    }
+
+    /// Ends all cuts.
+    pub fn restore(&self) {
+        self.fabric.lock().cuts.clear();
+    }
+
+    /// Gives a client's or server's socket another port in the eyes of the others, as an address translator does that has
+    /// forgotten it. Packets to the former one are lost. Returns the new address.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if `socket` is not the local address of an open socket.
+    pub fn rebind(&self, socket: SocketAddr) -> io::Result<SocketAddr> {
+        self.fabric.lock().ports.rebind(socket)
+    }
+
+    /// The packets so far.
+    #[must_use]
+    pub fn trace(&self) -> PacketTrace {
+        self.fabric.lock().trace.clone()
+    }
+}
+
+impl DatagramNetwork for TestNetwork {
+    fn bind(&self, address: SocketAddr) -> io::Result<Box<dyn DatagramPort>> {
+        let address = self.fabric.lock().ports.open(address)?;
+        Ok(Box::new(TestPort { fabric: self.fabric.clone(), address }))
+    }
+}
+
+impl Fabric {
+    fn lock(&self) -> MutexGuard<'_, TestState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "the virtual clock of a test")]
+    fn now(&self) -> Instant {
+        Instant::ZERO + self.epoch.elapsed()
+    }
+}
+
+impl TestState {
+    fn send(&mut self, now: Instant, port: SocketAddr, to: SocketAddr, datagram: &[u8]) {
+        let (from, datagram) = (self.ports.seen(port), Bytes::copy_from_slice(datagram));
+        let direction = (from.ip(), to.ip());
+        let streams = &self.streams;
+        let conditions = self.of_directions.get(&direction).unwrap_or(&self.conditions);
+        let (link, duplicates) = self.links.entry(direction).or_insert_with(|| {
+            let name = format!("{}/{}", from.ip(), to.ip());
+            let link = conditions.link(streams, &name);
+            (link, streams.stream(&format!("{name}/duplicates")))
+        });
+        let copies = if conditions.duplicates.draw(duplicates) { 2 } else { 1 };
+        for _ in 0..copies {
+            let length = u32::try_from(datagram.len()).unwrap_or(u32::MAX).saturating_add(HEADERS);
+            let since = |at: Instant| at.saturating_since(Instant::ZERO);
+            let fate = match link.send(now, length) {
+                _ if self.cuts.contains(&direction) => PacketFate::Cut,
+                Fate::Delivered { at } => {
+                    let (number, datagram) = (self.sent, datagram.clone());
+                    self.sent += 1;
+                    self.under_way.push(Reverse(UnderWay { at, number, from, to, datagram }));
+                    PacketFate::Arrives(since(at))
+                }
+                Fate::Dropped => PacketFate::Dropped,
+                Fate::Lost { .. } => PacketFate::Lost,
+            };
+            self.trace.push(TracedPacket {
+                at: since(now),
+                from,
+                to,
+                datagram: datagram.clone(),
+                fate,
+            });
+        }
+    }
+
+    fn next_due(&self) -> Option<Instant> {
+        self.under_way.peek().map(|Reverse(next)| next.at)
+    }
+
+    /// Delivers what is due. Returns whom to wake.
+    fn deliver(&mut self, now: Instant) -> Vec<Waker> {
+        let mut woken = Vec::new();
+        while self.next_due().is_some_and(|at| at <= now) {
+            let Some(Reverse(UnderWay { from, to, datagram, .. })) = self.under_way.pop() else {
+                break;
+            };
+            woken.extend(self.ports.arrived(from, to, datagram));
+        }
+        woken
+    }
+}
+
+/// Delivers packets for as long as the runtime exists.
+async fn deliver(fabric: Arc<Fabric>) {
+    loop {
+        let earlier = fabric.earlier.notified();
+        let (woken, next) = {
+            let mut state = fabric.lock();
+            (state.deliver(fabric.now()), state.next_due())
+        };
+        woken.into_iter().for_each(Waker::wake);
+        match next {
+            Some(at) => {
+                let at = fabric.epoch + at.saturating_since(Instant::ZERO);
+                let _ = tokio::time::timeout_at(at, earlier).await;
+            }
+            None => earlier.await,
+        }
+    }
+}
+
+/// An open port.
+#[derive(Debug)]
+struct TestPort {
+    fabric: Arc<Fabric>,
+    address: SocketAddr,
+}
+
+impl DatagramPort for TestPort {
+    fn local_addr(&self) -> SocketAddr {
+        self.address
+    }
+
+    fn send(&self, to: SocketAddr, datagram: &[u8]) -> io::Result<()> {
+        let now = self.fabric.now();
+        self.fabric.lock().send(now, self.address, to, datagram);
+        self.fabric.earlier.notify_one();
+        Ok(())
+    }
+
+    fn poll_receive(
+        &self,
+        cx: &mut Context<'_>,
+        buffer: &mut [u8],
+    ) -> Poll<io::Result<(usize, SocketAddr)>> {
+        let mut state = self.fabric.lock();
+        let Some(queue) = state.ports.queue(self.address) else { return Poll::Pending };
+        match queue.datagrams.pop_front() {
+            Some((from, datagram)) => {
+                let length = datagram.len().min(buffer.len());
+                buffer[..length].copy_from_slice(&datagram[..length]);
+                Poll::Ready(Ok((length, from)))
+            }
+            None => {
+                queue.waker = Some(cx.waker().clone());
+                Poll::Pending
+            }
+        }
+    }
+}
+
+impl Drop for TestPort {
+    fn drop(&mut self) {
+        self.fabric.lock().ports.close(self.address);
+    }
+}

@@ -1,0 +1,87 @@
+//! The packets of a test.
+
+use bytes::Bytes;
+use std::fmt;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+/// Packets that a trace holds; those after them are only counted.
+const MAX_PACKETS: usize = 1 << 20;
+
+/// The fate of a packet.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum PacketFate {
+    /// It arrives at this time.
+    Arrives(Duration),
+    /// The link lost it.
+    Lost,
+    /// The link's buffer was full.
+    Dropped,
+    /// Its hosts are [cut off](crate::TestNetwork::cut) from each other.
+    Cut,
+}
+
+/// A packet that was sent. A duplicate is a packet of its own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TracedPacket {
+    /// When it was sent, since the test began.
+    pub at: Duration,
+    /// The sender, as the receiver sees it.
+    pub from: SocketAddr,
+    /// The receiver.
+    pub to: SocketAddr,
+    /// The datagram.
+    pub datagram: Bytes,
+    /// Its fate.
+    pub fate: PacketFate,
+}
+
+impl fmt::Display for TracedPacket {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { at, from, to, datagram, fate } = self;
+        write!(f, "{:.6} {from} > {to} ", at.as_secs_f64())?;
+        datagram.iter().try_for_each(|byte| write!(f, "{byte:02x}"))?;
+        match fate {
+            PacketFate::Arrives(at) => write!(f, " arrives {:.6}", at.as_secs_f64()),
+            PacketFate::Lost => f.write_str(" lost"),
+            PacketFate::Dropped => f.write_str(" dropped"),
+            PacketFate::Cut => f.write_str(" cut off"),
+        }
+    }
+}
+
+/// The packets of a test in the order in which they were sent. It is displayed as one line for each.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PacketTrace {
+    packets: Vec<TracedPacket>,
+    left_out: u64,
+}
+
+impl PacketTrace {
+    /// The packets, at most a million.
+    #[must_use]
+    pub fn packets(&self) -> &[TracedPacket] {
+        &self.packets
+    }
+
+    /// The packets after the first million, which are not held.
+    #[must_use]
+    pub const fn left_out(&self) -> u64 {
+        self.left_out
+    }
+
+    pub(crate) fn push(&mut self, packet: TracedPacket) {
+        if self.packets.len() < MAX_PACKETS {
+            self.packets.push(packet);
+        } else {
+            self.left_out += 1;
+        }
+    }
+}
+
+impl fmt::Display for PacketTrace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.packets.iter().try_for_each(|packet| writeln!(f, "{packet}"))
+    }
+}
