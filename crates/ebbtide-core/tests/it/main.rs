@@ -7,6 +7,7 @@
     reason = "in a test a panic is how it fails"
 )]
 
+mod blocking_examples;
 mod cc_cocoa;
 mod cc_cocoa_contiki;
 mod cc_config;

@@ -1,5 +1,6 @@
 //! The steps of a transfer, and the reasons for its end.
 
+use crate::endpoint::{Failure, SendError};
 use crate::session::{Options, Response};
 use crate::time::Instant;
 use crate::wire::Code;
@@ -48,6 +49,29 @@ pub enum Loss {
     NoRoom,
     /// Another attempt would change nothing: a Reset, or a port without a program.
     Final,
+}
+
+impl From<Failure> for Loss {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::GaveUp | Failure::NoResponse => Self::Unanswered,
+            Failure::BadOption | Failure::SendError => Self::Final,
+        }
+    }
+}
+
+impl From<SendError> for Loss {
+    fn from(error: SendError) -> Self {
+        match error {
+            SendError::TooLong { .. } => Self::TooLong,
+            SendError::Encode(_) | SendError::WrongCode(_) => Self::Final,
+            SendError::QueueFull
+            | SendError::TooManyExchanges
+            | SendError::TooManyPeers
+            | SendError::TooManyControls
+            | SendError::OutboxFull => Self::NoRoom,
+        }
+    }
 }
 
 /// The reason for which a transfer ended without a response.

@@ -7,7 +7,7 @@ use super::server::ADDRESS as SERVER;
 use super::watcher::Watcher;
 use ebbtide_core::ExchangeId;
 use ebbtide_core::endpoint::{
-    Endpoint, EndpointConfig, Event, Failure, Output, Received, Reliability, SendError,
+    Endpoint, EndpointConfig, Event, Output, Received, Reliability, SendError,
 };
 use ebbtide_core::q_block::QBlockParameters;
 use ebbtide_core::session::client::{
@@ -202,11 +202,7 @@ impl ClientSide {
                         wire.push(Flying { from: self.address, to: SERVER, bytes, sent: now });
                     }
                     Output::Event(Event::Failed { exchange, reason }) => {
-                        let loss = match reason {
-                            Failure::GaveUp | Failure::NoResponse => Loss::Unanswered,
-                            Failure::BadOption | Failure::SendError => Loss::Final,
-                        };
-                        self.lose(now, exchange, loss);
+                        self.lose(now, exchange, reason.into());
                     }
                     Output::Timeout(at) => break at,
                 }
