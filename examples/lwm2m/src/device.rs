@@ -1,6 +1,6 @@
 //! The life of a device: it registers, is asked by its server, updates its registration and deregisters.
 
-use crate::objects::{Device, Id, LIFETIME, PACKAGE, PACKAGE_URI, UPDATE};
+use crate::objects::{Device, Id, LIFETIME, PACKAGE_URI, UPDATE};
 use ebbtide::{Client, Code, Config, ContentFormat, Error, Request, Uri};
 use std::time::Duration;
 use tokio::sync::mpsc::UnboundedReceiver;
@@ -26,7 +26,8 @@ impl Device {
             let lifetime: u64 = lifetime.unwrap_or(300);
             let to = match &registration {
                 Some(registered) => registered.join(&format!("?lt={lifetime}"))?,
-                None => format!("{server}/rd?lwm2m=1.1&b=U&lt={lifetime}").parse()?,
+                None => format!("{server}/rd?ep={}&lwm2m=1.1&b=U&lt={lifetime}", self.endpoint)
+                    .parse()?,
             };
             let links = if registration.is_none() { "</1/0>,</3/0>,</5/0>,</3303/0>" } else { "" };
             let request = Request::post(&to)?.payload(links).format(ContentFormat::LINK_FORMAT);
@@ -55,7 +56,7 @@ impl Device {
             PACKAGE_URI => {
                 self.set([((5, 0, 3), "1")]);
                 let image = client.get(&*uri).await?.error_for_status()?;
-                self.set([(PACKAGE, &image.body().len().to_string()), ((5, 0, 3), "2")]);
+                self.downloaded(image.body());
             }
             UPDATE => self.set([((3, 0, 3), "1.1"), ((5, 0, 3), "0"), ((5, 0, 5), "1")]),
             // The registration is updated next, whatever else there is to do.

@@ -8,8 +8,18 @@ use lwm2m::server::Devices;
 use std::error::Error;
 use std::time::Duration;
 
+/// The room gets warmer and cooler.
+async fn warm_up(device: Device) {
+    for step in 0_u32.. {
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        let temperature = 21.5 + f64::from(step % 10) / 10.0;
+        device.set([((3303, 0, 5700), &*temperature.to_string())]);
+    }
+}
+
 async fn device(server: &str, endpoint: &str, key: &str) -> Result<(), Box<dyn Error>> {
-    let (device, commands) = Device::new(300);
+    let (device, commands) = Device::new(endpoint, 300);
+    tokio::spawn(warm_up(device.clone()));
     let credentials = Credentials::new(endpoint, Psk::new(key.as_bytes())?);
     let config = Config::new().credentials(Some(credentials));
     Ok(device.run(server, config, commands, std::future::pending()).await?)

@@ -4,6 +4,7 @@ use crate::senml::{self, SENML_JSON, Value};
 use bytes::Bytes;
 use ebbtide::server::{Accept, Path, Router, State, Subject, get};
 use ebbtide::{Code, Response};
+use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -14,21 +15,24 @@ pub(crate) const LIFETIME: Id = (1, 0, 1);
 pub(crate) const PACKAGE: Id = (5, 0, 0);
 pub(crate) const PACKAGE_URI: Id = (5, 0, 1);
 pub(crate) const UPDATE: Id = (5, 0, 2);
+/// The version of the package; here its SHA-256.
+const VERSION: Id = (5, 0, 7);
 const NUMBERS: [Id; 5] = [LIFETIME, (3, 0, 11), (5, 0, 3), (5, 0, 5), (3303, 0, 5700)];
 const EXECUTABLE: [Id; 4] = [(1, 0, 8), (3, 0, 4), UPDATE, (3303, 0, 5605)];
 
 /// A device; clones are the same.
 #[derive(Clone, Debug)]
 pub struct Device {
+    pub(crate) endpoint: Arc<str>,
     values: Arc<Mutex<BTreeMap<Id, String>>>,
     changes: Subject,
     wanted: UnboundedSender<Id>,
 }
 
 impl Device {
-    /// A device, and what its server writes and executes.
+    /// A device of this name, and what its server writes and executes.
     #[must_use]
-    pub fn new(lifetime: u32) -> (Self, UnboundedReceiver<Id>) {
+    pub fn new(endpoint: &str, lifetime: u32) -> (Self, UnboundedReceiver<Id>) {
         let (wanted, commands) = unbounded_channel();
         let lifetime = lifetime.to_string();
         let values = [
@@ -43,7 +47,8 @@ impl Device {
             ((3303, 0, 5701), "Cel"),
         ];
         let values = values.map(|(id, value)| (id, value.to_owned())).into();
-        (Self { values: Arc::new(Mutex::new(values)), changes: Subject::new(), wanted }, commands)
+        let (values, changes) = (Arc::new(Mutex::new(values)), Subject::new());
+        (Self { endpoint: endpoint.into(), values, changes, wanted }, commands)
     }
 
     pub(crate) fn values(&self) -> MutexGuard<'_, BTreeMap<Id, String>> {
@@ -57,6 +62,13 @@ impl Device {
             self.changes.changed_at(&format!("/{object}/{instance}/{resource}"));
             self.changes.changed_at(&format!("/{object}/{instance}"));
         }
+    }
+
+    /// A package has arrived whole.
+    pub(crate) fn downloaded(&self, package: &[u8]) {
+        let digest = Sha256::digest(package).into_iter().map(|byte| format!("{byte:02x}"));
+        let (length, digest) = (package.len().to_string(), digest.collect::<String>());
+        self.set([(PACKAGE, &*length), (VERSION, &*digest), ((5, 0, 3), "2")]);
     }
 
     /// The resources, for the server.
@@ -93,7 +105,7 @@ async fn read_all(
 
 async fn write(Path(id): Path<Id>, State(device): State<Device>, body: Bytes) -> Code {
     match (id, String::from_utf8(body.to_vec())) {
-        (PACKAGE, _) => device.set([(PACKAGE, &body.len().to_string()), ((5, 0, 3), "2")]),
+        (PACKAGE, _) => device.downloaded(&body),
         (LIFETIME | PACKAGE_URI, Ok(text)) => {
             device.set([(id, &text)]);
             let _ = device.wanted.send(id);

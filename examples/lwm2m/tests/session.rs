@@ -32,7 +32,7 @@ async fn a_device_registers_is_asked_and_leaves() {
     let none: [&str; 0] = [];
     let server = Server::with_config(devices.router(), config, none).unwrap();
     let base = format!("coaps://{}", server.dtls_addrs()[0]);
-    let (device, commands) = Device::new(60);
+    let (device, commands) = Device::new("dev-1", 60);
     let (stop, stopped) = oneshot::channel::<()>();
     let running = tokio::spawn({
         let device = device.clone();
