@@ -20,6 +20,10 @@ pub(crate) struct OscoreArgs {
 }
 
 impl OscoreArgs {
+    pub(crate) const fn is_asked_for(&self) -> bool {
+        self.oscore.is_some()
+    }
+
     /// Applies them to a configuration.
     pub(crate) fn apply(&self, config: Config) -> Result<Config, Failure> {
         let Some(path) = &self.oscore else { return Ok(config) };

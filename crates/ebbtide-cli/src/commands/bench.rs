@@ -1,6 +1,7 @@
 //! `ebbtide bench`: how many requests a server answers, and how fast.
 
 use crate::client::load::{self, Load, Outcome};
+use crate::client::oscore::OscoreArgs;
 use crate::client::tls::TlsArgs;
 use crate::client::{block_on, control, load_stream, seconds};
 use crate::failure::Failure;
@@ -49,6 +50,8 @@ pub(crate) struct BenchArgs {
     json: bool,
     #[command(flatten)]
     tls: TlsArgs,
+    #[command(flatten)]
+    oscore: OscoreArgs,
     #[command(flatten)]
     flow: super::flow::FlowArgs,
 }
@@ -100,6 +103,9 @@ pub(crate) fn run(args: BenchArgs) -> Result<(), Failure> {
     endpoint.params.nstart = args.window;
     endpoint.limits.queue_per_peer = args.window;
     let outcome = match args.engine {
+        Engine::Loop if args.oscore.is_asked_for() => {
+            return Err(Failure::usage("--oscore: use --engine client"));
+        }
         Engine::Loop => {
             let remote = block_on(async { Ok(Client::new()?.resolve(&uri).await?) })?;
             if args.addresses.is_some() && !remote.ip().is_loopback() {
@@ -134,7 +140,7 @@ pub(crate) fn run(args: BenchArgs) -> Result<(), Failure> {
         }
         Engine::Client => {
             let config = Config::new().endpoint(endpoint).max_requests(args.window);
-            let config = args.tls.apply(config)?;
+            let config = args.oscore.apply(args.tls.apply(config)?)?;
             block_on(crate::client::load_async::run(&args.uri, config, args.window, args.duration))?
         }
     };

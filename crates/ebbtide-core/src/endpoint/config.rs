@@ -125,7 +125,8 @@ pub struct Limits {
     /// and IPv6 alone 1232 bytes fit.
     pub message_bytes: usize,
     /// Messages remembered for deduplication. Default 65536. An address, or an IPv6 prefix of 64
-    /// bits, holds at most as many of them as are free, hence at most half.
+    /// bits, holds at most as many of them as are free, hence at most half. As many
+    /// [verified](super::Endpoint::remember_verified) requests are remembered as well.
     pub remembered_messages: usize,
     /// Bytes of responses stored for duplicates of non-idempotent requests. Default 8 MiB.
     pub remembered_bytes: usize,

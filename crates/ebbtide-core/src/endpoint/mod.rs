@@ -315,6 +315,13 @@ impl Endpoint {
         self.dedup.lookup(now, remote, id).is_some()
     }
 
+    /// Remembers a request that was not remembered when it arrived ([`Remember::No`]), and that the application has verified by a key
+    /// since. The oldest such requests make room: the application must refuse those that it has accepted before.
+    pub fn remember_verified(&mut self, now: Instant, incoming: &Incoming) {
+        let now = self.advance(now);
+        self.dedup.insert_verified(now, self.exchange_lifetime, (incoming.remote, incoming.id));
+    }
+
     /// Limits the number of transmissions of an exchange, which is otherwise MAX_RETRANSMIT + 1.
     /// Intended for a remote whose address may be forged. Ended exchanges are ignored.
     pub fn limit_transmissions(&mut self, exchange: ExchangeId, transmissions: u8) {

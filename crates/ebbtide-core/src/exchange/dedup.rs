@@ -5,6 +5,9 @@
 //! an empty ACK; and Confirmable responses, whose duplicates are acknowledged again. Idempotent
 //! requests are not remembered, as section 4.5 allows; a duplicate GET is processed again and
 //! costs no memory.
+//!
+//! Requests that are verified by a key are remembered as well, so that a copy of one gets its answer again, but the oldest of them
+//! make room for new ones: their protocol refuses what it has accepted before (RFC 8613 section 7.4), whatever is remembered here.
 
 use super::hashed::Hashed;
 use super::source::source;
@@ -78,6 +81,8 @@ struct Share {
 pub(crate) struct Dedup {
     /// The remembered messages; `None` until there is one, because a client may never have any.
     memory: Option<Box<Memory>>,
+    /// The verified requests.
+    verified: Option<Box<Memory>>,
     max_entries: usize,
     max_bytes: usize,
     hash_seed: u64,
@@ -99,7 +104,7 @@ struct Memory {
 
 impl Dedup {
     pub(crate) const fn new(max_entries: usize, max_bytes: usize, hash_seed: u64) -> Self {
-        Self { memory: None, max_entries, max_bytes, hash_seed }
+        Self { memory: None, verified: None, max_entries, max_bytes, hash_seed }
     }
 
     fn memory(&mut self) -> &mut Memory {
@@ -110,14 +115,16 @@ impl Dedup {
     /// The number of remembered messages.
     #[inline]
     pub(crate) fn len(&self) -> usize {
-        self.memory.as_ref().map_or(0, |memory| memory.entries.len())
+        let kinds = [&self.memory, &self.verified];
+        kinds.into_iter().flatten().map(|memory| memory.entries.len()).sum()
     }
 
-    /// Whether half of the entries or of the bytes are taken.
+    /// Whether half of the entries or of the bytes are taken, which verified requests do not take.
     #[inline]
     pub(crate) fn is_half_full(&self) -> bool {
-        let bytes = self.memory.as_ref().map_or(0, |memory| memory.bytes);
-        self.len() >= self.max_entries / 2 || bytes >= self.max_bytes / 2
+        self.memory.as_ref().is_some_and(|memory| {
+            memory.entries.len() >= self.max_entries / 2 || memory.bytes >= self.max_bytes / 2
+        })
     }
 
     /// The reply to a duplicate of this message; `None` if the message is not remembered.
@@ -128,7 +135,14 @@ impl Dedup {
         remote: SocketAddr,
         id: MessageId,
     ) -> Option<&Reply> {
-        self.memory.as_mut()?.lookup(now, remote, id)
+        if let Some(memory) = &mut self.verified
+            && let Some(at) = memory.current(now, remote, id)
+        {
+            return memory.entries.get(at).map(|entry| &entry.reply);
+        }
+        let memory = self.memory.as_mut()?;
+        let at = memory.current(now, remote, id)?;
+        memory.entries.get(at).map(|entry| &entry.reply)
     }
 
     /// Remembers a message. Returns false if there is no room.
@@ -140,6 +154,19 @@ impl Dedup {
         reply: Reply,
     ) -> bool {
         self.memory().insert(now, lifetime, key, reply)
+    }
+
+    /// Remembers a request that is verified by a key. If there is no room, the oldest such requests are forgotten.
+    pub(crate) fn insert_verified(
+        &mut self,
+        now: Instant,
+        lifetime: Duration,
+        key: (SocketAddr, MessageId),
+    ) {
+        let (entries, bytes, seed) = (self.max_entries, self.max_bytes, self.hash_seed);
+        let memory =
+            self.verified.get_or_insert_with(|| Box::new(Memory::new(entries, bytes, seed)));
+        while !memory.insert(now, lifetime, key, Reply::Pending) && memory.forget_oldest() {}
     }
 
     /// Remembers a message that makes a request again which was challenged, as the message with the ID
@@ -158,6 +185,12 @@ impl Dedup {
     /// no room for it; its duplicates are then dropped, which is safe, although the peer will time
     /// out. Returns false in that case, and if the message is not remembered.
     pub(crate) fn set_reply(&mut self, remote: SocketAddr, id: MessageId, reply: Reply) -> bool {
+        if let Some(memory) = &mut self.verified
+            && memory.find(remote, id).is_some()
+        {
+            while !memory.has_room_for(remote, reply.size()) && memory.forget_oldest() {}
+            return memory.set_reply(remote, id, reply);
+        }
         self.memory.as_mut().is_some_and(|memory| memory.set_reply(remote, id, reply))
     }
 }
@@ -176,14 +209,14 @@ impl Memory {
         }
     }
 
+    /// The position of a message that has not expired.
     #[inline]
-    fn lookup(&mut self, now: Instant, remote: SocketAddr, id: MessageId) -> Option<&Reply> {
+    fn current(&mut self, now: Instant, remote: SocketAddr, id: MessageId) -> Option<usize> {
         if self.entries.is_empty() {
             return None;
         }
         self.expire(now);
-        let at = self.find(remote, id)?;
-        self.entries.get(at).map(|entry| &entry.reply)
+        self.find(remote, id)
     }
 
     fn insert(
@@ -264,6 +297,11 @@ impl Memory {
         true
     }
 
+    /// Whether the source of `remote` may store so many bytes more.
+    fn has_room_for(&mut self, remote: SocketAddr, bytes: usize) -> bool {
+        self.share(remote).bytes + bytes <= self.max_bytes.saturating_sub(self.bytes)
+    }
+
     /// The share of the source of `remote`.
     fn share(&mut self, remote: SocketAddr) -> &mut Share {
         share(&mut self.shares, &self.hasher, remote)
@@ -293,17 +331,23 @@ impl Memory {
 
     fn expire(&mut self, now: Instant) {
         while self.entries.front().is_some_and(|entry| entry.expires <= now) {
-            let Some(entry) = self.entries.pop_front() else { return };
-            let sequence = self.first;
-            self.first += 1;
-            let size = entry.reply.size();
-            self.bytes -= size;
-            self.give_back(entry.remote, size);
-            let hash = self.hasher.hash_one((Hashed(entry.remote), entry.id));
-            if let Ok(found) = self.by_id.find_entry(hash, |&other| other == sequence) {
-                found.remove();
-            }
+            self.forget_oldest();
         }
+    }
+
+    /// Forgets the oldest message. Returns false if there is none.
+    fn forget_oldest(&mut self) -> bool {
+        let Some(entry) = self.entries.pop_front() else { return false };
+        let sequence = self.first;
+        self.first += 1;
+        let size = entry.reply.size();
+        self.bytes -= size;
+        self.give_back(entry.remote, size);
+        let hash = self.hasher.hash_one((Hashed(entry.remote), entry.id));
+        if let Ok(found) = self.by_id.find_entry(hash, |&other| other == sequence) {
+            found.remove();
+        }
+        true
     }
 }
 
@@ -397,6 +441,22 @@ mod tests {
         assert_eq!(dedup.len(), 1);
         let shares = dedup.memory.map(|memory| memory.shares.len());
         assert_eq!(shares, Some(1));
+    }
+
+    #[test]
+    fn the_oldest_verified_requests_make_room_and_take_none_from_others() {
+        let mut dedup = Dedup::new(10, 20, 7);
+        for id in 0..100 {
+            dedup.insert_verified(at(0), LIFETIME, (remote(1), MessageId(id)));
+            assert!(dedup.set_reply(remote(1), MessageId(id), response(4)));
+        }
+        let known = |dedup: &mut Dedup, id| dedup.lookup(at(1), remote(1), MessageId(id)).is_some();
+        assert!(known(&mut dedup, 99) && known(&mut dedup, 98));
+        assert!(!known(&mut dedup, 90), "one source holds at most half");
+        assert!(!dedup.is_half_full() && pending(&mut dedup, 1, remote(1), 200));
+        assert!(!dedup.set_reply(remote(1), MessageId(99), response(30)), "longer than all room");
+        dedup.insert_verified(at(247), LIFETIME, (remote(1), MessageId(300)));
+        assert_eq!(dedup.len(), 2);
     }
 
     #[test]

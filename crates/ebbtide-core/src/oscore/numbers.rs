@@ -5,8 +5,11 @@ use super::error::ProtectError;
 /// The greatest sequence number (RFC 8613 section 7.2.1: it has 40 bits).
 pub const MAX_SEQUENCE_NUMBER: u64 = (1 << 40) - 1;
 
-/// Numbers that are reserved at once. So many are lost at most when the sender restarts.
-const AHEAD: u64 = 64;
+/// How many numbers the first reservation covers. Each later one covers twice as many, so that a busy sender rarely waits for its
+/// store, and a restart loses at most 64 numbers more than were used since the last one.
+const AHEAD: u16 = 64;
+/// How many numbers a reservation covers at most.
+const MAX_AHEAD: u16 = 4096;
 
 /// Keeps a context's reservations where they outlive the program.
 pub trait SequenceStore {
@@ -55,13 +58,15 @@ pub(super) struct SenderNumbers {
     next: u64,
     /// All numbers below this one are reserved.
     limit: u64,
+    /// How many the next reservation covers.
+    ahead: u16,
 }
 
 impl SenderNumbers {
     pub(super) const fn new(numbering: Numbering) -> Self {
         match numbering {
-            Numbering::Fresh => Self { next: 0, limit: 0 },
-            Numbering::Resumed(limit) => Self { next: limit, limit },
+            Numbering::Fresh => Self { next: 0, limit: 0, ahead: AHEAD },
+            Numbering::Resumed(limit) => Self { next: limit, limit, ahead: AHEAD },
         }
     }
 
@@ -72,11 +77,12 @@ impl SenderNumbers {
             return Err(ProtectError::Exhausted);
         }
         if number >= self.limit {
-            let limit = number + AHEAD;
+            let limit = number + u64::from(self.ahead);
             if !store.reserve(limit) {
                 return Err(ProtectError::NotReserved);
             }
             self.limit = limit;
+            self.ahead = (2 * self.ahead).min(MAX_AHEAD);
         }
         self.next = number + 1;
         Ok(number)

@@ -175,7 +175,7 @@ impl Config {
 
 #[cfg(feature = "oscore")]
 setters! {
-    /// Sets whether a server refuses requests over UDP that are not protected by OSCORE: 4.01. By default it accepts them as those of
-    /// clients without an identity.
+    /// Sets whether a server refuses requests that are not protected by OSCORE: 4.01. By default it accepts them as those of
+    /// clients without an identity. Requests over connections are not protected yet, so all of them are refused then.
     oscore_required(required: bool) => oscore_required = required;
 }

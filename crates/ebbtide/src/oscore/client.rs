@@ -5,7 +5,7 @@ use crate::error::OscoreFailure;
 use crate::message::{Options, Response};
 use bytes::Bytes;
 use ebbtide_core::oscore::{NotificationOrder, RequestNumber, ResponseFault};
-use ebbtide_core::wire::{Code, Content, Message, MessageId, Token, Type};
+use ebbtide_core::wire::{Code, Content, Message, MessageId, OptionNumber, Token, Type};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The bytes that a header and the value of Observe take beyond the content of a response.
@@ -115,7 +115,13 @@ impl ResponseOpener {
         let mut open =
             |request| context.unprotect_response(request, &mut order, &outer, &mut plain);
         let len = match (open(self.request), self.earlier) {
-            (Err(ResponseFault::NotAuthentic), Some(earlier)) => open(earlier)?,
+            (Err(ResponseFault::NotAuthentic), Some(earlier)) => {
+                let len = open(earlier)?;
+                // Anything else answers that request and not this one.
+                let observes = |plain: Message<'_>| plain.option(OptionNumber::OBSERVE).is_some();
+                let plain = plain.get(..len).and_then(|plain| Message::parse(plain).ok());
+                plain.is_some_and(observes).then_some(len).ok_or(ResponseFault::NotAuthentic)?
+            }
             (opened, _) => opened?,
         };
         drop(context);
@@ -128,5 +134,49 @@ impl ResponseOpener {
             return Err(ResponseFault::Malformed);
         }
         Ok(Response::from_message(&plain).with_repeated(response.is_repeated()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::oscore::OscoreContext;
+
+    fn contexts(ours: &[u8], theirs: &[u8]) -> OscoreContexts {
+        OscoreContexts::new([OscoreContext::new(&[7; 16], ours, theirs)]).unwrap()
+    }
+
+    /// The response of the server to a request, received.
+    fn answer(server: &OscoreContexts, request: &SealedRequest, plain: &Content<'_>) -> Response {
+        let mut outer = vec![0; 256];
+        let len = request.options.with_slice(None, |options| {
+            let content = Content { code: request.code, options, payload: &request.payload };
+            content
+                .encode(&mut outer, Type::NonConfirmable, MessageId(0), Token::EMPTY)
+                .unwrap()
+                .len
+        });
+        let opened = server.open(&Message::parse(&outer[..len]).unwrap()).unwrap();
+        let received = |content: &Content<'_>| {
+            let mut bytes = vec![0; 256];
+            let encoded =
+                content.encode(&mut bytes, Type::NonConfirmable, MessageId(0), Token::EMPTY);
+            Response::from_message(&Message::parse(&bytes[..encoded.unwrap().len]).unwrap())
+        };
+        server.seal(opened.request, plain, received).unwrap()
+    }
+
+    #[test]
+    fn only_notifications_of_the_request_before_are_accepted_by_the_one_that_goes_on_with_it() {
+        let server = contexts(b"s", b"c");
+        let client = ClientContext::new(contexts(b"c", b"s"), 0);
+        let mut observe = Options::default();
+        observe.push(OptionNumber::OBSERVE, &[]);
+        let first = client.seal(Code::GET, &observe, &[], None).unwrap();
+        let again = client.seal(Code::GET, &observe, &[], Some(&first.opener)).unwrap();
+        let challenge = Content { code: Code::UNAUTHORIZED, options: &[], payload: b"old" };
+        let challenged = answer(&server, &first, &challenge);
+        assert!(first.opener.open(&challenged).is_ok());
+        assert!(again.opener.open(&challenged).is_err(), "it answers the request before");
     }
 }

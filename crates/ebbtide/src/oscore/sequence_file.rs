@@ -3,14 +3,17 @@
 use ebbtide_core::oscore::{Numbering, SequenceStore};
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read as _};
-use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
 /// The bytes of one record: twenty digits, as many as a `u64` has, and a line feed.
 const RECORD: usize = 21;
 
-/// A file with the two latest limits. A record that a crash has torn is the one that was being written, whose limit no number has
-/// exceeded yet; the other one holds then.
+/// A file with the two latest limits, and the number of its inode. A record that a crash has torn is the one that was being written,
+/// whose limit no number has exceeded yet; the other one holds then.
+///
+/// A copy of the file has another inode. It may be older than the numbers that were used since, which would be used again, so it is
+/// refused.
 pub(super) struct SequenceFile {
     file: File,
     /// Which of the two records is written next.
@@ -39,19 +42,44 @@ impl SequenceFile {
             let mut new = Self { file, next: 0 };
             // Which requests were accepted is not known after a restart, whether or not a number was used.
             new.write(0)?;
+            new.name_inode()?;
             // The name of the file has to survive a loss of power as well.
             let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
             File::open(folder.unwrap_or(Path::new(".")))?.sync_all()?;
             return Ok((Numbering::Fresh, new));
         }
-        let limits: Vec<Option<u64>> = text.chunks(RECORD).map(limit).collect();
+        let mut records: Vec<Option<u64>> = text.chunks(RECORD).map(number).collect();
+        let inode = records.get(2).copied();
+        records.truncate(2);
+        let limits = records;
         let latest = limits.iter().flatten().max().copied();
-        let latest = latest.filter(|_| limits.len() <= 2).ok_or_else(|| {
+        let latest = latest.filter(|_| text.len() <= 3 * RECORD).ok_or_else(|| {
             io::Error::new(io::ErrorKind::InvalidData, "it does not contain sequence numbers")
         })?;
         // The older record is written next.
         let next = u64::from(limits.first() == Some(&Some(latest)));
-        Ok((Numbering::Resumed(latest), Self { file, next }))
+        let state = Self { file, next };
+        match inode {
+            Some(inode) if inode != Some(state.file.metadata()?.ino()) => {
+                let error = "it is a copy, and may be older than the numbers that were used: share a new secret, and remove it";
+                return Err(io::Error::new(io::ErrorKind::InvalidData, error));
+            }
+            Some(_) => {}
+            // A crash came before it.
+            None => state.name_inode()?,
+        }
+        Ok((Numbering::Resumed(latest), state))
+    }
+
+    /// Writes the inode after the place of the limits.
+    fn name_inode(&self) -> io::Result<()> {
+        let inode = self.file.metadata()?.ino();
+        // So that nothing between is empty.
+        if self.file.metadata()?.len() < 2 * RECORD as u64 {
+            self.file.write_all_at(format!("{:020}\n", 0).as_bytes(), RECORD as u64)?;
+        }
+        self.file.write_all_at(format!("{inode:020}\n").as_bytes(), 2 * RECORD as u64)?;
+        self.file.sync_data()
     }
 
     fn write(&mut self, limit: u64) -> io::Result<()> {
@@ -62,7 +90,7 @@ impl SequenceFile {
     }
 }
 
-fn limit(record: &[u8]) -> Option<u64> {
+fn number(record: &[u8]) -> Option<u64> {
     let digits = record.strip_suffix(b"\n").filter(|digits| digits.len() == RECORD - 1)?;
     std::str::from_utf8(digits).ok()?.parse().ok()
 }
@@ -100,6 +128,21 @@ mod tests {
             assert_eq!(numbering, Numbering::Resumed(192), "what was opened was used");
             drop(file);
         }
+    }
+
+    #[test]
+    fn a_copy_is_refused_since_it_may_be_older_than_what_was_used() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, copy) = (folder.path().join("state"), folder.path().join("copy"));
+        drop(SequenceFile::open(&path).unwrap());
+        std::fs::copy(&path, &copy).unwrap();
+        let (_, mut file) = SequenceFile::open(&path).unwrap();
+        assert!(file.reserve(64));
+        drop(file);
+        let refused = SequenceFile::open(&copy).map(|_| ()).unwrap_err();
+        assert!(refused.to_string().contains("share a new secret"), "{refused}");
+        std::fs::rename(&copy, &path).unwrap();
+        assert!(SequenceFile::open(&path).is_err(), "put in the place of the newer one");
     }
 
     #[test]

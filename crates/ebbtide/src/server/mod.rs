@@ -16,6 +16,7 @@ mod locked;
 mod node;
 mod observe;
 mod origin;
+mod over_streams;
 mod pace;
 mod panics;
 mod protected;

@@ -15,6 +15,11 @@ use ebbtide_core::wire::{Code, Message, OptionNumber};
 use std::net::SocketAddr;
 use std::sync::{Arc, MutexGuard};
 
+/// The answer to a request that is not protected.
+pub(super) fn oscore_is_required() -> Response {
+    Response::error(Code::UNAUTHORIZED, "OSCORE is required")
+}
+
 impl Service {
     /// Answers a request with an OSCORE option, or one without it where it is required.
     pub(super) fn serve_protected<'s>(
@@ -23,7 +28,7 @@ impl Service {
         now: Instant,
         request: &Request<'_>,
     ) -> MutexGuard<'s, SocketState> {
-        let &Request { incoming, message, to, vouched } = request;
+        let &Request { incoming, message, to, .. } = request;
         let (local, sizes) = (shared.reply_from(to), self.session().datagram_sizes());
         let group = incoming.is_to_group();
         let opened = match &self.config().oscore {
@@ -32,7 +37,7 @@ impl Service {
             Some(contexts) if message.option(OptionNumber::OSCORE).is_some() => contexts
                 .open(&message)
                 .map_err(|refusal| Response::error(refusal.code(), refusal.diagnostic())),
-            _ => Err(Response::error(Code::UNAUTHORIZED, "OSCORE is required")),
+            _ => Err(oscore_is_required()),
         };
         let mut place = RequestSlot::new();
         let opened = match opened {
@@ -59,10 +64,8 @@ impl Service {
                 return self.send(shared, now, Outgoing::One(challenge));
             }
         }
-        if !vouched {
-            let challenge = self.session().challenge(now, &received);
-            return self.send(shared, now, Outgoing::One(challenge));
-        }
+        // Only now: what anyone can send takes no place, and a challenged request is a new one when it comes with its Echo.
+        shared.lock().endpoint.remember_verified(now, &incoming);
         let code = plain.code();
         let q_block = |number| matches!(number, OptionNumber::Q_BLOCK1 | OptionNumber::Q_BLOCK2);
         let unknown = plain.body().first_critical_unless(|number| {

@@ -11,20 +11,19 @@ use crate::client::Requests;
 use crate::config::Config;
 use crate::message::Response;
 use crate::metrics::{Load, Reports};
+use crate::net;
 use crate::net::clock::{Clock, distinct, seeded};
 use crate::net::dtls::address::is_stand_in;
 use crate::net::serve::Request;
 use crate::net::shared::{Shared, SocketState, shown};
 use crate::net::trace;
 use crate::refusals::{Class, Ledger, Reason, RefusalCounts};
-use crate::stream::Link;
-use crate::{net, stream};
 use ebbtide_core::endpoint::Remember;
 use ebbtide_core::session::server::{
     Assembled, Handled, Next, Observe, Outgoing, Received, Refusals, RequestSlot, Server,
     ServerState, SessionConfig, Verified,
 };
-use ebbtide_core::session::{BlockSizes, Due, FairShares, FinishedRef, NotSent};
+use ebbtide_core::session::{Due, FairShares, FinishedRef, NotSent};
 use ebbtide_core::time::Instant;
 use ebbtide_core::wire::{Code, Message, OptionNumber, Type};
 use std::collections::BTreeMap;
@@ -411,7 +410,7 @@ impl Service {
     }
 
     /// Creates and sends a notification, or starts a task that does.
-    fn notify_one<C: Carrier>(&self, carrier: &Arc<C>, now: Instant, due: Due) {
+    pub(super) fn notify_one<C: Carrier>(&self, carrier: &Arc<C>, now: Instant, due: Due) {
         let message = Message::parse(&due.request).unwrap_or(Message::EMPTY);
         let (remote, local) = (due.remote, due.local);
         let (info, security) = self.sender(&**carrier, remote, &message);
@@ -510,6 +509,10 @@ impl net::serve::Serve for Service {
         message: &Message<'_>,
         much: bool,
     ) -> Remember {
+        if message.option(OptionNumber::OSCORE).is_some() {
+            // Its key decides (`serve_protected`).
+            return Remember::No;
+        }
         self.session().remember(now, remote.ip(), message, much)
     }
 
@@ -549,28 +552,6 @@ impl net::serve::Serve for Service {
 
     fn notify(&self, shared: &Arc<Shared>, now: Instant, due: Due) {
         self.notify_one(shared, now, due);
-    }
-}
-
-impl stream::Serve for Service {
-    fn refused(&self, why: Reason, from: IpAddr) {
-        self.inner.refusals.count(why, Class::of(from, true), from);
-    }
-
-    fn serve(
-        &self,
-        link: &Arc<Link>,
-        now: Instant,
-        (incoming, message): (ebbtide_core::stream::Incoming, Message<'_>),
-        sizes: BlockSizes,
-    ) {
-        let mut place = RequestSlot::new();
-        let received = place.stream(incoming, link.remote, message, sizes);
-        drop(self.process(link, now, received, &Span::none()));
-    }
-
-    fn notify(&self, link: &Arc<Link>, now: Instant, due: Due) {
-        self.notify_one(link, now, due);
     }
 }
 

@@ -39,6 +39,7 @@ mod node;
 mod observation_path;
 mod observe_late;
 mod oscore;
+mod oscore_kills;
 mod probes;
 mod quick_blocks;
 mod quick_server;

@@ -1,9 +1,11 @@
 //! OSCORE (RFC 8613) between a client and a server: bodies in blocks, observations, loss, restarts, and what is refused.
 
 use crate::common::relay::{Trouble, relay};
+use ebbtide::core::endpoint::EndpointConfig;
 use ebbtide::core::wire::{Code, Message};
 use ebbtide::oscore::{Algorithm, ContextError, OscoreContext, OscoreContexts};
 use ebbtide::server::{Call, Router, Server, Subject, get, post, put};
+use ebbtide::stream::Listen;
 use ebbtide::{Client, Config, Error, OscoreFailure, Request, Response};
 use std::net::SocketAddr;
 use std::path::Path;
@@ -231,4 +233,57 @@ async fn a_server_without_contexts_answers_bad_option() {
         panic!("{error}")
     };
     assert_eq!(code, Code::BAD_OPTION);
+}
+
+#[tokio::test]
+async fn a_busy_client_is_served_however_few_requests_are_remembered() {
+    let mut endpoint = EndpointConfig::default();
+    endpoint.limits.remembered_messages = 8;
+    let server = config(of_server()).endpoint(endpoint).oscore(contexts(of_server()));
+    let (at, _, count) = serve_with(server);
+    let client = Client::with_config(config(of_client(SECRET)));
+    for n in 0..40 {
+        let counted = client.post(format!("coap://{at}/count").as_str(), "").await.unwrap();
+        assert_eq!((counted.code(), counted.text()), (Code::CHANGED, n.to_string().into()));
+    }
+    assert_eq!(count.load(Ordering::SeqCst), 40);
+}
+
+#[tokio::test]
+async fn forged_requests_take_no_place_of_those_that_are_remembered() {
+    let mut endpoint = EndpointConfig::default();
+    endpoint.limits.remembered_messages = 8;
+    let server = config(of_server()).endpoint(endpoint).oscore(contexts(of_server()));
+    let (at, ..) = serve_with(server);
+    let thief = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    thief.connect(at).await.unwrap();
+    let mut buf = [0; 256];
+    for id in 0..50_u8 {
+        // A POST with an OSCORE option: Partial IV 5, kid `c`; and a ciphertext that is none.
+        let forged = [0x40, 2, 0, id, 0x93, 0x09, 5, b'c', 0xff, 1, 2, 3, 4, 5, 6, 7, 8, 9];
+        thief.send(&forged).await.unwrap();
+        let len = thief.recv(&mut buf).await.unwrap();
+        let refused = Message::parse(&buf[..len]).unwrap();
+        assert_eq!(
+            (refused.code(), refused.payload()),
+            (Code::BAD_REQUEST, &b"Decryption failed"[..])
+        );
+    }
+    let plain = Client::new().unwrap();
+    let posted = plain.post(format!("coap://{at}/count").as_str(), "").await.unwrap();
+    assert_eq!(posted.code(), Code::CHANGED, "there is room to remember it");
+}
+
+#[tokio::test]
+async fn a_server_that_requires_oscore_serves_nobody_without_it_over_connections() {
+    let (subject, count) = (Subject::default(), Arc::default());
+    let config = config(of_server()).oscore_required(true);
+    let server = Server::with_config(router(&subject, &count), config, Vec::<SocketAddr>::new());
+    let server = server.unwrap().listen(Listen::Tcp("127.0.0.1:0".parse().unwrap())).unwrap();
+    let at = server.listeners()[0].1;
+    tokio::spawn(server.run());
+    let client = Client::new().unwrap();
+    let refused = client.post(format!("coap+tcp://{at}/count").as_str(), "").await.unwrap();
+    assert_eq!(refused.code(), Code::UNAUTHORIZED);
+    assert_eq!(count.load(Ordering::SeqCst), 0);
 }

@@ -1,0 +1,41 @@
+//! Requests that arrive over connections (RFC 8323).
+
+use super::protected::oscore_is_required;
+use super::service::Service;
+use crate::refusals::{Class, Reason};
+use crate::stream::{Link, Serve};
+use ebbtide_core::session::server::{Outgoing, RequestSlot};
+use ebbtide_core::session::{BlockSizes, Due};
+use ebbtide_core::stream::Incoming;
+use ebbtide_core::time::Instant;
+use ebbtide_core::wire::Message;
+use std::net::IpAddr;
+use std::sync::Arc;
+use tracing::Span;
+
+impl Serve for Service {
+    fn refused(&self, why: Reason, from: IpAddr) {
+        self.inner.refusals.count(why, Class::of(from, true), from);
+    }
+
+    fn serve(
+        &self,
+        link: &Arc<Link>,
+        now: Instant,
+        (incoming, message): (Incoming, Message<'_>),
+        sizes: BlockSizes,
+    ) {
+        let mut place = RequestSlot::new();
+        let received = place.stream(incoming, link.remote, message, sizes);
+        if self.config().oscore_required {
+            let refusal = received.refuse(oscore_is_required());
+            drop(self.send(link, now, Outgoing::One(refusal)));
+        } else {
+            drop(self.process(link, now, received, &Span::none()));
+        }
+    }
+
+    fn notify(&self, link: &Arc<Link>, now: Instant, due: Due) {
+        self.notify_one(link, now, due);
+    }
+}
