@@ -46,7 +46,9 @@ FEATURES=("" udp tcp serde,dtls-cert)
 ALL_FEATURES=("" udp tcp serde oscore dtls dtls-cert dtls13 tls ws tls,ws)
 # Tests of the core and of the testbed count much: a little optimised they take a fraction, with debug assertions
 # and overflow checks.
-TEST_PROFILE=(--config profile.dev.package.ebbtide-core.opt-level=1 --config profile.dev.package.ebbtide-sim.opt-level=1)
+TESTBED=(ebbtide-sim ebbtide-fit ebbtide-map ebbtide-report ebbtide-reproduce)
+TEST_PROFILE=()
+for package in ebbtide-core "${TESTBED[@]}"; do TEST_PROFILE+=(--config "profile.dev.package.$package.opt-level=1"); done
 [ -z "${CI:-}" ] || locked=(--locked)
 
 die() { echo "$*" >&2; exit 1; }
@@ -249,7 +251,7 @@ step_test() { run_tests --workspace --features ebbtide/dtls13; }
 # and the testbed, which do the arithmetic; same-answer runs the command as it ships. Without LTO,
 # which only makes each test binary slower to link.
 step_test-release() {
-    CARGO_PROFILE_RELEASE_LTO=off run_tests -p ebbtide-core -p ebbtide-sim --release
+    CARGO_PROFILE_RELEASE_LTO=off run_tests -p ebbtide-core "${TESTBED[@]/#/-p=}" --release
 }
 
 # The command as the step test has built it, with its features; otherwise it is built now.

@@ -1,7 +1,7 @@
 //! Scenarios fitted to captures.
 
 use crate::attended;
-use ebbtide_sim::fit::{FitError, Options, TakenAt, fit as fitted};
+use ebbtide_fit::{FitError, Options, TakenAt, fit as fitted};
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
 use std::fs::File;

@@ -3,7 +3,7 @@
 use crate::control::{PythonControl, Raised, registry};
 use crate::pool::{Cancel, in_pool};
 use crate::{attended, errors};
-use ebbtide_sim::map::{Map, MapError, Plan, Ranges, document, render, scenario_of};
+use ebbtide_map::{Map, MapError, Plan, Ranges, document, render, scenario_of};
 use ebbtide_sim::run::Progress;
 use ebbtide_sim::scenario::load;
 use pyo3::exceptions::PyOSError;

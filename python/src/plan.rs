@@ -3,11 +3,9 @@
 use crate::control::{PythonControl, Raised, registry};
 use crate::pool::{Cancel, in_pool};
 use crate::{attended, errors};
+use ebbtide_report::render;
+use ebbtide_reproduce::{Paper, campaign_of, check_statements, compare, pages, plan, replications};
 use ebbtide_sim::record::{AIR, Capture, Claim, PLACES, Store};
-use ebbtide_sim::report::render;
-use ebbtide_sim::reproduce::{
-    Paper, campaign_of, check_statements, compare, pages, plan, replications,
-};
 use ebbtide_sim::result::Report;
 use ebbtide_sim::run::{
     Campaign, CellSpec, ChunkSize, Results, Shard, Tap, Trace, TraceFilter, document, left_out,

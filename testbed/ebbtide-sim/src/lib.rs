@@ -6,35 +6,31 @@
 //!
 //! * [`scenario`]: one network and workload in a TOML file.
 //! * [`run`]: a replication, a cell, a campaign.
-//! * [`map`]: many networks drawn from ranges, and a comparison of the controls over all of them.
 //! * [`net`]: links, independent of the engine.
 //! * [`emulation`]: the same links for real packets under the wall clock.
-//! * [`fit`]: from a capture of a network to a scenario of it.
-//! * [`reproduce`]: the papers' experiments, compared with their published figures.
 //! * [`judge`]: the recommended control for a network, with the reason.
 //! * [`record`], [`stats`]: measurements and their statistics.
 //! * [`result`]: the figures of a campaign, cell by cell.
-//! * [`report`]: their presentation.
+//!
+//! Crates of their own build on these: `ebbtide-report` presents results, `ebbtide-map` compares the controls over
+//! many networks, `ebbtide-fit` estimates a scenario from a capture, and `ebbtide-reproduce` repeats published
+//! experiments.
 
 pub mod emulation;
 pub mod engine;
-pub mod fit;
 mod growth;
 mod host;
 pub mod judge;
 mod keys;
 mod lowpan;
-pub mod map;
 pub mod medium;
 pub mod mesh;
 pub mod net;
 pub mod random;
 pub mod record;
-pub mod report;
-pub mod reproduce;
 pub mod result;
 pub mod run;
 pub mod scenario;
 pub mod stats;
 pub mod units;
-mod wall;
+pub mod wall;

@@ -108,7 +108,8 @@ impl Time {
     }
 
     /// Parses a text such as `200ms` or `"1.5 s"`; `None` if it is not a time.
-    pub(crate) fn parse(text: &str) -> Option<Self> {
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
         parse_quantity(text, TIME_UNITS).map(Self)
     }
 }

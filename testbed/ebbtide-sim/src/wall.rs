@@ -1,6 +1,7 @@
 //! The wall clock, used only to measure the duration of a simulation.
 
 /// Measures an elapsed time.
+#[derive(Debug)]
 pub(crate) struct Stopwatch(std::time::Instant);
 
 impl Stopwatch {
@@ -19,17 +20,22 @@ impl Stopwatch {
 }
 
 /// Measures the processor time of the current thread. Where the system does not report it, the elapsed time.
-pub(crate) struct ThreadTime {
+#[derive(Debug)]
+pub struct ThreadTime {
     elapsed: Stopwatch,
     before_ns: Option<u64>,
 }
 
 impl ThreadTime {
-    pub(crate) fn start() -> Self {
+    /// Begins to measure.
+    #[must_use]
+    pub fn start() -> Self {
         Self { elapsed: Stopwatch::start(), before_ns: Self::used_ns() }
     }
 
-    pub(crate) fn seconds(&self) -> f64 {
+    /// The time since the start, s.
+    #[must_use]
+    pub fn seconds(&self) -> f64 {
         let used = self.before_ns.zip(Self::used_ns());
         used.map_or_else(
             || self.elapsed.seconds(),

@@ -2,8 +2,8 @@
 
 use crate::failure::Failure;
 use ebbtide_core::cc::Registry;
+use ebbtide_reproduce::campaign_of;
 use ebbtide_sim::record::Store;
-use ebbtide_sim::reproduce::campaign_of;
 use ebbtide_sim::run::ChunkSize;
 use std::io::{Write, stdout};
 use std::path::PathBuf;

@@ -3,7 +3,7 @@
 use super::report::read;
 use crate::failure::Failure;
 use clap::ValueEnum;
-use ebbtide_sim::report::{Width, csv, exported};
+use ebbtide_report::{Width, csv, exported};
 use ebbtide_sim::run::report;
 use ebbtide_sim::scenario::did_you_mean;
 use std::io::{Write, stdout};

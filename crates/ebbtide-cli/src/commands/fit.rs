@@ -2,7 +2,7 @@
 
 use crate::failure::Failure;
 use crate::output::fit::write;
-use ebbtide_sim::fit::{FitError, Options, TakenAt, fit};
+use ebbtide_fit::{FitError, Options, TakenAt, fit};
 use std::fs::{File, OpenOptions};
 use std::io::{BufReader, BufWriter, ErrorKind, Read, Write, stdin, stdout};
 use std::path::{Path, PathBuf};

@@ -7,7 +7,7 @@ use crate::failure::Failure;
 use crate::output::map::write;
 use crate::output::progress::CampaignBar;
 use clap::Args;
-use ebbtide_sim::map::{FLEETS, MapError, Plan, Ranges, document, render, scenario_of};
+use ebbtide_map::{FLEETS, MapError, Plan, Ranges, document, render, scenario_of};
 use ebbtide_sim::run::Progress;
 use ebbtide_sim::scenario::load;
 use std::io::{Write, stdout};

@@ -4,11 +4,11 @@ use super::campaign::CampaignArgs;
 use crate::failure::Failure;
 use crate::output::number::significant;
 use crate::text::paragraph;
-use ebbtide_sim::record::Store;
-use ebbtide_sim::report::render;
-use ebbtide_sim::reproduce::{
+use ebbtide_report::render;
+use ebbtide_reproduce::{
     Paper, REPS_TO_JUDGE, Statement, check_statements, compare, pages, plan, replications, withhold,
 };
+use ebbtide_sim::record::Store;
 use ebbtide_sim::result::Comparison;
 use ebbtide_sim::run::{Campaign, Results, VERSION};
 use ebbtide_sim::scenario::{TCP, did_you_mean};

@@ -1,7 +1,7 @@
 //! The table of `ebbtide fit`.
 
 use crate::text::paragraph;
-use ebbtide_sim::fit::{Figure, Fit};
+use ebbtide_fit::{Figure, Fit};
 use std::io::{self, Write};
 
 /// Writes the figures with their ranges, and what is not known.

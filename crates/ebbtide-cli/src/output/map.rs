@@ -2,7 +2,7 @@
 
 use super::{name, name_width};
 use crate::text::paragraph;
-use ebbtide_sim::map::{Map, Plan, RegretSummary, Spread, Step, Summary};
+use ebbtide_map::{Map, Plan, RegretSummary, Spread, Step, Summary};
 use std::io::{self, Write};
 
 /// The strata, the tables of all controls over all networks and in each stratum, and what the rule

@@ -381,7 +381,7 @@ fn completions_and_man_pages_name_every_command() {
 #[test]
 fn few_replications_of_a_papers_experiments_are_not_judged() {
     // As many cells as the paper has would take long: the words are checked where they are made.
-    use ebbtide_sim::reproduce::{REPS_TO_JUDGE, withhold};
+    use ebbtide_reproduce::{REPS_TO_JUDGE, withhold};
     use ebbtide_sim::result::Comparison;
     let row = Comparison {
         within: Some(0.006),

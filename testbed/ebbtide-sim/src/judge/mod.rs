@@ -12,8 +12,8 @@ mod sentence;
 pub use figures::figures;
 pub use judgement::{Difference, Judgement, Verdict};
 pub use outcome::{Demand, Outcome, Percentile, RunFigures, SHARES};
-pub use rule::judge;
-pub(crate) use rule::{judge_fixed, named_among};
+pub(crate) use rule::judge_fixed;
+pub use rule::{judge, named_among};
 
 /// A control and what it has come to in one setting.
 #[derive(Copy, Clone, Debug)]

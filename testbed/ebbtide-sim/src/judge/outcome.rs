@@ -13,7 +13,8 @@ pub struct Percentile(u8);
 
 impl Percentile {
     /// Its place in [`SHARES`].
-    pub(crate) fn place(self) -> usize {
+    #[must_use]
+    pub fn place(self) -> usize {
         SHARES.iter().position(|share| *share == self.0).unwrap_or(SHARES.len() - 1)
     }
 }

@@ -428,9 +428,8 @@ impl Campaign {
         }
     }
 
-    /// The campaign that a manifest describes, unless it is a reproduction of papers
-    /// ([`reproduce::campaign_of`](crate::reproduce::campaign_of) handles both). `controls` are the congestion
-    /// controls from outside that it names.
+    /// The campaign that a manifest describes, unless it is a reproduction of papers (the crate
+    /// `ebbtide-reproduce` handles both). `controls` are the congestion controls from outside that it names.
     ///
     /// # Errors
     ///
@@ -453,7 +452,8 @@ impl Campaign {
 }
 
 /// The `ebbtide run` that computes some cells again.
-pub(crate) fn run_command(
+#[must_use]
+pub fn run_command(
     place: &str,
     settings: &[(String, String)],
     cc: &str,

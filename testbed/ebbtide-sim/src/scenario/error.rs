@@ -32,7 +32,8 @@ impl ScenarioError {
     }
 
     /// An error of an argument.
-    pub(crate) fn argument(option: &str, value: &str, message: &str) -> Self {
+    #[must_use]
+    pub fn argument(option: &str, value: &str, message: &str) -> Self {
         Self { place: option.into(), line: None, key: value.into(), message: message.into() }
     }
 }

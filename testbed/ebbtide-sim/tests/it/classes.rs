@@ -175,15 +175,6 @@ fn results_have_a_column_with_the_class_and_the_verdict_speaks_of_each() {
     }
     let sentences = document["settings"][0]["classes"].as_array().unwrap();
     assert!(sentences.iter().all(|class| !class["sentence"].as_str().unwrap().is_empty()));
-    let page = ebbtide_sim::report::render(&ebbtide_sim::run::report(&campaign, &results));
-    assert!(page.contains("id=\"classes\"") && page.contains("id=\"links\""));
-    // Only panels go by the clock: their times have nothing to do with those of the meters.
-    for row in ["default, meters", "default, panels", "fasor, meters", "fasor, panels"] {
-        assert!(
-            page.contains(&format!("{row}\nmedian")) || page.contains(&format!("{row} ")),
-            "{row}"
-        );
-    }
     use parquet::file::reader::{FileReader, SerializedFileReader};
     let file = std::fs::read_dir(folder.path().join("runs")).unwrap().next().unwrap().unwrap();
     let reader = SerializedFileReader::new(std::fs::File::open(file.path()).unwrap()).unwrap();

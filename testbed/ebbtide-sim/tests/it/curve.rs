@@ -1,7 +1,6 @@
 //! `--curve`: its points, the exchanges that large loads can afford, the limit, and its figures.
 
 use ebbtide_sim::record::Store;
-use ebbtide_sim::report::{Width, csv, exported, render};
 use ebbtide_sim::result::{CurveLine, curves};
 use ebbtide_sim::run::{Campaign, Shard, report};
 use ebbtide_sim::scenario::{LoadCurve, load, parse_set};
@@ -79,28 +78,6 @@ fn a_folder_of_results_knows_that_it_is_a_curve() {
     // Nothing is run again: every replication is found.
     let read = again.run(Some(&store), Some(Shard { index: u32::MAX, of: 1 }), &()).unwrap();
     assert_eq!(curves(&report(&again, &read)), curves(&report(&campaign, &first)));
-}
-
-#[test]
-fn the_report_has_the_figure_and_export_its_data() {
-    let campaign = planned("clients=10..100", 300, &[]);
-    let data = report(&campaign, &campaign.run(None, None, &()).unwrap());
-    let page = render(&data);
-    assert!(page.contains("<section id=\"curve\">"), "{page:.200}");
-    let figures = exported(&data, Width::Page);
-    let figure = figures.iter().find(|one| one.name == "curve-of-goodput-over-clients").unwrap();
-    let svg = figure.svg(Width::Page);
-    for text in [">limit</text>", ">ebb</text>", ">clients, log scale</text>"] {
-        assert!(svg.contains(text), "{text}: {svg}");
-    }
-    let table = csv(&data, &figure.title);
-    let rows: Vec<&str> = table.lines().collect();
-    assert_eq!(
-        rows[0],
-        "setting,cc,value,place,exchanges,limit,goodput,goodput_half,delivered,delivered_half"
-    );
-    assert_eq!(rows.len(), 1 + 2 * 4, "{table}");
-    assert!(rows[1].starts_with(",default,10,10,80,0.3"), "{}", rows[1]);
 }
 
 #[test]

@@ -3,9 +3,7 @@
 use crate::common::{run, scenario};
 use ebbtide_sim::mesh::MeshRecord;
 use ebbtide_sim::record::RunRecord;
-use ebbtide_sim::report::render;
-use ebbtide_sim::result::Value;
-use ebbtide_sim::run::{Campaign, report};
+use ebbtide_sim::run::Campaign;
 use ebbtide_sim::scenario::{Source, load, parse_set};
 
 fn mesh(record: &RunRecord) -> &MeshRecord {
@@ -100,23 +98,4 @@ fn steady_clients_share_the_motes_with_a_route_if_these_are_fewer() {
     let record = run(&scenario("lln-cloud", &settings), "default", 1, 0);
     assert!(record.clients[..4].iter().all(|client| client.completed > 0), "{:?}", record.clients);
     assert!(record.clients[4..].iter().all(|client| client.completed == 0));
-}
-
-#[test]
-fn the_report_has_a_column_for_the_drops_where_there_are_any() {
-    let page = |routes: &str| {
-        let sets = ["workload=many-to-many", "duration=20 s", &format!("routes={routes}")]
-            .map(|set| parse_set(set).unwrap());
-        let cc = vec!["default".to_owned()];
-        let source = load("lln-cloud").unwrap();
-        let campaign = Campaign::plan(source, sets.to_vec(), cc, (Some(1), Some(1))).unwrap();
-        let results = campaign.run(None, None, &()).unwrap();
-        let share = results.cells[0].1.cell.figures.get("mesh.no_route").map(Value::number);
-        (share, render(&report(&campaign, &results)))
-    };
-    let (share, shown) = page("5");
-    assert!(share.is_some_and(|share| share > 0.0 && share < 1.0), "{share:?}");
-    assert!(shown.contains(">no route<") && shown.contains("for want of a route"));
-    let (none, plain) = page("30");
-    assert!(none.is_none() && !plain.contains(">no route<"));
 }

@@ -7,7 +7,6 @@ use ebbtide_core::time::Instant;
 use ebbtide_sim::net::{Fate, Loss};
 use ebbtide_sim::random::Streams;
 use ebbtide_sim::record::Store;
-use ebbtide_sim::report::render;
 use ebbtide_sim::run::{Campaign, Details, Recorder, Results, Shard, report, simulate_with};
 use ebbtide_sim::scenario::{Scenario, Source, load, parse_set};
 use std::collections::BTreeMap;
@@ -35,7 +34,7 @@ fn execute(
 
 /// Everything that is computed, as text. Only the cost in wall-clock time is left out.
 fn answer(campaign: &Campaign, results: &Results) -> String {
-    let page = render(&report(campaign, results));
+    let report = report(campaign, results);
     let cells: Vec<String> = results
         .cells
         .iter()
@@ -44,7 +43,7 @@ fn answer(campaign: &Campaign, results: &Results) -> String {
             format!("{index} {:?} {rest:?}", result.cell)
         })
         .collect();
-    format!("{}\n{page}", cells.join("\n"))
+    format!("{}\n{report:?}", cells.join("\n"))
 }
 
 fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {

@@ -1,10 +1,8 @@
 //! Shared by the tests of the testbed.
 
-pub(crate) mod captures;
 pub(crate) mod csma_model;
 pub(crate) mod dcf_model;
 pub(crate) mod radio;
-pub(crate) mod reports;
 pub(crate) mod wifi;
 
 use ebbtide_sim::record::RunRecord;
