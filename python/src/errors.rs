@@ -5,9 +5,12 @@ use ebbtide_sim::run::CampaignError;
 use ebbtide_sim::scenario::ScenarioError;
 use pyo3::create_exception;
 use pyo3::exceptions::{
-    PyConnectionError, PyException, PyOSError, PyRuntimeError, PyTimeoutError, PyValueError,
+    PyConnectionError, PyConnectionRefusedError, PyException, PyOSError, PyRuntimeError,
+    PyTimeoutError, PyValueError,
 };
 use pyo3::prelude::*;
+use std::error::Error as _;
+use std::io;
 
 create_exception!(ebbtide, EbbtideError, PyException, "An error of Ebbtide.");
 create_exception!(ebbtide, RunError, PyRuntimeError, "A replication could not be run.");
@@ -56,26 +59,26 @@ pub(crate) fn campaign(error: &CampaignError) -> PyErr {
 
 /// The reason why a request got no response.
 pub(crate) fn request(error: &ebbtide::Error) -> PyErr {
-    use ebbtide::Error;
+    use ebbtide::ErrorKind;
     let text = error.to_string();
-    match error {
-        Error::Uri(_) => PyValueError::new_err(text),
-        Error::Bind(_) | Error::Resolve { .. } => PyOSError::new_err(text),
-        Error::Failed { .. } | Error::TimedOut { .. } => NoAnswer::new_err(text),
-        Error::Network { source, .. } => match source.kind() {
-            std::io::ErrorKind::ConnectionRefused => {
-                pyo3::exceptions::PyConnectionRefusedError::new_err(text)
-            }
-            _ => PyConnectionError::new_err(text),
-        },
-        Error::NoCredentials { .. } => PyValueError::new_err(text),
-        Error::NotSent { .. }
-        | Error::Connection { .. }
-        | Error::Tls { .. }
-        | Error::Dtls { .. } => ConnectionLost::new_err(text),
-        Error::Reset { .. } => ResetError::new_err(text),
-        Error::Protocol { .. } => ProtocolError::new_err(text),
-        Error::TooLarge { .. } => TooLargeError::new_err(text),
+    match error.kind() {
+        ErrorKind::Uri | ErrorKind::NoCredentials => PyValueError::new_err(text),
+        ErrorKind::Bind | ErrorKind::Resolve => PyOSError::new_err(text),
+        ErrorKind::GaveUp | ErrorKind::NoResponse | ErrorKind::TimedOut => NoAnswer::new_err(text),
+        ErrorKind::Network if is_refusal(error) => PyConnectionRefusedError::new_err(text),
+        ErrorKind::Network => PyConnectionError::new_err(text),
+        ErrorKind::NotSent | ErrorKind::Connection | ErrorKind::Tls | ErrorKind::Dtls => {
+            ConnectionLost::new_err(text)
+        }
+        ErrorKind::Reset => ResetError::new_err(text),
+        ErrorKind::Protocol => ProtocolError::new_err(text),
+        ErrorKind::TooLarge => TooLargeError::new_err(text),
         _ => EbbtideError::new_err(text),
     }
+}
+
+/// Whether no program listens at the peer's port.
+fn is_refusal(error: &ebbtide::Error) -> bool {
+    let source = error.source().and_then(|source| source.downcast_ref::<io::Error>());
+    source.is_some_and(|source| source.kind() == io::ErrorKind::ConnectionRefused)
 }

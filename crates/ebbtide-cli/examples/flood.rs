@@ -9,7 +9,7 @@
 #![expect(clippy::disallowed_methods, reason = "a program that sends at a rate reads the clock")]
 
 use ebbtide::Code;
-use ebbtide::core::wire::{Block, Content, MessageId, Opt, OptionNumber, Token, Type, encode_uint};
+use ebbtide_core::wire::{Block, Content, MessageId, Opt, OptionNumber, Token, Type, encode_uint};
 use quinn_udp::{Transmit, UdpSocketState};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};

@@ -52,7 +52,7 @@ async fn watch(client: &Client, base: &str, count: usize) -> Result<Vec<f64>, Er
 
 /// Asks all of them at once; how many bytes of firmware came back.
 pub async fn run(bases: &[String]) -> Result<usize, Error> {
-    let client = Client::new()?;
+    let client = Client::new();
     let watching = join_all(bases.iter().map(|base| watch(&client, base, 2)));
     let slow = try_join_all(bases.iter().map(|base| calibrate(&client, base)));
     let asked = try_join_all(bases.iter().map(|base| ask(&client, base)));

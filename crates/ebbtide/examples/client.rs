@@ -5,7 +5,7 @@ use ebbtide::{Client, ContentFormat, Error, Request};
 
 /// Reads the temperature and switches the lamp on.
 pub async fn ask(base: &str) -> Result<String, Error> {
-    let client = Client::new()?;
+    let client = Client::new();
     let temperature = client.get(format!("{base}/temperature")).await?;
     let lamp = Request::put(format!("{base}/lamps/kitchen"))?
         .payload("{\"on\":true}")

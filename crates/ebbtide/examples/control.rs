@@ -2,11 +2,11 @@
 //!
 //! `cargo run -p ebbtide --example control`; examples/custom-control tries such a control on the simulator.
 
-use ebbtide::core::cc::{
+use ebbtide::congestion::Micros;
+use ebbtide::congestion::{
     CongestionControl, Context, ControlConfig, ControlFactory, Custom, DynControl, Metrics,
     Registry, Sample, Slot, Transmission,
 };
-use ebbtide::core::time::Micros;
 use ebbtide::server::{Router, get};
 use ebbtide::{Client, Config, Server};
 use std::error::Error;

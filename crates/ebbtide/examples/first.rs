@@ -10,7 +10,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let uri = format!("coap://{}/hello/world", server.local_addrs()[0]);
     tokio::spawn(server.run());
 
-    let answer = Client::new()?.get(uri).await?;
+    let answer = Client::new().get(uri).await?;
     println!("{} {}", answer.code(), answer.text());
     Ok(())
 }

@@ -62,7 +62,7 @@ pub async fn run() -> Result<(), Box<dyn Error>> {
         gateway.heard(&format!("lamp-{device}"), "off");
     }
 
-    let client = Client::new()?;
+    let client = Client::new();
     let mut lamp = client.observe(format!("{base}/devices/lamp-7")).await?;
     let state = lamp.next().await.ok_or("no state")??;
     assert_eq!(state.text(), "off");

@@ -17,7 +17,7 @@ pub async fn run() -> Result<String, Box<dyn Error>> {
     let uri = format!("coap://{}/hello/world", server.local_addrs()[0]);
     tokio::spawn(server.run());
 
-    let response = Client::new()?.get(&*uri).await?.error_for_status()?;
+    let response = Client::new().get(&*uri).await?.error_for_status()?;
     Ok(response.text().into_owned())
 }
 

@@ -14,7 +14,7 @@ pub async fn run() -> Result<String, Box<dyn Error>> {
     let meter = server.meter();
     tokio::spawn(server.run());
 
-    let client = Client::new()?;
+    let client = Client::new();
     for _ in 0..10 {
         let response = client.get(&*uri).await?;
         println!("{:?} from {:?}", response.round_trip(), response.remote());

@@ -4,7 +4,7 @@ use ebbtide::{Client, Error};
 
 /// Prints each state until there were `count` of them, or until the server ends the observation.
 pub async fn watch(uri: &str, count: usize) -> Result<usize, Error> {
-    let client = Client::new()?;
+    let client = Client::new();
     let mut states = client.observe(uri).await?;
     let mut seen = 0;
     while let Some(state) = states.next().await {

@@ -50,7 +50,7 @@ pub async fn run(count: usize) -> Result<Vec<Reading>, Box<dyn Error>> {
     let measuring = tokio::spawn(measure(store, rooms));
 
     let mut readings = Vec::new();
-    let mut states = Client::new()?.observe(&*uri).await?;
+    let mut states = Client::new().observe(&*uri).await?;
     while readings.len() < count
         && let Some(state) = states.next().await
     {

@@ -41,7 +41,7 @@ pub async fn run() -> Result<(), Box<dyn Error>> {
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
     let serving = tokio::spawn(serve(server, async { stopped.await.unwrap_or_default() }));
 
-    let asked = tokio::spawn(async move { Client::new()?.post(&*uri, "").await });
+    let asked = tokio::spawn(async move { Client::new().post(&*uri, "").await });
     tokio::time::sleep(Duration::from_millis(100)).await;
     // In a program of yours, `stop` is `async { _ = tokio::signal::ctrl_c().await }`.
     let _ = stop.send(());

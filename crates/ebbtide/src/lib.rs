@@ -11,7 +11,7 @@
 //!
 //! ```no_run
 //! # async fn example() -> Result<(), ebbtide::Error> {
-//! let client = ebbtide::Client::new()?;
+//! let client = ebbtide::Client::new();
 //! let response = client.get("coap://192.0.2.7/temperature").await?;
 //! println!("{} {}", response.code(), response.text());
 //! # Ok(()) }
@@ -33,6 +33,7 @@
 
 pub mod client;
 mod config;
+pub mod congestion;
 #[cfg(feature = "dtls")]
 pub mod dtls;
 mod error;
@@ -51,9 +52,9 @@ pub mod stream;
 
 pub use client::{Client, Peer};
 pub use config::Config;
-pub use ebbtide_core as core;
+pub use ebbtide_core::q_block::QBlockParameters;
 pub use ebbtide_core::wire::{Code, OptionNumber};
-pub use error::{BindError, Error, OscoreFailure};
+pub use error::{BindError, Error, ErrorKind, OscoreFailure};
 #[cfg(feature = "serde")]
 pub use message::DataError;
 pub use message::{

@@ -18,11 +18,11 @@ mod counting;
 #[allow(dead_code, reason = "a part of it")]
 mod many_clients;
 
-use ebbtide::core::wire::Type;
 use ebbtide::dtls::{Credentials, DtlsBind, Psk};
 use ebbtide::server::{Call, Router, Server, Subject, Verify, get, put};
 use ebbtide::stream::Listen;
 use ebbtide::{Client, Code, Config, Request, Response};
+use ebbtide_core::wire::Type;
 use many_clients::{GET, ManyClients, Outgoing};
 use std::cell::Cell;
 use std::net::SocketAddr;

@@ -5,11 +5,11 @@
 //! `doubling:factor=4`, and is accepted by a [`Client`](ebbtide::Client), a
 //! [`Server`](ebbtide::Server), and a [`Source`](ebbtide_sim::scenario::Source) of the simulator.
 
-use ebbtide::core::cc::{
+use ebbtide::congestion::Micros;
+use ebbtide::congestion::{
     CongestionControl, Context, ControlFactory, Custom, DynControl, Metrics, Sample, SettingError,
     Slot, Transmission,
 };
-use ebbtide::core::time::Micros;
 use std::fmt;
 
 /// Waits `factor` times the last round trip, and twice as long after each retransmission.

@@ -1,7 +1,7 @@
 //! Compares the control with a built-in one on the simulator: `cargo run -p custom-control`.
 
 use custom_control::Doublings;
-use ebbtide::core::cc::{Custom, Registry};
+use ebbtide::congestion::{Custom, Registry};
 use ebbtide_sim::run::Campaign;
 use ebbtide_sim::scenario::{load, parse_set};
 use std::error::Error;

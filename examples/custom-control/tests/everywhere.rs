@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on has failed")]
 
 use custom_control::Doublings;
-use ebbtide::core::cc::{ControlConfig, Custom, Registry};
+use ebbtide::congestion::{ControlConfig, Custom, Registry};
 use ebbtide::server::{Call, Router, get};
 use ebbtide::{Client, Config, Response, Server};
 use ebbtide_sim::run::Campaign;

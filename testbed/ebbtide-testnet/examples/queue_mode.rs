@@ -4,7 +4,7 @@
 //!
 //!     cargo run --release -p ebbtide-testnet --example queue_mode > queue-mode.csv
 
-use ebbtide::core::cc::ControlConfig;
+use ebbtide::congestion::ControlConfig;
 use ebbtide::server::{Call, Router, Server, post};
 use ebbtide::{Client, Code, Config, Peer};
 use ebbtide_sim::net::{Delay, Schedule, Step};

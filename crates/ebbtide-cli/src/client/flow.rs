@@ -2,9 +2,9 @@
 //! each with a port of its own and the scenario's number of requests.
 
 use crate::failure::Failure;
-use ebbtide::core::cc::ControlConfig;
-use ebbtide::core::time::Duration as Span;
+use ebbtide::congestion::ControlConfig;
 use ebbtide::{Client, Config, Request, Response, Scheme, Uri};
+use ebbtide_core::time::Duration as Span;
 use ebbtide_sim::random::{Streams, uniform};
 use ebbtide_sim::run::endpoint_config;
 use ebbtide_sim::scenario::{Activity, BackToBack, Scenario};
@@ -55,7 +55,7 @@ pub(crate) async fn run(
         _ => None,
     };
     let mut endpoint = endpoint_config(scenario, control);
-    endpoint.limits.message_bytes = ebbtide::core::endpoint::Limits::default().message_bytes;
+    endpoint.limits.message_bytes = ebbtide_core::endpoint::Limits::default().message_bytes;
     let plan = Plan {
         uri: uri.clone(),
         request: Request::get(uri.clone())?,

@@ -4,13 +4,13 @@
 //! measured, so the clients wait for nothing but datagrams and timeouts. A lost message is
 //! retransmitted as usual, and every answer is matched and compared.
 
-use ebbtide::core::ExchangeId;
-use ebbtide::core::endpoint::{
+use ebbtide::socket::{Inbox, Outbound, Socket};
+use ebbtide_core::ExchangeId;
+use ebbtide_core::endpoint::{
     Endpoint, EndpointConfig, Event, Output, Received, Reliability, Sent,
 };
-use ebbtide::core::time::Instant;
-use ebbtide::core::wire::{Code, Content, Opt, OptionNumber};
-use ebbtide::socket::{Inbox, Outbound, Socket};
+use ebbtide_core::time::Instant;
+use ebbtide_core::wire::{Code, Content, Opt, OptionNumber};
 use hdrhistogram::Histogram;
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token};

@@ -2,9 +2,9 @@
 //! allows, with the requests of one window in one write.
 
 use super::load::{AnswerLog, Clock, GRACE, Load, Outcome, StartTimes, TICK};
-use ebbtide::core::stream::{Config, Connection, Event, Input, Received};
-use ebbtide::core::time::Instant;
-use ebbtide::core::wire::{Content, Framing, Opt, OptionNumber};
+use ebbtide_core::stream::{Config, Connection, Event, Input, Received};
+use ebbtide_core::time::Instant;
+use ebbtide_core::wire::{Content, Framing, Opt, OptionNumber};
 use mio::net::TcpStream;
 use mio::{Events, Interest, Poll, Token};
 use std::io::{self, Read, Write};

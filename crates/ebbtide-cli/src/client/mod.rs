@@ -14,16 +14,16 @@ pub(crate) mod verbose;
 
 use crate::failure::Failure;
 use clap::Args;
-use ebbtide::core::cc::ControlConfig;
-use ebbtide::{Client, Config, Uri};
+use ebbtide::congestion::ControlConfig;
+use ebbtide::{Client, Config, ErrorKind, Uri};
 use ebbtide_sim::scenario::{Q_BLOCK, TCP, did_you_mean};
 use std::time::Duration;
 
 impl From<ebbtide::Error> for Failure {
     fn from(error: ebbtide::Error) -> Self {
-        match error {
-            ebbtide::Error::Uri(error) => Self::usage(format_args!("URI: {error}")),
-            error => Self::work(error),
+        match error.kind() {
+            ErrorKind::Uri => Self::usage(format_args!("URI: {error}")),
+            _ => Self::work(error),
         }
     }
 }

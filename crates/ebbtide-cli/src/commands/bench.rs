@@ -6,9 +6,9 @@ use crate::client::tls::TlsArgs;
 use crate::client::{block_on, control, load_stream, seconds};
 use crate::failure::Failure;
 use clap::{Args, ValueEnum};
-use ebbtide::core::cc::Algorithm;
-use ebbtide::core::endpoint::EndpointConfig;
+use ebbtide::congestion::Algorithm;
 use ebbtide::{Client, Code, Config, Scheme, Uri};
+use ebbtide_core::endpoint::EndpointConfig;
 use serde::Serialize;
 use std::io::{self, Write as _};
 use std::time::Duration;
@@ -107,7 +107,7 @@ pub(crate) fn run(args: BenchArgs) -> Result<(), Failure> {
             return Err(Failure::usage("--oscore: use --engine client"));
         }
         Engine::Loop => {
-            let remote = block_on(async { Ok(Client::new()?.resolve(&uri).await?) })?;
+            let remote = block_on(async { Ok(Client::new().resolve(&uri).await?) })?;
             if args.addresses.is_some() && !remote.ip().is_loopback() {
                 return Err(Failure::usage("--addresses: only for a server on 127.0.0.1"));
             }

@@ -5,7 +5,7 @@ use crate::failure::Failure;
 use crate::output::number::significant;
 use clap::Args;
 use ebbtide::Uri;
-use ebbtide::core::cc::ControlConfig;
+use ebbtide::congestion::ControlConfig;
 use ebbtide_sim::result::Summary;
 use ebbtide_sim::run::simulate;
 use ebbtide_sim::scenario::{

@@ -9,7 +9,7 @@ use crate::client::{block_on, control, psk, tls};
 use crate::failure::Failure;
 use cap_std::fs::Dir;
 use clap::Args;
-use ebbtide::core::cc::Algorithm;
+use ebbtide::congestion::Algorithm;
 use ebbtide::dtls::DtlsBind;
 use ebbtide::server::{StateFile, Subject, interface_index};
 use ebbtide::stream::{Listen, TlsServer};

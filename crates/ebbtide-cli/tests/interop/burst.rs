@@ -37,7 +37,7 @@ async fn a_megabyte_arrives_at_libcoaps_server_as_it_was_under_any_control() {
     if !libcoap::found() {
         return;
     }
-    let client = Client::new().unwrap();
+    let client = Client::new();
     let (_server, at) = libcoap::served("127.0.0.1", &client).await;
     let (_folder, path, body) = file(1 << 20);
     for control in ["rcoap", "fasor-token:nstart=8", "ebb:nstart=4"] {
@@ -55,7 +55,7 @@ async fn a_file_arrives_at_libcoaps_server_though_much_is_lost() {
     if !libcoap::found() {
         return;
     }
-    let client = Client::new().unwrap();
+    let client = Client::new();
     let (_server, at) = libcoap::served("127.0.0.1", &client).await;
     let (_folder, path, body) = file(60_000);
     // It makes another body of copies that come late (`docs/interop.md`): here they are lost only.

@@ -37,7 +37,7 @@ impl Default for Manners {
 const UNKNOWN: OptionNumber = OptionNumber(65001);
 
 pub(crate) async fn ask_everything(server: SocketAddr, manners: &Manners) {
-    ask_at(&Client::new().unwrap(), &format!("coap://{server}"), manners).await;
+    ask_at(&Client::new(), &format!("coap://{server}"), manners).await;
 }
 
 /// As [`ask_everything`], by any scheme.
@@ -155,7 +155,7 @@ async fn count(client: &Client, base: &str, times: u64) {
 /// Through a relay that repeats everything.
 pub(crate) async fn count_repeated(server: SocketAddr) {
     let relay = relay(server, REPEATING, 4).await;
-    count(&Client::new().unwrap(), &format!("coap://{relay}"), 10).await;
+    count(&Client::new(), &format!("coap://{relay}"), 10).await;
 }
 
 /// Through a relay that loses a tenth each way.

@@ -99,7 +99,7 @@ async fn our_client_gets_everything_from_aiocoap_over_tcp_and_websockets() {
     let arguments = [choice, peer.program(), "server", &port, "127.0.0.1"];
     let (_server, _) = Running::ready("env", &arguments);
     let manners = Manners { too_large: None, bad_option: Code::CONTENT, ..Manners::default() };
-    let client = Client::new().unwrap();
+    let client = Client::new();
     ask_at(&client, &format!("coap+tcp://{address}"), &manners).await;
     address.set_port(address.port() + 3000);
     ask_at(&client, &format!("coap+ws://{address}"), &manners).await;

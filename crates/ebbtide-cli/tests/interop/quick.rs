@@ -3,7 +3,7 @@
 use super::our_server::{digits, serve};
 use super::peers::{EBBTIDE, LOSING, Peer, Running, answers_pings, free_address, output};
 use super::relay::relay;
-use ebbtide::core::q_block::QBlockParameters;
+use ebbtide::QBlockParameters;
 use ebbtide::{Client, Code, Request, Response};
 use std::net::SocketAddr;
 use std::path::Path;
@@ -44,7 +44,7 @@ async fn served(peer: &Peer) -> (Running, SocketAddr) {
     let port = at.port().to_string();
     let args = ["server", "-A", "127.0.0.1", "-d", "10", "-p", &port, "-L", BLOCKS];
     let running = Running::silent(peer.program(), &args);
-    let client = Client::new().unwrap();
+    let client = Client::new();
     answers_pings(&client, &format!("coap://{at}")).await;
     (running, at)
 }
@@ -75,7 +75,7 @@ async fn its_client_sends_and_gets_bodies_in_sets_of_blocks() {
 async fn our_client_sends_and_gets_bodies_in_sets_of_blocks() {
     let Some(peer) = found() else { return };
     let (_server, at) = served(&peer).await;
-    let client = Client::new().unwrap();
+    let client = Client::new();
     for (length, code) in [(LONG, Code::CREATED), (LONGER, Code::CHANGED)] {
         let [put, got] = change(&client, at, length).await;
         assert_eq!(put.code(), code);

@@ -1,8 +1,8 @@
 //! `ebbtide serve --dir`: files in blocks, versions, formats, and nothing outside of the folder.
 
 use crate::common::{Serving, refuse};
-use ebbtide::core::wire::OptionNumber;
 use ebbtide::{Client, Code, ContentFormat, Request, Response};
+use ebbtide_core::wire::OptionNumber;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 use tempfile::TempDir;
@@ -28,7 +28,7 @@ impl Site {
         arguments.extend(flags);
         let server = Serving::start(&arguments);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        let client = runtime.block_on(async { Client::new().unwrap() });
+        let client = runtime.block_on(async { Client::new() });
         Self { folder, server, runtime, client }
     }
 

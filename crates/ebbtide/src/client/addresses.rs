@@ -3,11 +3,12 @@
 use super::Inner;
 use super::pending::Pending;
 use super::session::Session;
-use crate::error::Error;
+use crate::error::{Cause, Error};
 use crate::message::{Scheme, Uri, UriError};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use std::collections::BTreeMap;
+use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -60,7 +61,7 @@ pub(super) async fn all(uri: &Uri) -> Result<Vec<SocketAddr>, Error> {
         if let IpAddr::V6(address) = address
             && address.is_unicast_link_local()
         {
-            return Err(Error::Uri(UriError::NoZone(address.to_string())));
+            return Err(UriError::NoZone(address.to_string()).into());
         }
         return Ok(vec![SocketAddr::new(address, uri.port())]);
     }
@@ -70,9 +71,9 @@ pub(super) async fn all(uri: &Uri) -> Result<Vec<SocketAddr>, Error> {
     let found: Result<Vec<_>, _> = looked_up.map(Iterator::collect);
     let found = match found {
         Ok(found) => found,
-        Err(source) => return Err(Error::Resolve { host, source: Some(source) }),
+        Err(source) => return Err(unresolved(&host, Some(Arc::new(source)))),
     };
-    let Some(first) = found.first() else { return Err(Error::Resolve { host, source: None }) };
+    let Some(first) = found.first() else { return Err(unresolved(&host, None)) };
     let (mut preferred, mut others): (Vec<_>, Vec<_>) =
         found.iter().copied().partition(|address| address.is_ipv4() == first.is_ipv4());
     preferred.dedup();
@@ -87,6 +88,11 @@ pub(super) async fn all(uri: &Uri) -> Result<Vec<SocketAddr>, Error> {
     Ok(ordered)
 }
 
+/// The error of a name without an address; `source` is the resolver's error, if there is one.
+pub(super) fn unresolved(host: &str, source: Option<Arc<io::Error>>) -> Error {
+    Cause::Resolve { host: host.to_owned(), source }.into()
+}
+
 /// Opens a session with the server that a URI names, at one of these addresses. Several addresses
 /// are tried one after the other, at most `ATTEMPT` apart, by a CoAP ping or by a handshake, and
 /// the first one that answers is used. If no address answers, `coap` uses the first one and other
@@ -97,7 +103,7 @@ pub(super) async fn reach(
     addresses: &[SocketAddr],
 ) -> Result<Session, Error> {
     let Some(&first) = addresses.first() else {
-        return Err(Error::Resolve { host: uri.host().to_owned(), source: None });
+        return Err(unresolved(uri.host(), None));
     };
     if addresses.len() == 1 || first.ip().is_multicast() {
         return Session::open(inner, uri, first).await;
@@ -176,7 +182,7 @@ mod tests {
         let closed =
             tokio::net::UdpSocket::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
         let addresses = [silent.local_addr().unwrap(), closed, there];
-        let inner = Client::new().unwrap().inner;
+        let inner = Client::new().inner;
         let uri: Uri = format!("coap://two.test:{}/x", there.port()).parse().unwrap();
         for name in ["first", "remembered"] {
             let begun =
@@ -193,7 +199,7 @@ mod tests {
         let closed = |socket: tokio::net::UdpSocket| socket.local_addr().unwrap();
         let first = closed(tokio::net::UdpSocket::bind("127.0.0.1:0").await.unwrap());
         let second = closed(tokio::net::UdpSocket::bind("127.0.0.1:0").await.unwrap());
-        let inner = Client::new().unwrap().inner;
+        let inner = Client::new().inner;
         let uri: Uri = "coap://two.test/x".parse().unwrap();
         let session = reach(&inner, &uri, &[first, second]).await.unwrap();
         assert_eq!(session.remote, first);

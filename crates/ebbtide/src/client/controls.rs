@@ -1,7 +1,7 @@
 //! Controls that an application chooses for single peers, also before there is a socket for them.
 
 use super::Inner;
-use crate::error::Error;
+use crate::error::{Cause, Error};
 use crate::net::shared::Shared;
 use ebbtide_core::cc::ControlConfig;
 use std::collections::BTreeMap;
@@ -51,7 +51,9 @@ impl Inner {
         control: ControlConfig,
     ) -> Result<(), Error> {
         if let Some(shared) = self.socket_or_remember(remote, &control)? {
-            shared.with(|state, now| state.endpoint.set_control(now, remote, control.clone()))?;
+            shared
+                .with(|state, now| state.endpoint.set_control(now, remote, control.clone()))
+                .map_err(Cause::Send)?;
         }
         #[cfg(feature = "dtls")]
         super::dtls::set_control(self, remote, control)?;
@@ -91,7 +93,7 @@ mod tests {
         let at = server.local_addrs()[0];
         tokio::spawn(server.run());
         for chosen in [false, true] {
-            let client = Client::new().unwrap();
+            let client = Client::new();
             if chosen {
                 // RFC 7252's own control measures nothing.
                 client.set_control(at, ControlConfig::parse("default").unwrap()).unwrap();
@@ -105,7 +107,7 @@ mod tests {
 
     #[tokio::test]
     async fn more_controls_than_are_remembered_open_a_socket_and_none_is_lost() {
-        let client = Client::new().unwrap();
+        let client = Client::new();
         let control = ControlConfig::parse("default").unwrap();
         let peer = |n: u16| SocketAddr::from(([192, 0, 2, 1], 1000 + n));
         for n in 0..=MAX_CHOSEN as u16 {

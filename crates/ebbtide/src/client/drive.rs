@@ -4,11 +4,11 @@ use super::equals::EqualRequest;
 use super::pending::Pending;
 use super::running::Running;
 use super::session::{Session, is_no_room, loss_of};
-use crate::error::Error;
+use crate::error::{Cause, Error};
 use crate::message::{Request, Response};
 use crate::net::clock::SystemRandom;
 use crate::net::pending::Answer;
-use ebbtide_core::endpoint::{Failure, Reliability};
+use ebbtide_core::endpoint::Reliability;
 use ebbtide_core::session::client::{Outgoing, RequestTag, Step, Transfer, TransferError};
 use ebbtide_core::time::Instant;
 
@@ -212,7 +212,7 @@ impl Drive {
                 let error = pending.error(other);
                 self.lose(id, error);
             }
-            None => self.lose(id, Error::Closed),
+            None => self.lose(id, Cause::Closed.into()),
         }
     }
 
@@ -221,12 +221,9 @@ impl Drive {
         if let Ok(response) = &result {
             self.session.keep_echo(response);
         }
-        let remote = self.session.remote;
-        result.map_err(|error| match error {
-            TransferError::Lost => self.lost.take().unwrap_or(Error::Closed),
-            TransferError::TooLarge { limit } => Error::TooLarge { limit },
-            TransferError::Protocol(what) => Error::Protocol { remote, what },
-            _ => Error::Failed { remote, reason: Failure::NoResponse },
+        result.map_err(|error| {
+            let lost = self.lost.take().filter(|_| error == TransferError::Lost);
+            lost.unwrap_or_else(|| Error::for_peer(self.session.remote, error.into()))
         })
     }
 }

@@ -1,7 +1,7 @@
 //! Sessions for `coaps`.
 
 use super::Inner;
-use crate::error::Error;
+use crate::error::{Cause, Error};
 use crate::net::dtls::address;
 use crate::net::shared::Shared;
 use ebbtide_core::cc::{ControlConfig, Metrics};
@@ -35,25 +35,27 @@ pub(super) async fn session(
 ) -> Result<(Arc<Shared>, SocketAddr), Error> {
     let dtls = &inner.requests.config.dtls;
     if dtls.credentials.is_none() && dtls.certificates.is_none() {
-        return Err(Error::NoCredentials { remote });
+        return Err(Error::for_peer(remote, Cause::NoCredentials));
     }
     let shared = inner.socket(address::any(remote.is_ipv4()))?;
     let wanted =
         shared.with(|state, _| state.dtls.as_mut().and_then(|dtls| dtls.want(remote, name)));
-    let stand_in = wanted.ok_or(Error::Closed)?;
+    let stand_in = wanted.ok_or_else(|| Error::from(Cause::Closed))?;
     let chosen = inner.controls.lock().unwrap_or_else(PoisonError::into_inner).remove(&remote);
     if let Some(control) = chosen {
-        shared.with(|state, now| state.endpoint.set_control(now, stand_in, control))?;
+        shared
+            .with(|state, now| state.endpoint.set_control(now, stand_in, control))
+            .map_err(Cause::Send)?;
     }
     let established = poll_fn(|cx| {
         let mut state = shared.lock();
         if state.closed {
-            return Poll::Ready(Err(Error::Closed));
+            return Poll::Ready(Err(Cause::Closed.into()));
         }
         match &mut state.dtls {
             Some(sessions) => {
                 let polled = sessions.poll_established(stand_in, cx);
-                polled.map_err(|reason| Error::Dtls { remote, reason })
+                polled.map_err(|reason| Error::for_peer(remote, Cause::Dtls(reason)))
             }
             None => Poll::Pending,
         }
@@ -81,7 +83,9 @@ pub(super) fn set_control(
     drop(controls);
     let Some(shared) = inner.opened(address::any(remote.is_ipv4())) else { return Ok(()) };
     for stand_in in sessions {
-        shared.with(|state, now| state.endpoint.set_control(now, stand_in, control.clone()))?;
+        shared
+            .with(|state, now| state.endpoint.set_control(now, stand_in, control.clone()))
+            .map_err(Cause::Send)?;
     }
     Ok(())
 }

@@ -3,7 +3,7 @@
 use super::drive::Drive;
 use super::session::Session;
 use super::{Client, Inner};
-use crate::error::{Error, OscoreFailure};
+use crate::error::{Cause, Error, OscoreFailure};
 use crate::message::{Request, Response};
 use crate::net::pending::Answer;
 use ebbtide_core::endpoint::Reliability;
@@ -50,7 +50,7 @@ impl Client {
         if self.inner.requests.config.oscore.is_some() {
             // Group OSCORE is another protocol.
             let reason = OscoreFailure::Transport;
-            return Err(Error::Oscore { remote: group, reason });
+            return Err(Error::for_peer(group, Cause::Oscore(reason)));
         }
         let session = Session::of_datagrams(&self.inner, group)?;
         let parts = request.parts();

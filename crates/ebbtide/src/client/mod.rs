@@ -30,7 +30,7 @@ pub use streamed::Download;
 pub(crate) use weak_session::{Reachable, WeakSession, WeakTransport};
 
 use crate::config::Config;
-use crate::error::{BindError, Error};
+use crate::error::{BindError, Cause, Error};
 use crate::message::{Request, Response, Uri, UriError};
 use crate::metrics::Snapshot;
 use crate::net::clock::Clock;
@@ -67,13 +67,13 @@ use tracing::Instrument;
 /// Cloning it is cheap; all clones share the sockets and the measurements of congestion control. The
 /// sockets close when the last clone is dropped. Requests must be made within a tokio runtime with IO
 /// and time enabled; outside of one they panic. If that runtime ends, open requests fail with
-/// [`Error::Closed`]; used in another runtime, the client opens new sockets.
+/// [`ErrorKind::Closed`](crate::ErrorKind::Closed); used in another runtime, the client opens new sockets.
 ///
 /// ```no_run
 /// use ebbtide::{Client, ContentFormat, Request};
 ///
 /// # async fn example() -> Result<(), ebbtide::Error> {
-/// let client = Client::new()?;
+/// let client = Client::new();
 /// let lamp = Request::put("coap://192.0.2.7/lamp")?
 ///     .payload("{\"on\":true}")
 ///     .format(ContentFormat::JSON);
@@ -126,13 +126,10 @@ struct Inner {
 }
 
 impl Client {
-    /// Creates a client with the default settings.
-    ///
-    /// # Errors
-    ///
-    /// Never returns an error, since sockets are opened when they are needed.
-    pub fn new() -> Result<Self, Error> {
-        Ok(Self::with_config(Config::new()))
+    /// Creates a client with the default settings. Its sockets are opened when they are needed.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::with_config(Config::new())
     }
 
     /// Creates a client with these settings.
@@ -230,11 +227,11 @@ impl Client {
         let Some(limit) = limit else { return self.ask(&request, &asked).await };
         tokio::time::timeout(limit, self.ask(&request, &asked)).await.unwrap_or_else(|_| {
             Err(match asked.get() {
-                Some(remote) => Error::TimedOut { remote: *remote },
-                None => Error::Resolve {
-                    host: request.uri.host().to_owned(),
-                    source: Some(io::ErrorKind::TimedOut.into()),
-                },
+                Some(remote) => Error::for_peer(*remote, Cause::TimedOut),
+                None => {
+                    let source = Arc::new(io::ErrorKind::TimedOut.into());
+                    addresses::unresolved(request.uri.host(), Some(source))
+                }
             })
         })
     }
@@ -248,12 +245,12 @@ impl Client {
             None => work.await,
             Some(limit) => tokio::time::timeout(limit, work)
                 .await
-                .unwrap_or(Err(Error::TimedOut { remote: address })),
+                .unwrap_or(Err(Error::for_peer(address, Cause::TimedOut))),
         };
         if answered.is_err() {
             self.inner.found.forget(&request.uri);
         }
-        answered.map_err(|error| error.of(address))
+        answered.map_err(|error| error.with_remote(address))
     }
 
     async fn ask(
@@ -271,7 +268,7 @@ impl Client {
         let span = trace::request(request, address);
         let (clock, began) = (session.clock(), session.now());
         let answered = self.transfer(session, request).instrument(span).await;
-        let answered = answered.map_err(|error| error.of(address)).map(|response| {
+        let answered = answered.map_err(|error| error.with_remote(address)).map(|response| {
             let round_trip = clock.now().saturating_since(began);
             response.with_arrival(Arrival { remote: address, round_trip })
         });
@@ -337,13 +334,13 @@ impl Client {
         &self,
         uri: impl TryInto<Uri, Error: Into<UriError>>,
     ) -> Result<Option<Sample>, Error> {
-        let uri = uri.try_into().map_err(|error| Error::Uri(error.into()))?;
+        let uri = uri.try_into().map_err(Into::into)?;
         let session = self.session(&uri).await?;
         let answered = match session.ping() {
             Ok(ping) => ping.reset().await,
             Err(error) => Err(error),
         };
-        answered.map_err(|error| error.of(session.address))
+        answered.map_err(|error| error.with_remote(session.address))
     }
 
     /// The address of a URI's host and port; of several addresses the one that the system
@@ -351,11 +348,10 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// [`Error::Resolve`] if the host has no address.
+    /// [`ErrorKind::Resolve`](crate::ErrorKind::Resolve) if the host has no address.
     pub async fn resolve(&self, uri: &Uri) -> Result<SocketAddr, Error> {
-        let host = || uri.host().to_owned();
         let all = addresses::all(uri).await?;
-        all.first().copied().ok_or_else(|| Error::Resolve { host: host(), source: None })
+        all.first().copied().ok_or_else(|| addresses::unresolved(uri.host(), None))
     }
 
     /// All addresses of a URI's host and port, in the order in which a request tries them: 250 ms
@@ -364,7 +360,7 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// [`Error::Resolve`] if the host has no address.
+    /// [`ErrorKind::Resolve`](crate::ErrorKind::Resolve) if the host has no address.
     pub async fn resolve_all(&self, uri: &Uri) -> Result<Vec<SocketAddr>, Error> {
         addresses::all(uri).await
     }
@@ -428,6 +424,12 @@ impl Client {
     #[must_use]
     pub fn stream_counters(&self) -> StreamCounters {
         self.inner.connections.counters()
+    }
+}
+
+impl Default for Client {
+    fn default() -> Self {
+        Self::new()
     }
 }
 
@@ -530,7 +532,7 @@ impl Inner {
         #[cfg(feature = "dtls")]
         if is_dtls.is_some() {
             let secured = opened.secure(Side::Client, &config.dtls);
-            secured.map_err(|source| BindError { address, source })?;
+            secured.map_err(|source| BindError::new(address, source))?;
         }
         if is_dtls.is_none() {
             self.chosen.apply(&opened);

@@ -3,7 +3,7 @@
 use super::registration::{Home, Registration};
 use super::session::Session;
 use super::shared_registration::{Observer, SharedRegistration, Target};
-use crate::error::Error;
+use crate::error::{Cause, Error};
 use crate::message::{Request, Response};
 use futures_util::Stream;
 use std::future::poll_fn;
@@ -38,7 +38,7 @@ use std::task::{Context, Poll};
 ///
 /// ```no_run
 /// # async fn example() -> Result<(), ebbtide::Error> {
-/// let client = ebbtide::Client::new()?;
+/// let client = ebbtide::Client::new();
 /// let mut time = client.observe("coap://192.0.2.7/time").await?;
 /// while let Some(state) = time.next().await {
 ///     println!("{}", state?.text());
@@ -145,7 +145,7 @@ impl Observation {
         match limit {
             None => ended.await,
             Some(limit) => {
-                let late = |_| Error::TimedOut { remote: self.remote() };
+                let late = |_| Error::for_peer(self.remote(), Cause::TimedOut);
                 tokio::time::timeout(limit, ended).await.map_err(late)?
             }
         }

@@ -4,7 +4,7 @@ use super::exchange;
 use super::observe::Observation;
 use super::registration::Home;
 use super::weak_session::WeakSession;
-use crate::error::Error;
+use crate::error::{Cause, Error};
 use crate::message::{Request, Response, Scheme, Uri, UriError};
 use crate::net::trace;
 use bytes::Bytes;
@@ -22,7 +22,7 @@ use tracing::Instrument;
 /// address and port. Requests leave by the socket or connection of the session, and share its congestion control.
 /// Both ends may send requests at the same time.
 ///
-/// The handle holds nothing open. It ends with the session: requests then fail with [`Error::Gone`], at once if the
+/// The handle holds nothing open. It ends with the session: requests then fail with [`ErrorKind::Gone`](crate::ErrorKind::Gone), at once if the
 /// end is known, and so do those under way and observations. A session that the peer resumes or replaces is another one;
 /// its handle comes with the peer's next request. At a client with a [router](crate::Client::serving), the handle to a server over
 /// DTLS goes on with the next session, which a request begins if there is none. Over UDP there is no end: a peer that
@@ -120,7 +120,7 @@ impl Peer {
     ///
     /// # Errors
     ///
-    /// [`Error::Gone`] if the session has ended; otherwise as [`Client::get`](crate::Client::get). Nothing is repeated
+    /// [`ErrorKind::Gone`](crate::ErrorKind::Gone) if the session has ended; otherwise as [`Client::get`](crate::Client::get). Nothing is repeated
     /// over another session.
     pub async fn request(&self, request: Request) -> Result<Response, Error> {
         let session = self.session.upgrade()?;
@@ -131,9 +131,9 @@ impl Peer {
             None => work.await,
             Some(limit) => tokio::time::timeout(limit, work)
                 .await
-                .unwrap_or(Err(Error::TimedOut { remote: address })),
+                .unwrap_or(Err(Error::for_peer(address, Cause::TimedOut))),
         };
-        let response = answered.map_err(|error| error.of(address))?;
+        let response = answered.map_err(|error| error.with_remote(address))?;
         let round_trip = session.now().saturating_since(began);
         Ok(response.with_arrival(Arrival { remote: address, round_trip }))
     }
@@ -148,7 +148,7 @@ impl Peer {
     }
 
     /// Observes the resource of a GET or FETCH. It registers again after errors like that of a
-    /// [`Client`](crate::Client::observe_with), but ends with [`Error::Gone`] when the session does.
+    /// [`Client`](crate::Client::observe_with), but ends with [`ErrorKind::Gone`](crate::ErrorKind::Gone) when the session does.
     ///
     /// # Errors
     ///
@@ -171,7 +171,7 @@ impl Peer {
             Ok(ping) => ping.reset().await,
             Err(error) => Err(error),
         };
-        answered.map_err(|error| error.of(session.address))
+        answered.map_err(|error| error.with_remote(session.address))
     }
 }
 

@@ -1,7 +1,7 @@
 //! The future of an exchange.
 
 use super::rooms::Rooms;
-use crate::error::Error;
+use crate::error::{Cause, Error};
 use crate::net::pending::Answer;
 use crate::net::shared::Shared;
 use crate::oscore::ResponseOpener;
@@ -127,26 +127,24 @@ impl Pending {
         match self.answer().await {
             Some(Answer::Reset { sample }) => Ok(sample),
             Some(other) => Err(self.error(other)),
-            None => Err(Error::Closed),
+            None => Err(Cause::Closed.into()),
         }
     }
 
     pub(crate) fn error(&self, answer: Answer) -> Error {
-        let remote = self.remote;
-        match answer {
-            Answer::Reset { .. } => Error::Reset { remote },
-            Answer::Failed(reason) => Error::Failed { remote, reason },
-            Answer::Network(source) => Error::Network { remote, source },
+        let cause = match answer {
+            Answer::Reset { .. } => Cause::Reset,
+            Answer::Failed(reason) => Cause::Failed(reason),
+            Answer::Network(source) => Cause::Network(Arc::new(source)),
             #[cfg(feature = "dtls")]
-            Answer::Gone => Error::Gone { remote },
-            Answer::Oscore(reason) => Error::Oscore { remote, reason },
-            Answer::Ended { reason, diagnostic } => {
-                Error::Connection { remote, reason, diagnostic }
-            }
+            Answer::Gone => Cause::Gone,
+            Answer::Oscore(reason) => Cause::Oscore(reason),
+            Answer::Ended { reason, diagnostic } => Cause::Connection { reason, diagnostic },
             Answer::Response { .. } | Answer::More { .. } => {
-                Error::Protocol { remote, what: "it answered a ping with a response" }
+                Cause::Protocol("it answered a ping with a response")
             }
-        }
+        };
+        Error::for_peer(self.remote, cause)
     }
 
     /// The exchange, if it is open and by datagrams.

@@ -2,9 +2,8 @@
 
 use super::drive::Drive;
 use super::session::Session;
-use crate::error::Error;
+use crate::error::{Error, ErrorKind};
 use crate::message::{Request, Response};
-use ebbtide_core::endpoint::Failure;
 use ebbtide_core::session::client::Transfer;
 use ebbtide_core::time::{Duration, Instant};
 use ebbtide_core::wire::{Block, Code, OptionNumber};
@@ -96,7 +95,7 @@ async fn is_there(session: &Session) -> Result<bool, Error> {
                 && response.body().len() > SMALLEST;
             response.code() != Code::BAD_OPTION && !ignored
         }
-        Err(Error::Reset { .. } | Error::Failed { reason: Failure::BadOption, .. }) => false,
+        Err(error) if matches!(error.kind(), ErrorKind::Reset | ErrorKind::BadOption) => false,
         Err(error) => return Err(error),
     };
     support.learn(session.now(), session.remote, supports);

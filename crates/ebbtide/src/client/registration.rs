@@ -5,11 +5,10 @@ use super::pending::Pending;
 use super::session::{Session, is_no_room, loss_of};
 use super::weak_session::WeakSession;
 use super::{Client, Requests};
-use crate::error::Error;
+use crate::error::{Cause, Error};
 use crate::message::{Request, Response};
 use crate::net::clock::{Clock, SystemRandom};
 use crate::net::pending::Answer;
-use ebbtide_core::endpoint::Failure;
 use ebbtide_core::session::client::{
     self as core, ObservationSettings, ObservationStep, Outgoing, TransferError,
 };
@@ -162,7 +161,7 @@ impl Registration {
 
     /// The reason for which the last message was lost.
     pub(super) fn loss(&self) -> Option<Error> {
-        self.lost.as_ref().map(|lost| lost.again().of(self.session.address))
+        self.lost.clone().map(|lost| lost.with_remote(self.session.address))
     }
 
     /// Begins to deregister. Whether there is an answer to wait for: over a connection, dropping the
@@ -296,7 +295,7 @@ impl Registration {
                 let error = pending.error(other);
                 self.lose(id, error);
             }
-            None => self.lose(id, Error::Closed),
+            None => self.lose(id, Cause::Closed.into()),
         }
         true
     }
@@ -332,12 +331,9 @@ impl Registration {
 
     fn error(&mut self, error: TransferError) -> Error {
         let remote = self.session.address;
-        match error {
-            TransferError::Lost => self.lost.take().unwrap_or(Error::Closed).of(remote),
-            TransferError::TooLarge { limit } => Error::TooLarge { limit },
-            TransferError::Protocol(what) => Error::Protocol { remote, what },
-            TransferError::TimedOut => Error::TimedOut { remote },
-            _ => Error::Failed { remote, reason: Failure::NoResponse },
+        match (error, self.lost.take()) {
+            (TransferError::Lost, Some(lost)) => lost.with_remote(remote),
+            (error, _) => Error::for_peer(remote, error.into()),
         }
     }
 }

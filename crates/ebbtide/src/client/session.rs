@@ -3,7 +3,7 @@
 use super::equals::EqualRequest;
 use super::pending::Pending;
 use super::{Inner, RequestParts, Requests};
-use crate::error::{Error, OscoreFailure};
+use crate::error::{Cause, Error, OscoreFailure};
 use crate::message::{Options, Request, Response, Scheme, Sizes, Uri, UriError};
 use crate::net::clock::Clock;
 use crate::net::shared::Shared;
@@ -58,7 +58,7 @@ impl Session {
     ) -> Result<Self, Error> {
         let mut session = Self::unprotected(inner, uri, remote).await?;
         if let Some(contexts) = &inner.requests.config.oscore {
-            let failed = |reason| Error::Oscore { remote, reason };
+            let failed = |reason| Error::for_peer(remote, Cause::Oscore(reason));
             if session.socket().is_none() || remote.ip().is_multicast() {
                 return Err(failed(OscoreFailure::Transport));
             }
@@ -313,7 +313,7 @@ impl Session {
         reliability: Reliability,
     ) -> Result<Pending, Error> {
         let remote = self.remote;
-        let failed = |reason| Error::Oscore { remote, reason };
+        let failed = |reason| Error::for_peer(remote, Cause::Oscore(reason));
         let SessionTransport::Datagrams(shared) = &self.over else {
             return Err(failed(OscoreFailure::Transport));
         };
@@ -357,25 +357,22 @@ impl Session {
 /// Whether there was no room for a message, and will be when something ends.
 pub(super) fn is_no_room(error: &Error) -> bool {
     matches!(
-        error,
-        Error::Send(SendError::QueueFull | SendError::TooManyExchanges | SendError::OutboxFull)
-            | Error::NotSent {
-                reason: stream::SendError::TooManyRequests | stream::SendError::OutputFull,
-                ..
-            }
+        error.cause(),
+        Cause::Send(SendError::QueueFull | SendError::TooManyExchanges | SendError::OutboxFull)
+            | Cause::NotSent(stream::SendError::TooManyRequests | stream::SendError::OutputFull)
     )
 }
 
 /// Classifies an error for the transfer whose message it ended.
 pub(super) fn loss_of(error: &Error) -> Loss {
-    match error {
-        error if is_no_room(error) => Loss::NoRoom,
-        Error::Send(SendError::TooLong { .. })
-        | Error::NotSent { reason: stream::SendError::TooLong { .. }, .. } => Loss::TooLong,
-        Error::Failed { reason: Failure::GaveUp | Failure::NoResponse, .. } => Loss::Unanswered,
-        Error::Network { source, .. } if is_too_long(source) => Loss::TooLong,
+    match error.cause() {
+        _ if is_no_room(error) => Loss::NoRoom,
+        Cause::Send(SendError::TooLong { .. })
+        | Cause::NotSent(stream::SendError::TooLong { .. }) => Loss::TooLong,
+        Cause::Failed(Failure::GaveUp | Failure::NoResponse) => Loss::Unanswered,
+        Cause::Network(source) if is_too_long(source) => Loss::TooLong,
         // It may be said of a copy, so that nobody knows whether the original has arrived.
-        Error::Network { source, .. } if is_no_route(source) => Loss::Unanswered,
+        Cause::Network(source) if is_no_route(source) => Loss::Unanswered,
         _ => Loss::Final,
     }
 }

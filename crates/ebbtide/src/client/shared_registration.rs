@@ -280,8 +280,8 @@ impl SharedRegistration {
             let is_lost = progress.registration.losses() > observer.losses;
             if progress.is_over || observer.ends_at_error && is_lost {
                 observer.is_over = true;
-                let error = match &progress.error {
-                    Some(error) => Some(error.again()),
+                let error = match progress.error.clone() {
+                    Some(error) => Some(error),
                     None if progress.is_over => None,
                     None => progress.registration.loss(),
                 };

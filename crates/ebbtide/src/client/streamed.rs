@@ -1,14 +1,14 @@
 //! Long bodies that are transferred block by block without being held (RFC 7959).
 
 use super::Client;
-use crate::error::Error;
+use crate::error::{Cause, Error};
 use crate::message::{Request, Response};
 use crate::net::clock::distinct;
 use bytes::{Bytes, BytesMut};
 use ebbtide_core::wire::{Block, Code, OptionNumber};
 use std::future::poll_fn;
-use std::net::SocketAddr;
 use std::pin::Pin;
+use std::sync::Arc;
 use tokio::io::{AsyncRead, ReadBuf};
 
 impl Client {
@@ -16,7 +16,7 @@ impl Client {
     ///
     /// ```no_run
     /// # async fn example(mut file: impl std::io::Write) -> Result<(), Box<dyn std::error::Error>> {
-    /// let client = ebbtide::Client::new()?;
+    /// let client = ebbtide::Client::new();
     /// let request = ebbtide::Request::get("coap://192.0.2.7/firmware")?;
     /// let mut download = client.download(request).await?;
     /// while let Some(bytes) = download.chunk().await? {
@@ -30,7 +30,7 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// Like [`Self::get`], and [`Error::Status`] if the response is an error.
+    /// Like [`Self::get`], and [`ErrorKind::Status`](crate::ErrorKind::Status) if the response is an error.
     pub async fn download(&self, request: Request) -> Result<Download, Error> {
         self.download_from(request, 0).await
     }
@@ -71,7 +71,7 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// Like [`Self::get`], and [`Error::Read`] if the reader fails.
+    /// Like [`Self::get`], and [`ErrorKind::Read`](crate::ErrorKind::Read) if the reader fails.
     pub async fn send_from(
         &self,
         request: Request,
@@ -133,7 +133,7 @@ async fn fill(
     while waiting.len() < bytes {
         let mut read = ReadBuf::new(&mut room);
         let filled = poll_fn(|cx| reader.as_mut().poll_read(cx, &mut read)).await;
-        filled.map_err(Error::Read)?;
+        filled.map_err(|source| Cause::Read(Arc::new(source)))?;
         if read.filled().is_empty() {
             return Ok(true);
         }
@@ -147,7 +147,7 @@ fn number(offset: u64, szx: u8, more: bool) -> Result<Block, Error> {
     let limit = (Block::MAX_NUM as usize + 1) << (szx + 4);
     let block = u32::try_from(offset >> (szx + 4)).ok();
     let block = block.and_then(|number| Block::new(number, more, szx).ok());
-    block.ok_or(Error::TooLarge { limit })
+    block.ok_or_else(|| Cause::TooLarge { limit }.into())
 }
 
 /// A body that is fetched block by block; see [`Client::download`].
@@ -171,7 +171,7 @@ impl Download {
     ///
     /// # Errors
     ///
-    /// As [`Client::download`], and [`Error::Changed`] if the resource is another one by now: what has
+    /// As [`Client::download`], and [`ErrorKind::Changed`](crate::ErrorKind::Changed) if the resource is another one by now: what has
     /// come is of no use.
     pub async fn chunk(&mut self) -> Result<Option<Bytes>, Error> {
         let chunk = match self.first.take() {
@@ -210,15 +210,15 @@ impl Download {
             request.options.push_uint(OptionNumber::SIZE2, 0);
         }
         let response = self.client.request_block(&request).await?.error_for_status()?;
-        let remote = response.remote().unwrap_or(UNKNOWN);
-        let broken = |what| Error::Protocol { remote, what };
+        let remote = response.remote();
+        let broken = |what| Error::for_peer(remote, Cause::Protocol(what));
         let block = response.options().get(OptionNumber::BLOCK2);
         let block = block.map(|option| Block::from_option(&option)).transpose();
         let block = block.map_err(|_| broken("its block option is not valid"))?;
         let etag = response.options().get(OptionNumber::ETAG);
         let etag = etag.map(|etag| Bytes::copy_from_slice(etag.value));
         if self.offset > 0 && self.etag.is_some() && self.etag != etag {
-            return Err(Error::Changed { remote });
+            return Err(Error::for_peer(remote, Cause::Changed));
         }
         match block {
             // The whole body in one message.
@@ -243,6 +243,3 @@ impl Download {
         Ok(response.into_body())
     }
 }
-
-/// A response that was received says from where.
-const UNKNOWN: SocketAddr = crate::error::UNRESOLVED;

@@ -2,7 +2,7 @@
 
 use super::Requests;
 use super::session::{Session, SessionOwner, SessionTransport};
-use crate::error::Error;
+use crate::error::{Cause, Error};
 use crate::net::dtls::address;
 use crate::net::peer::PeerInfo;
 use crate::net::shared::Shared;
@@ -55,16 +55,16 @@ impl WeakSession {
     ///
     /// # Errors
     ///
-    /// [`Error::Gone`] if it has ended, [`Error::Closed`] if its socket is closed.
+    /// [`ErrorKind::Gone`](crate::ErrorKind::Gone) if it has ended, [`ErrorKind::Closed`](crate::ErrorKind::Closed) if its socket is closed.
     pub(super) fn upgrade(&self) -> Result<Session, Error> {
-        let gone = Error::Gone { remote: self.address };
+        let gone = Error::for_peer(self.address, Cause::Gone);
         let (over, address) = match &self.over {
             WeakTransport::Datagrams(shared) => {
-                let shared = shared.upgrade().ok_or(Error::Closed)?;
+                let shared = shared.upgrade().ok_or_else(|| Error::from(Cause::Closed))?;
                 let address = {
                     let state = shared.lock();
                     if state.closed {
-                        return Err(Error::Closed);
+                        return Err(Cause::Closed.into());
                     }
                     match &state.dtls {
                         None => self.remote,

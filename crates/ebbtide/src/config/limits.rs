@@ -6,7 +6,7 @@ use std::time::Duration;
 setters! {
     /// Sets the maximum number of peers, or other [scopes](crate::Config::scope), with state. Default
     /// 131072. The one that was idle for longest is forgotten; if none is idle, requests fail with
-    /// [`Error::Send`](crate::Error::Send).
+    /// [`ErrorKind::NotSent`](crate::ErrorKind::NotSent).
     max_peers(peers: usize) => endpoint.limits.peers = peers;
 
     /// Sets the maximum number of exchanges, including queued ones. Default 65536.

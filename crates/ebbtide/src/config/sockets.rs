@@ -17,7 +17,7 @@ use std::time::Duration;
 setters! {
     /// Sets the address and port to which a client's UDP socket is bound, for peers of its family; port 0 is
     /// any port. By default the system chooses both. A client has one socket for `coap` and one for `coaps`, so with a
-    /// port of its own it can use one of them: the other is [`Error::Bind`](crate::Error::Bind). A server's
+    /// port of its own it can use one of them: the other is [`ErrorKind::Bind`](crate::ErrorKind::Bind). A server's
     /// addresses are arguments of `Server::bind`.
     local_address(address: SocketAddr) => local_address = Some(address);
 

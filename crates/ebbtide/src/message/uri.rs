@@ -136,7 +136,7 @@ impl Uri {
     /// ```no_run
     /// # async fn example() -> Result<(), ebbtide::Error> {
     /// # use ebbtide::{Client, Request, Uri};
-    /// let client = Client::new()?;
+    /// let client = Client::new();
     /// let uri: Uri = "coap://192.0.2.7/readings".parse()?;
     /// let created = client.post(&uri, "22.3").await?;
     /// if let Some(reading) = uri.location(&created) {

@@ -3,7 +3,7 @@
 use super::pending::{Answer, Open, Owner};
 use super::shared::{Shared, SocketState};
 use super::trace;
-use crate::error::Error;
+use crate::error::{Cause, Error};
 use ebbtide_core::ExchangeId;
 use ebbtide_core::endpoint::{Endpoint, SendError};
 use ebbtide_core::time::Instant;
@@ -20,9 +20,9 @@ impl Shared {
     ) -> Result<u32, Error> {
         self.with(|state, now| {
             if state.closed {
-                return Err(Error::Closed);
+                return Err(Cause::Closed.into());
             }
-            let exchange = start(&mut state.endpoint, now)?;
+            let exchange = start(&mut state.endpoint, now).map_err(Cause::Send)?;
             trace::began(exchange);
             let index = state.pending.add_call();
             if let Some(call) = state.pending.call(index) {

@@ -47,7 +47,7 @@ impl DatagramSocket {
         options: &SocketOptions,
         network: Option<&dyn DatagramNetwork>,
     ) -> Result<Self, BindError> {
-        let failed = |source| BindError { address, source };
+        let failed = |source| BindError::new(address, source);
         if let Some(network) = network {
             return network.bind(address).map(Self::Network).map_err(failed);
         }

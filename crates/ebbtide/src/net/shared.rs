@@ -118,7 +118,7 @@ impl Shared {
         (clock, number): (Clock, u32),
         shared: bool,
     ) -> Result<Arc<Self>, BindError> {
-        let failed = |source| BindError { address, source };
+        let failed = |source| BindError::new(address, source);
         let invalid = |error| failed(io::Error::new(io::ErrorKind::InvalidInput, error));
         config.endpoint.params.check_spans().map_err(invalid)?;
         let options = SocketOptions { shared, ..config.options };

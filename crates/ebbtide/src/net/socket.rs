@@ -133,7 +133,7 @@ impl Socket {
     ///
     /// As [`Self::bind`], and if an option is not supported by the system or for this family.
     pub fn bind_with(address: SocketAddr, options: &SocketOptions) -> Result<Self, BindError> {
-        Self::open(address, options).map_err(|source| BindError { address, source })
+        Self::open(address, options).map_err(|source| BindError::new(address, source))
     }
 
     fn open(address: SocketAddr, options: &SocketOptions) -> io::Result<Self> {

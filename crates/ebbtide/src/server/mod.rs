@@ -54,7 +54,7 @@ pub use ebbtide_core::session::Verify;
 pub use ebbtide_core::session::server::Refusals;
 
 use crate::config::Config;
-use crate::error::{BindError, UNRESOLVED};
+use crate::error::{BindError, Cause, Error};
 use crate::message::Scheme;
 use crate::metrics::{Meter, Reports};
 use crate::net::driver::Driver;
@@ -63,8 +63,8 @@ use crate::net::dtls::Side;
 use crate::net::shared::Shared;
 use crate::stream::{Answerer, Listen, Listener, Serving, StreamCounters, Tally};
 use ebbtide_core::cc::ControlConfig;
+use ebbtide_core::endpoint::Counters;
 use ebbtide_core::endpoint::MessageIdStart;
-use ebbtide_core::endpoint::{Counters, SendError};
 use later::HandlersAtWork;
 use service::Service;
 use std::future::{Future, poll_fn};
@@ -122,7 +122,7 @@ impl Server {
         let config = config.for_its_path();
         let mut net = config.clone();
         let (store, workers) = (config.state.clone(), config.workers.max(1));
-        let unread = |source| BindError { address: UNRESOLVED, source };
+        let unread = BindError::without_address;
         let saved = store.as_deref().map(state::SavedState::load).transpose().map_err(unread)?;
         net.endpoint.message_id_start = saved.as_ref().map(|saved| {
             let (key, restarts) = (saved.key, saved.restarts);
@@ -130,7 +130,7 @@ impl Server {
         });
         #[cfg(feature = "dtls")]
         let dtls = config.dtls_binds.clone();
-        let no_randomness = |source| BindError { address: UNRESOLVED, source };
+        let no_randomness = BindError::without_address;
         let service = Service::new(router, config).map_err(no_randomness)?;
         let mut bound = Vec::new();
         let mut threads = Vec::new();
@@ -141,7 +141,7 @@ impl Server {
                         Some(Arc::new(service.clone()) as Arc<dyn crate::net::serve::Serve>);
                     let (number, clock) = (bound.len() as u32, service.clock());
                     let worker = (workers > 1).then(|| Worker::start(number)).transpose();
-                    let worker = worker.map_err(|source| BindError { address, source })?;
+                    let worker = worker.map_err(|source| BindError::new(address, source))?;
                     let _entered = worker.as_ref().map(Worker::enter);
                     let numbered = (clock, number);
                     let shared =
@@ -161,7 +161,7 @@ impl Server {
             let numbered = (service.clock(), number);
             let shared = Shared::serving(address, net.socket(), serve, numbered, false)?;
             let secured = shared.secure(Side::Server(bind), &net.dtls);
-            secured.map_err(|source| BindError { address, source })?;
+            secured.map_err(|source| BindError::new(address, source))?;
             bound.push(shared);
         }
         if let (Some(store), Some(saved)) = (store, saved) {
@@ -255,12 +255,16 @@ impl Server {
     ///
     /// Returns an error if there is no room for another peer's state, or for another control: a
     /// socket has at most 256 different ones.
-    pub fn set_control(&self, remote: SocketAddr, control: ControlConfig) -> Result<(), SendError> {
+    pub fn set_control(&self, remote: SocketAddr, control: ControlConfig) -> Result<(), Error> {
         let same_family = |shared: &Shared| shared.local_addr().is_ipv4() == remote.is_ipv4();
         let sockets = self.sockets.iter().map(|(shared, _)| shared);
-        sockets.filter(|shared| same_family(shared)).try_for_each(|shared| {
+        let set = |shared: &Arc<Shared>| {
             shared.with(|state, now| state.endpoint.set_control(now, remote, control.clone()))
-        })
+        };
+        sockets
+            .filter(|shared| same_family(shared))
+            .try_for_each(set)
+            .map_err(|error| Cause::Send(error).into())
     }
 
     /// The addresses of the sockets for `coap`.
@@ -371,7 +375,7 @@ impl Drop for Server {
 fn resolve(address: impl ToSocketAddrs) -> Result<Vec<SocketAddr>, BindError> {
     let failed = |source: io::Error| {
         let source = io::Error::new(source.kind(), source);
-        BindError { address: UNRESOLVED, source }
+        BindError::without_address(source)
     };
     Ok(address.to_socket_addrs().map_err(failed)?.collect())
 }

@@ -4,7 +4,7 @@ use super::router::Router;
 use super::service::Service;
 use crate::client::{Client, Responders};
 use crate::config::Config;
-use crate::error::{BindError, UNRESOLVED};
+use crate::error::BindError;
 use std::sync::Arc;
 
 impl Client {
@@ -30,7 +30,7 @@ impl Client {
     ///
     /// Returns an error if the system provides no randomness.
     pub fn serving(router: Router, config: Config) -> Result<Self, BindError> {
-        let no_randomness = |source| BindError { address: UNRESOLVED, source };
+        let no_randomness = BindError::without_address;
         let service = Service::new(router, config).map_err(no_randomness)?;
         let (requests, clock) = (service.inner.requests.clone(), service.clock());
         let (datagrams, connections) = (Arc::new(service.clone()), Arc::new(service));

@@ -9,7 +9,7 @@ use super::tls;
 use super::wire::{Bytes, Wire};
 #[cfg(feature = "ws")]
 use super::ws;
-use crate::error::Error;
+use crate::error::{Cause, Error};
 #[cfg(feature = "ws")]
 use crate::message::Scheme;
 use crate::message::Uri;
@@ -36,7 +36,7 @@ pub(crate) async fn connect(
         Ok(link) => link,
         Err(_) => {
             tally.handshake_failed();
-            Err(Error::TimedOut { remote })
+            Err(Error::for_peer(remote, Cause::TimedOut))
         }
     }
 }
@@ -50,7 +50,7 @@ async fn open(
 ) -> Result<Arc<Link>, Error> {
     let clock = answerer.as_ref().map_or_else(Clock::start, |answerer| answerer.clock);
     let began = clock.now();
-    let failed = |source| Error::Network { remote, source };
+    let failed = |source| Error::for_peer(remote, Cause::Network(Arc::new(source)));
     let stream = TcpStream::connect(remote).await.map_err(failed)?;
     stream.set_nodelay(config.nodelay).map_err(failed)?;
     let starting =
@@ -62,7 +62,8 @@ async fn open(
         Ok(stream) if lacks_protocol(uri, tls::has_protocol(&stream)) => {
             tally.handshake_failed();
             let why = "it has not chosen the protocol coap (ALPN), which it must on this port (RFC 8323 section 8.2)";
-            Err(Error::Tls { remote, source: io::Error::new(io::ErrorKind::InvalidData, why) })
+            let source = io::Error::new(io::ErrorKind::InvalidData, why);
+            Err(Error::for_peer(remote, Cause::Tls(Arc::new(source))))
         }
         Ok(stream) => {
             let info = tls::server(config, remote, &stream);
@@ -70,7 +71,7 @@ async fn open(
         }
         Err(source) => {
             tally.handshake_failed();
-            Err(Error::Tls { remote, source })
+            Err(Error::for_peer(remote, Cause::Tls(Arc::new(source))))
         }
     }
 }
@@ -107,7 +108,7 @@ impl ConnectionAttempt<'_> {
                 Ok(frames) => Ok(self.start(frames)),
                 Err(source) => {
                     self.tally.handshake_failed();
-                    Err(Error::Network { remote: self.remote, source })
+                    Err(Error::for_peer(self.remote, Cause::Network(Arc::new(source))))
                 }
             };
         }

@@ -2,7 +2,7 @@
 
 use super::calls::{Calls, Observation};
 use super::serve::{Answerer, Serve};
-use crate::error::Error;
+use crate::error::{Cause, Error};
 use crate::message::{Options, Response, Sizes};
 use crate::net::clock::{Clock, distinct};
 use crate::net::peer::PeerInfo;
@@ -209,15 +209,15 @@ impl Link {
 impl LinkState {
     /// The application's error for a message that was not accepted.
     fn refused(&self, remote: SocketAddr, reason: SendError) -> Error {
-        match self.over {
+        let cause = match self.over {
             // The connection ended before the application looked; the reason says more.
-            Some(closed) => Error::Connection {
-                remote,
+            Some(closed) => Cause::Connection {
                 reason: Failure::Closed(closed),
                 diagnostic: self.diagnostic.clone(),
             },
-            None => Error::NotSent { remote, reason },
-        }
+            None => Cause::NotSent(reason),
+        };
+        Error::for_peer(remote, cause)
     }
 
     /// Passes on the meaning of a message, except for requests.

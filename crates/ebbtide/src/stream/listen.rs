@@ -74,7 +74,7 @@ impl Listener {
         tally: Arc<Tally>,
     ) -> Result<Self, BindError> {
         let (scheme, address) = (listen.scheme(), listen.address());
-        let failed = |source| BindError { address, source };
+        let failed = |source| BindError::new(address, source);
         if !cfg!(feature = "tcp") {
             let why = "it needs the feature 'tcp' of ebbtide";
             return Err(failed(io::Error::new(io::ErrorKind::Unsupported, why)));

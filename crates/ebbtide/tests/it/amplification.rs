@@ -2,9 +2,9 @@
 //! UDP counted on both sides, whatever is asked, and however long token and answer are.
 
 use crate::common::many_clients::{GET, ManyClients, Outgoing};
-use ebbtide::core::wire::{Code, Message, Type};
 use ebbtide::server::{Call, Router, Server, Verify, get};
 use ebbtide::{Config, Response};
+use ebbtide_core::wire::{Code, Message, Type};
 use std::collections::BTreeMap;
 
 /// Of IPv4 and UDP.

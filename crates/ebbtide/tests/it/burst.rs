@@ -2,7 +2,7 @@
 
 use crate::common::relay::{Trouble, relay};
 use ebbtide::client::Reason;
-use ebbtide::core::cc::ControlConfig;
+use ebbtide::congestion::ControlConfig;
 use ebbtide::server::{Call, Router, Server, in_order, post, put};
 use ebbtide::{BurstMark, Client, Code, Config, Request, Response};
 use std::net::SocketAddr;

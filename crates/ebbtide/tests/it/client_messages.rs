@@ -1,7 +1,7 @@
 //! The contents of a client's messages.
 
-use ebbtide::core::wire::{Content, Message, Opt, OptionNumber, Type};
 use ebbtide::{Client, Code, Request};
+use ebbtide_core::wire::{Content, Message, Opt, OptionNumber, Type};
 use std::sync::{Arc, Mutex};
 use tokio::net::UdpSocket;
 
@@ -36,7 +36,7 @@ async fn server(codes: &'static [Code]) -> (String, Arc<Mutex<Vec<Seen>>>) {
 #[tokio::test]
 async fn a_get_or_delete_is_sent_without_a_payload() {
     let (base, seen) = server(&[Code::CONTENT, Code::DELETED, Code::CONTENT]).await;
-    let client = Client::new().unwrap();
+    let client = Client::new();
     for code in [Code::GET, Code::DELETE, Code::FETCH] {
         let request = Request::new(code, format!("{base}/x")).unwrap().payload("body");
         client.request(request).await.unwrap();
@@ -50,7 +50,7 @@ async fn a_get_or_delete_is_sent_without_a_payload() {
 async fn an_echo_value_of_any_response_is_in_the_next_request_to_its_server() {
     let (base, seen) = server(&[Code::CONTENT, Code::NOT_FOUND, Code::CONTENT]).await;
     let (other, nothing) = server(&[Code::CONTENT]).await;
-    let client = Client::new().unwrap();
+    let client = Client::new();
     client.get(format!("{base}/a")).await.unwrap();
     client.get(format!("{other}/a")).await.unwrap();
     client.get(format!("{base}/b")).await.unwrap();
@@ -64,7 +64,7 @@ async fn an_echo_value_of_any_response_is_in_the_next_request_to_its_server() {
 #[tokio::test]
 async fn an_echo_value_is_replaced_by_that_of_a_challenge() {
     let (base, seen) = server(&[Code::CONTENT, Code::UNAUTHORIZED, Code::CONTENT]).await;
-    let client = Client::new().unwrap();
+    let client = Client::new();
     for _ in 0..2 {
         client.get(format!("{base}/a")).await.unwrap();
     }

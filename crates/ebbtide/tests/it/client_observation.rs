@@ -3,7 +3,7 @@
 use crate::common::eventually::eventually;
 use ebbtide::client::Observation;
 use ebbtide::server::{Call, Router, Server, Subject, fetch, get};
-use ebbtide::{Client, Code, Config, ContentFormat, Error, Request, Response};
+use ebbtide::{Client, Code, Config, ContentFormat, ErrorKind, Request, Response};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -56,7 +56,7 @@ impl Observed {
 #[tokio::test]
 async fn a_long_state_arrives_although_waiting_for_it_is_given_up_every_millisecond() {
     let observed = Observed::new();
-    let client = Client::new().unwrap();
+    let client = Client::new();
     let uri = format!("coap://{}/long", observed.address());
     let mut states = client.observe(uri).await.unwrap();
     let mut tick = tokio::time::interval(Duration::from_millis(1));
@@ -77,7 +77,7 @@ async fn a_long_state_arrives_although_waiting_for_it_is_given_up_every_millisec
 #[tokio::test]
 async fn the_server_is_told_that_an_observation_is_cancelled() {
     let observed = Observed::new();
-    let client = Client::new().unwrap();
+    let client = Client::new();
     let uri = format!("coap://{}/short", observed.address());
     let mut states = client.observe(uri).await.unwrap();
     assert_eq!(states.next().await.unwrap().unwrap().text(), "0");
@@ -97,7 +97,7 @@ async fn text(states: &mut Observation) -> String {
 #[tokio::test]
 async fn observers_of_one_resource_share_a_registration_and_end_one_by_one() {
     let observed = Observed::new();
-    let client = Client::new().unwrap();
+    let client = Client::new();
     let uri = format!("coap://{}/short", observed.address());
     let mut first = client.observe(&*uri).await.unwrap();
     assert_eq!(text(&mut first).await, "0");
@@ -128,7 +128,7 @@ async fn observers_of_one_resource_share_a_registration_and_end_one_by_one() {
 #[tokio::test]
 async fn options_of_the_cache_key_make_another_registration() {
     let observed = Observed::new();
-    let client = Client::new().unwrap();
+    let client = Client::new();
     let request = Request::get(format!("coap://{}/short", observed.address())).unwrap();
     let mut plain = client.observe_with(request.clone()).await.unwrap();
     let mut json = client.observe_with(request.accept(ContentFormat::JSON)).await.unwrap();
@@ -139,7 +139,7 @@ async fn options_of_the_cache_key_make_another_registration() {
 #[tokio::test]
 async fn a_state_that_is_no_longer_fresh_is_requested_for_an_observer_that_joins() {
     let observed = Observed::new();
-    let client = Client::new().unwrap();
+    let client = Client::new();
     let uri = format!("coap://{}/short", observed.address());
     let mut first = client.observe(&*uri).await.unwrap();
     assert_eq!(text(&mut first).await, "0");
@@ -158,14 +158,17 @@ async fn every_observer_gets_the_error_that_ends_the_registration() {
     let silent = tokio::net::UdpSocket::bind("127.0.0.1:0").await.unwrap();
     let uri = format!("coap://{}/x", silent.local_addr().unwrap());
     let request = Request::get(uri).unwrap().timeout(Duration::from_millis(300));
-    let client = Client::new().unwrap();
+    let client = Client::new();
     let mut both = Vec::new();
     for _ in 0..2 {
         both.push(client.observe_with(request.clone()).await.unwrap());
     }
     for states in &mut both {
         let ended = tokio::time::timeout(Duration::from_secs(5), states.next()).await.unwrap();
-        assert!(matches!(ended, Some(Err(Error::TimedOut { .. }))), "{ended:?}");
+        assert!(
+            matches!(&ended, Some(Err(error)) if error.kind() == ErrorKind::TimedOut),
+            "{ended:?}"
+        );
         assert!(states.next().await.is_none());
     }
 }
@@ -187,7 +190,7 @@ async fn an_observation_goes_on_when_the_server_comes_back() {
     // Nobody is there: the network says so of the next message, here of a request.
     assert!(client.get(format!("coap://{address}/short")).await.is_err());
     let lost = ending.next().await;
-    assert!(matches!(lost, Some(Err(Error::Network { .. }))), "{lost:?}");
+    assert!(matches!(&lost, Some(Err(error)) if error.kind() == ErrorKind::Network), "{lost:?}");
     assert!(ending.next().await.is_none());
     let again = tokio::spawn(async move { (states.next().await, states) });
     tokio::time::sleep(Duration::from_millis(1500)).await;
@@ -205,10 +208,10 @@ async fn the_first_answer_has_the_time_of_the_request() {
     let silent = tokio::net::UdpSocket::bind("127.0.0.1:0").await.unwrap();
     let uri = format!("coap://{}/x", silent.local_addr().unwrap());
     let request = Request::get(uri).unwrap().timeout(Duration::from_millis(300));
-    let client = Client::new().unwrap();
+    let client = Client::new();
     let mut states = client.observe_with(request).await.unwrap();
     let ended = tokio::time::timeout(Duration::from_secs(5), states.next()).await.unwrap();
-    assert!(matches!(ended, Some(Err(Error::TimedOut { .. }))), "{ended:?}");
+    assert!(matches!(&ended, Some(Err(error)) if error.kind() == ErrorKind::TimedOut), "{ended:?}");
     assert!(states.next().await.is_none());
     assert_eq!(client.open_exchanges(), 0);
 }
@@ -218,7 +221,7 @@ async fn a_fetch_with_a_long_body_is_observed() {
     let observed = Observed::new();
     let request = Request::fetch(format!("coap://{}/asked", observed.address())).unwrap();
     let request = request.payload(vec![7; 3000]);
-    let mut states = Client::new().unwrap().observe_with(request).await.unwrap();
+    let mut states = Client::new().observe_with(request).await.unwrap();
     let first = states.next().await.unwrap().unwrap();
     assert_eq!((first.code(), first.text().as_ref()), (Code::CONTENT, "3000"));
 }
@@ -228,7 +231,7 @@ async fn an_observation_is_a_stream() {
     use futures_util::StreamExt;
     let observed = Observed::new();
     let uri = format!("coap://{}/short", observed.address());
-    let states = Client::new().unwrap().observe(uri).await.unwrap();
+    let states = Client::new().observe(uri).await.unwrap();
     let texts = states.take(1).map(|state| state.unwrap().text().into_owned());
     assert_eq!(texts.collect::<Vec<_>>().await, ["0"]);
 }

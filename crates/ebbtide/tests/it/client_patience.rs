@@ -1,9 +1,8 @@
 //! What a client does about paths that fail for a while, and for how long it waits.
 
-use ebbtide::core::endpoint::Failure;
-use ebbtide::core::wire::OptionNumber;
 use ebbtide::server::{Call, Router, Server, put};
-use ebbtide::{Client, Code, Config, Error, Request, Response};
+use ebbtide::{Client, Code, Config, Error, ErrorKind, Request, Response};
+use ebbtide_core::wire::OptionNumber;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -14,7 +13,7 @@ use tokio::net::{TcpListener, UdpSocket};
 /// Gives a message up within a second.
 fn hasty() -> Client {
     let config = Config::new()
-        .control(ebbtide::core::cc::ControlConfig::parse("default").unwrap())
+        .control(ebbtide::congestion::ControlConfig::parse("default").unwrap())
         .ack_timeout(Duration::from_millis(50))
         .max_retransmit(2);
     Client::with_config(config)
@@ -84,7 +83,7 @@ async fn an_unanswered_request_fails_when_the_message_layer_gives_up() {
     let request = Request::put(format!("coap://{}/", silent.local_addr().unwrap())).unwrap();
     let ended = tokio::time::timeout(Duration::from_secs(60), hasty().request(request)).await;
     let error = ended.unwrap().unwrap_err();
-    assert!(matches!(error, Error::Failed { reason: Failure::GaveUp, .. }), "{error}");
+    assert_eq!(error.kind(), ErrorKind::GaveUp, "{error}");
     assert!(error.is_timeout() && error.may_retry() && !error.is_connect());
 }
 
@@ -96,7 +95,7 @@ async fn a_non_confirmable_request_is_waited_for_as_long_as_a_confirmable_one_is
     let asked = client.request(request.non_confirmable());
     // 50 ms x 3 x 1.5: MAX_TRANSMIT_SPAN.
     let ended = tokio::time::timeout(Duration::from_secs(20), asked).await.unwrap();
-    assert!(matches!(ended, Err(Error::TimedOut { .. })), "{ended:?}");
+    assert!(matches!(&ended, Err(error) if error.kind() == ErrorKind::TimedOut), "{ended:?}");
 }
 
 #[tokio::test]
@@ -116,7 +115,7 @@ async fn a_client_sends_from_the_address_that_it_is_told() {
 async fn an_error_of_the_server_can_be_an_error_of_the_caller() {
     let server = Server::bind(Router::new(), ["127.0.0.1:0"]).unwrap();
     let uri = format!("coap://{}/x", server.local_addrs()[0]);
-    let response = Client::new().unwrap().get(uri).await.unwrap();
+    let response = Client::new().get(uri).await.unwrap();
     let error = Error::from(response.error_for_status().unwrap_err());
     assert!(error.to_string().starts_with("4.04 Not Found"), "{error}");
     assert!(Response::content("fine").error_for_status().is_ok());
@@ -124,9 +123,9 @@ async fn an_error_of_the_server_can_be_an_error_of_the_caller() {
 
 #[tokio::test]
 async fn a_link_local_address_needs_its_interface() {
-    let refused = Client::new().unwrap().get("coap://[fe80::1]/x").await.unwrap_err();
+    let refused = Client::new().get("coap://[fe80::1]/x").await.unwrap_err();
     let said = refused.to_string();
-    assert!(matches!(refused, Error::Uri(_)) && said.contains("[fe80::1%25eth0]"), "{said}");
+    assert!(refused.kind() == ErrorKind::Uri && said.contains("[fe80::1%25eth0]"), "{said}");
 }
 
 #[tokio::test]
@@ -153,7 +152,7 @@ async fn a_request_with_a_condition_is_not_repeated_over_another_connection() {
             request = request.option(OptionNumber::IF_NONE_MATCH, &[]);
         }
         let request = request.timeout(Duration::from_secs(10));
-        assert!(Client::new().unwrap().request(request).await.is_err());
+        assert!(Client::new().request(request).await.is_err());
         assert_eq!(connections.load(Ordering::SeqCst), times, "conditional: {conditional}");
     }
 }

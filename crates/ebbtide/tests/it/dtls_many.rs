@@ -2,12 +2,12 @@
 //! forged addresses.
 
 use crate::common::eventually::eventually;
-use ebbtide::core::time::{Duration, Instant};
-use ebbtide::core::wire::{Code, Message, Type};
 use ebbtide::dtls::{Credentials, DtlsBind, Psk};
 use ebbtide::server::{Call, Router, Subject, get};
 use ebbtide::socket::{Inbox, Outbound, Socket};
 use ebbtide::{Client, Config, Response, Server};
+use ebbtide_core::time::{Duration, Instant};
+use ebbtide_core::wire::{Code, Message, Type};
 use ebbtide_dtls::{Endpoint, Event, Output, SessionId, Timing};
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::SeedableRng;

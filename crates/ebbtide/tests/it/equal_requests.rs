@@ -15,7 +15,7 @@ async fn long_answers_to_equal_posts_are_not_mixed() {
     let server = Server::bind(Router::new().route("/ticket", ticket), ["127.0.0.1:0"]).unwrap();
     let uri = format!("coap://{}/ticket", server.local_addrs()[0]);
     tokio::spawn(server.run());
-    let client = Client::new().unwrap();
+    let client = Client::new();
     let requests: Vec<_> = (0..5)
         .map(|_| {
             let (client, uri) = (client.clone(), uri.clone());

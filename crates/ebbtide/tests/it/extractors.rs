@@ -3,12 +3,12 @@
 
 #![cfg(feature = "serde")]
 
-use ebbtide::core::wire::OptionNumber;
 use ebbtide::server::{
     AccessLog, Authorize, Call, ConcurrencyLimit, Data, ETags, HandlerError, IntoResponse, Json,
     Path, Query, Remote, Router, Server, State, Timeout, get, post, put,
 };
 use ebbtide::{Client, Code, ContentFormat, Request, Response};
+use ebbtide_core::wire::OptionNumber;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -67,7 +67,7 @@ impl Scene {
     fn new(router: Router) -> Self {
         let server = Server::bind(router, ["127.0.0.1:0"]).unwrap();
         let base = format!("coap://{}", server.local_addrs()[0]);
-        Self { base, client: Client::new().unwrap(), _server: server }
+        Self { base, client: Client::new(), _server: server }
     }
 
     async fn ask(&self, request: Request) -> Response {

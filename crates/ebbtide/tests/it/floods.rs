@@ -3,10 +3,10 @@
 
 use crate::common::eventually::eventually;
 use crate::common::many_clients::{GET, ManyClients, Outgoing, address};
-use ebbtide::core::wire::{OptionNumber, Type};
 use ebbtide::metrics::Meter;
 use ebbtide::server::{Call, Router, Server, Subject, Verify, get, post, put};
 use ebbtide::{Client, Code, Config, Request, Response};
+use ebbtide_core::wire::{OptionNumber, Type};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -106,7 +106,7 @@ async fn posts_from_forged_addresses_fill_half_of_the_memory_and_honest_ones_are
     assert_eq!(snapshot.remembered, 1000);
     assert!(snapshot.refusals.challenged > 8000, "{:?}", snapshot.refusals);
     // It is challenged too, echoes, and is processed.
-    let client = Client::new().unwrap();
+    let client = Client::new();
     for _ in 0..100 {
         let response = client.post(uri(scene.server, "/post"), "").await.unwrap();
         assert_eq!(response.code(), Code::CHANGED);
@@ -123,7 +123,7 @@ async fn uploads_that_never_finish_take_bounded_memory_and_honest_ones_go_on() {
     let mut scene = scene(|config| config.max_block_bytes(200_000).verify(Verify::None));
     let server = scene.server;
     let honest = tokio::spawn(async move {
-        let client = Client::new().unwrap();
+        let client = Client::new();
         let body = vec![b'h'; 20_000];
         for _ in 0..20 {
             let request = Request::put(uri(server, "/length")).unwrap().payload(body.clone());
@@ -181,7 +181,7 @@ async fn an_upload_that_finds_no_room_is_refused_at_its_first_block_and_the_othe
         if num > 0 {
             send(9, num as u16, 0, &mut scene.many);
             let heard = scene.settle().await;
-            let answer = ebbtide::core::wire::Message::parse(&heard[0].1).unwrap();
+            let answer = ebbtide_core::wire::Message::parse(&heard[0].1).unwrap();
             assert_eq!(answer.code(), Code::SERVICE_UNAVAILABLE);
             assert!(answer.option(OptionNumber::MAX_AGE).is_some());
         }
@@ -202,7 +202,7 @@ async fn an_upload_of_an_unknown_address_waits_for_an_echo_while_half_of_the_roo
     assert!(snapshot.load.block_bytes <= 51_200, "{:?}", snapshot.load);
     assert_eq!(snapshot.refusals.uploads_evicted, 0);
     assert_eq!(snapshot.refusals.challenged as usize, 1000 - snapshot.load.uploads);
-    let client = Client::new().unwrap();
+    let client = Client::new();
     let request = Request::put(uri(scene.server, "/length")).unwrap().payload(vec![0; 20_000]);
     assert_eq!(client.request(request).await.unwrap().text(), "20000");
 }
@@ -211,7 +211,7 @@ async fn an_upload_of_an_unknown_address_waits_for_an_echo_while_half_of_the_roo
 async fn observers_that_vanish_are_removed_counted_and_hold_nobody_up() {
     let mut scene =
         scene(|config| config.max_observers(3000).ack_timeout(Duration::from_millis(1000)));
-    let client = Client::new().unwrap();
+    let client = Client::new();
     let mut honest = client.observe(uri(scene.server, "/state")).await.unwrap();
     honest.next().await.unwrap().unwrap();
     // Its first notification proves it.
@@ -224,7 +224,7 @@ async fn observers_that_vanish_are_removed_counted_and_hold_nobody_up() {
     assert_eq!(scene.state.observers(), 1500);
     assert_eq!(scene.meter.snapshot().refusals.challenged, 2501);
     // Another one who is there is not held up by those who are not, though it has proved nothing.
-    let newcomer = Client::new().unwrap();
+    let newcomer = Client::new();
     let mut newcomer = newcomer.observe(uri(scene.server, "/state")).await.unwrap();
     newcomer.next().await.unwrap().unwrap();
     assert_eq!(scene.state.observers(), 1501);
@@ -289,7 +289,7 @@ async fn an_address_that_never_answers_gets_at_most_three_times_its_bytes() {
 async fn answers_that_no_server_sent_are_counted_and_ignored() {
     let server = UdpSocket::bind("127.0.0.1:0").await.unwrap();
     let forger = UdpSocket::bind("127.0.0.1:0").await.unwrap();
-    let client = Client::new().unwrap();
+    let client = Client::new();
     let asking = {
         let (client, uri) = (client.clone(), uri(server.local_addr().unwrap(), "/x"));
         tokio::spawn(async move { client.get(uri).await })
@@ -335,7 +335,7 @@ async fn a_challenge_is_answered_in_kind_and_fits_the_request() {
     let heard = scene.settle().await;
     let of = |n| {
         let of = heard.iter().filter(move |(whom, _)| *whom == n);
-        of.map(|(_, bytes)| ebbtide::core::wire::Message::parse(bytes).unwrap())
+        of.map(|(_, bytes)| ebbtide_core::wire::Message::parse(bytes).unwrap())
     };
     let codes: Vec<_> = of(0).map(|message| message.code()).collect();
     assert_eq!(codes, [Code::CHANGED, Code::CHANGED], "its copy is known, not challenged");
@@ -358,7 +358,7 @@ async fn a_resource_that_is_expensive_to_make_is_made_for_few_addresses_that_may
     // Three a second, on a machine that takes some seconds for all of it.
     assert!(codes(Code::CONTENT) < 100, "{} were answered", codes(Code::CONTENT));
     // A client that echoes is served, and from then on without a challenge.
-    let client = Client::new().unwrap();
+    let client = Client::new();
     for _ in 0..10 {
         let response = client.get(uri(scene.server, "/costly")).await.unwrap();
         assert_eq!(response.text(), "read from a disk");

@@ -129,7 +129,7 @@ async fn workers_divide_the_peers_and_their_metrics_add_up() {
     let serving = tokio::spawn(server.run());
     for _ in 0..64 {
         // Each has a port of its own.
-        let client = Client::new().unwrap();
+        let client = Client::new();
         let response = client.get(format!("coap://{address}/rooms/7")).await.unwrap();
         assert_eq!(response.text(), r#"{"celsius":22.5}"#);
     }

@@ -1,7 +1,7 @@
 //! Handlers that panic, are slow, or are asynchronous and observed.
 
 use crate::common::eventually::eventually;
-use ebbtide::core::cc::ControlConfig;
+use ebbtide::congestion::ControlConfig;
 use ebbtide::server::{Call, Router, Server, Subject, get, post};
 use ebbtide::{Client, Code, Config, Request, Response};
 use std::sync::Arc;
@@ -95,7 +95,7 @@ async fn an_asynchronous_handler_can_be_observed() {
     });
     let router = Router::new().route("/s", resource.observable(&subject));
     let server = Server::bind(router, ["127.0.0.1:0"]).unwrap();
-    let client = Client::new().unwrap();
+    let client = Client::new();
     let mut observation = client.observe(uri(&server, "/s")).await.unwrap();
     assert_eq!(observation.next().await.unwrap().unwrap().text(), "0");
     assert_eq!(subject.observers(), 1);
@@ -119,7 +119,7 @@ async fn a_change_while_an_asynchronous_handler_registers_its_observer_is_not_mi
     });
     let router = Router::new().route("/s", resource.observable(&subject));
     let server = Server::bind(router, ["127.0.0.1:0"]).unwrap();
-    let client = Client::new().unwrap();
+    let client = Client::new();
     let observing = {
         let (client, uri) = (client.clone(), uri(&server, "/s"));
         tokio::spawn(async move {

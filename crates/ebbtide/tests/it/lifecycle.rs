@@ -1,9 +1,9 @@
 //! A server ends in good order, and observers of one path are told of its changes only.
 
 use crate::common::eventually::eventually;
-use ebbtide::core::wire::OptionNumber;
 use ebbtide::server::{Call, Router, Server, Subject, get, put};
 use ebbtide::{Client, Code, Request};
+use ebbtide_core::wire::OptionNumber;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -34,7 +34,7 @@ async fn an_acknowledged_request_is_answered_before_the_server_ends() {
     let address = server.local_addrs()[0];
     let handle = server.handle();
     let running = tokio::spawn(server.run());
-    let client = Client::new().unwrap();
+    let client = Client::new();
     let stored = tokio::spawn({
         let client = client.clone();
         async move { client.request(Request::put(store).unwrap().payload("safe")).await }
@@ -69,7 +69,7 @@ async fn a_handler_that_takes_longer_than_the_grace_time_is_abandoned() {
     let server = Server::bind(Router::new().route("/never", never), ["127.0.0.1:0"]).unwrap();
     let (asked, handle) = (uri(&server, "/never"), server.handle());
     let running = tokio::spawn(server.run());
-    let client = Client::new().unwrap();
+    let client = Client::new();
     let waiting = tokio::spawn(async move { client.get(asked).await });
     let meter_ready = handle.clone();
     eventually(|| format!("{meter_ready:?}").contains("sockets")).await;
@@ -92,7 +92,7 @@ async fn observers_are_told_that_the_server_ends() {
         },
         GRACE,
     ));
-    let client = Client::new().unwrap();
+    let client = Client::new();
     let mut states = client.observe(observed).await.unwrap().end_at_error();
     assert_eq!(states.next().await.unwrap().unwrap().text(), "state");
     stop.send(()).unwrap();
@@ -119,7 +119,7 @@ async fn only_observers_of_the_path_that_changed_are_told() {
     };
     let router = Router::new().route("/rooms/{room}", get(show).observable(&rooms));
     let server = Server::bind(router, ["127.0.0.1:0"]).unwrap();
-    let client = Client::new().unwrap();
+    let client = Client::new();
     let mut kitchen = client.observe(uri(&server, "/rooms/kitchen")).await.unwrap();
     assert_eq!(kitchen.next().await.unwrap().unwrap().text(), "kitchen 0");
     let mut hall = client.observe(uri(&server, "/rooms/hall")).await.unwrap();

@@ -1,9 +1,9 @@
 //! What a server keeps for each of very many peers that observe it.
 
 use crate::common::many_clients::{GET, ManyClients, Outgoing};
-use ebbtide::core::wire::OptionNumber;
 use ebbtide::server::{Call, Router, Server, Subject, get};
 use ebbtide::{Code, Response};
+use ebbtide_core::wire::OptionNumber;
 use std::time::Duration;
 
 /// Clients that register at once, few enough for the sockets' buffers.

@@ -1,10 +1,10 @@
 //! Metrics against traffic that is known.
 
 use crate::common::eventually::eventually;
-use ebbtide::core::cc::ControlConfig;
-use ebbtide::core::wire::Code;
+use ebbtide::congestion::ControlConfig;
 use ebbtide::server::{Call, Router, Server, Subject, get, put};
 use ebbtide::{Client, Config, Response};
+use ebbtide_core::wire::Code;
 use tokio::net::UdpSocket;
 
 fn router(state: &Subject) -> Router {
@@ -35,7 +35,7 @@ async fn both_sides_count_what_went_over_the_wire() {
     assert_eq!(asked.peers, 1);
     let served = server.meter().snapshot();
     assert_eq!((served.counters.received, served.counters.sent), (20, 20));
-    assert_eq!(served.exchanges, ebbtide::core::endpoint::Exchanges::default());
+    assert_eq!(served.exchanges, ebbtide_core::endpoint::Exchanges::default());
 }
 
 #[tokio::test]
@@ -44,7 +44,7 @@ async fn the_metrics_show_a_servers_state_while_it_is_held() {
     let server = Server::bind(router(&state), ["127.0.0.1:0"]).unwrap();
     let base = format!("coap://{}", server.local_addrs()[0]);
     let meter = server.meter();
-    let client = Client::new().unwrap();
+    let client = Client::new();
     let mut observation = client.observe(format!("{base}/x")).await.unwrap();
     observation.next().await.unwrap().unwrap();
     assert_eq!(meter.snapshot().observers, 1);

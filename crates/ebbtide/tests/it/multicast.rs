@@ -1,8 +1,8 @@
 //! What a server does with requests to a group (RFC 7252 section 8), on the loopback interface.
 
-use ebbtide::core::wire::{Code, Content, Message, MessageId, Opt, OptionNumber, Token, Type};
 use ebbtide::server::{Call, Router, Server, get, interface_index};
 use ebbtide::{Config, Response};
+use ebbtide_core::wire::{Code, Content, Message, MessageId, Opt, OptionNumber, Token, Type};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 use tokio::net::UdpSocket;

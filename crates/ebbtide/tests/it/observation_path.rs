@@ -28,7 +28,7 @@ async fn a_state_that_outlives_its_max_age_is_reported_once_and_refreshed_on_dem
     let (value, subject) = (Arc::new(AtomicU32::new(0)), Subject::new());
     let server = serve(&value, &subject, 1);
     let uri = format!("coap://{}/x", server.local_addrs()[0]);
-    let mut observation = Client::new().unwrap().observe(uri.as_str()).await.unwrap();
+    let mut observation = Client::new().observe(uri.as_str()).await.unwrap();
     assert!(!observation.is_fresh(), "there is no state yet");
     let mut next =
         async || timeout(LONG, observation.next_or_stale()).await.unwrap().unwrap().unwrap();
@@ -110,7 +110,7 @@ async fn without_a_keep_alive_an_observer_of_a_quiet_resource_sends_nothing() {
     let server = serve(&value, &subject, 60);
     let meter = server.meter();
     let uri = format!("coap://{}/x", server.local_addrs()[0]);
-    let mut observation = Client::new().unwrap().observe(uri.as_str()).await.unwrap();
+    let mut observation = Client::new().observe(uri.as_str()).await.unwrap();
     assert!(observation.next().await.unwrap().is_ok());
     let before = meter.snapshot().counters.received;
     assert!(timeout(Duration::from_secs(3), observation.next()).await.is_err());

@@ -24,7 +24,7 @@ async fn a_resource_with_an_asynchronous_handler_is_observed() {
     let router = Router::new().route("/x", resource.observable(&subject));
     let server = Server::bind(router, ["127.0.0.1:0"]).unwrap();
     let uri = format!("coap://{}/x", server.local_addrs()[0]);
-    let mut observation = Client::new().unwrap().observe(uri.as_str()).await.unwrap();
+    let mut observation = Client::new().observe(uri.as_str()).await.unwrap();
     for wanted in 0..4 {
         let response = timeout(LONG, observation.next()).await.unwrap().unwrap().unwrap();
         assert_eq!(response.text(), wanted.to_string());
@@ -53,7 +53,7 @@ async fn a_change_while_the_first_state_is_made_is_told() {
     let router = Router::new().route("/x", resource.observable(&subject));
     let server = Server::bind(router, ["127.0.0.1:0"]).unwrap();
     let uri = format!("coap://{}/x", server.local_addrs()[0]);
-    let mut observation = Client::new().unwrap().observe(uri.as_str()).await.unwrap();
+    let mut observation = Client::new().observe(uri.as_str()).await.unwrap();
     let first = tokio::spawn(async move { (observation.next().await, observation) });
     timeout(LONG, read.notified()).await.unwrap();
     state.store(1, Ordering::SeqCst);

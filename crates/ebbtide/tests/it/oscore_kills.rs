@@ -1,10 +1,10 @@
 //! A sender that is killed at any instant (SIGKILL) and started again never uses a nonce twice (RFC 8613 appendix B.1.1).
 
-use ebbtide::core::oscore::OscoreOption;
-use ebbtide::core::wire::{Message, OptionNumber};
 use ebbtide::oscore::{OscoreContext, OscoreContexts};
 use ebbtide::server::{Call, Router, Server, get};
 use ebbtide::{Client, Config, Response};
+use ebbtide_core::oscore::OscoreOption;
+use ebbtide_core::wire::{Message, OptionNumber};
 use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng, SeedableRng};
 use std::collections::BTreeMap;

@@ -45,7 +45,7 @@ async fn ask(server: SocketAddr, path: &str) {
     let relay = relay(server).await;
     for _ in 0..20 {
         let mut config =
-            Config::new().control(ebbtide::core::cc::ControlConfig::parse("ebb").unwrap());
+            Config::new().control(ebbtide::congestion::ControlConfig::parse("ebb").unwrap());
         // A path of microseconds: what takes minutes elsewhere takes seconds.
         config = config.ack_timeout(Duration::from_millis(60));
         config = config.max_retransmit(8);
@@ -88,7 +88,7 @@ async fn so_does_libcoap() {
     };
     let _running = Running(child);
     let server = SocketAddr::from(([127, 0, 0, 1], port));
-    let up = Client::new().unwrap();
+    let up = Client::new();
     let pinged = async {
         while up.ping(format!("coap://{server}")).await.is_err() {
             tokio::time::sleep(Duration::from_millis(20)).await;

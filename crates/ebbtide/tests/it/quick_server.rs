@@ -1,13 +1,13 @@
 //! A server that gets blocks of RFC 9177 one by one, from whoever: what it answers, and what it keeps.
 
 use crate::common::eventually::eventually;
-use ebbtide::core::q_block::QBlockParameters;
-use ebbtide::core::time::Micros;
-use ebbtide::core::wire::{
-    Block, Content, Message, MessageId, MissingBlocks, Opt, OptionNumber, Token, Type, encode_uint,
-};
+use ebbtide::QBlockParameters;
 use ebbtide::server::{Call, Router, Server, Verify, put};
 use ebbtide::{Code, Config, Response};
+use ebbtide_core::time::Micros;
+use ebbtide_core::wire::{
+    Block, Content, Message, MessageId, MissingBlocks, Opt, OptionNumber, Token, Type, encode_uint,
+};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;

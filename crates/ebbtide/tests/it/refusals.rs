@@ -1,8 +1,8 @@
 //! What a route does not take is refused at once, and what it does not know is not ignored.
 
-use ebbtide::core::wire::{Content, Message, MessageId, Opt, OptionNumber, Token, Type};
 use ebbtide::server::{Call, Router, Server, Subject, get, put};
 use ebbtide::{Client, Code, Response};
+use ebbtide_core::wire::{Content, Message, MessageId, Opt, OptionNumber, Token, Type};
 use std::time::Duration;
 use tokio::net::UdpSocket;
 
@@ -181,7 +181,7 @@ async fn an_upload_that_nobody_wants_ends_with_its_first_block() {
 #[tokio::test]
 async fn a_last_parameter_stands_for_all_segments_that_are_left() {
     let scene = scene().await;
-    let client = Client::new().unwrap();
+    let client = Client::new();
     let address = scene.server.local_addrs()[0];
     for (path, expected) in
         [("/files/x/a/b/c", "x|a/b/c"), ("/files/x/a", "x|a"), ("/files/x", "x|"), ("/q/r", "q/r")]

@@ -1,6 +1,6 @@
 //! A client's own limit for its requests.
 
-use ebbtide::{Client, Config, Error, Request};
+use ebbtide::{Client, Config, ErrorKind, Request};
 use std::net::UdpSocket;
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ async fn a_request_without_a_limit_has_the_client_s_and_one_with_a_limit_its_own
     let early = tokio::time::timeout(limit / 3, client.get(&uri)).await;
     assert!(early.is_err(), "the limit has not passed");
     let error = client.get(&uri).await.unwrap_err();
-    assert!(matches!(error, Error::TimedOut { remote, .. } if remote == at), "{error}");
+    assert_eq!((error.kind(), error.remote()), (ErrorKind::TimedOut, Some(at)), "{error}");
     let request = Request::get(&uri).unwrap().non_confirmable();
     assert!(client.request(request).await.unwrap_err().is_timeout());
     let own = Request::get(&uri).unwrap().timeout(4 * limit);
@@ -41,6 +41,7 @@ fn a_limit_that_passes_during_the_look_up_names_the_host_and_no_address() {
     drop(release);
     assert!(runtime.block_on(holder).unwrap().is_err());
     assert!(error.is_timeout(), "{error}");
-    assert!(matches!(&error, Error::Resolve { host, .. } if host == "name.invalid"), "{error}");
+    assert_eq!(error.kind(), ErrorKind::Resolve);
+    assert!(error.to_string().contains("name.invalid"), "{error}");
     assert!(!error.to_string().contains("0.0.0.0"), "{error}");
 }

@@ -1,7 +1,7 @@
 //! A server that is killed and started again: real processes, whose observers know nothing of it.
 
 use ebbtide::server::{Router, Server, State, StateFile, Subject, get};
-use ebbtide::{Client, Code, Config, Error, Request, Response};
+use ebbtide::{Client, Code, Config, ErrorKind, Request, Response};
 use std::fs::File;
 use std::io::Write;
 use std::net::UdpSocket;
@@ -87,7 +87,7 @@ async fn ask(client: &Client, request: impl Fn() -> Request) -> Response {
     for _ in 0..100 {
         match client.request(request().timeout(Duration::from_secs(5))).await {
             Ok(response) => return response,
-            Err(Error::Network { .. } | Error::TimedOut { .. } | Error::Failed { .. }) => {}
+            Err(error) if error.is_timeout() || error.kind() == ErrorKind::Network => {}
             Err(error) => panic!("{error}"),
         }
         tokio::time::sleep(Duration::from_millis(20)).await;
@@ -116,13 +116,13 @@ async fn every_observer_gets_the_next_change_after_each_restart_and_no_change_is
     let port = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let uri = format!("coap://127.0.0.1:{port}/value");
     let mut process = Some(Process::start(folder.path(), port));
-    let writer = Client::new().unwrap();
+    let writer = Client::new();
     let put = |value: u32| Request::put(&*uri).unwrap().payload(value.to_string());
     assert_eq!(ask(&writer, || put(0)).await.code(), Code::CHANGED);
 
     let mut observers = Vec::new();
     for _ in 0..10 {
-        let client = Client::new().unwrap();
+        let client = Client::new();
         for _ in 0..OBSERVERS / 10 {
             let mut states = client.observe(&*uri).await.unwrap().end_at_error();
             assert_eq!(states.next().await.unwrap().unwrap().text(), "0");

@@ -23,7 +23,7 @@ async fn connection(host: u8, server: SocketAddr, bytes: &[u8]) -> TcpStream {
 }
 
 async fn is_served(server: SocketAddr) {
-    let response = Client::new().unwrap().get(format!("coap+tcp://{server}/test")).await.unwrap();
+    let response = Client::new().get(format!("coap+tcp://{server}/test")).await.unwrap();
     assert_eq!(response.text(), "hello");
 }
 
@@ -177,7 +177,7 @@ async fn handshakes_that_do_not_end_give_way() {
 #[tokio::test]
 async fn a_flood_of_pings_over_one_connection_gets_turns_not_all_the_time() {
     let (server, address) = serve_tcp(Config::new());
-    let client = Client::new().unwrap();
+    let client = Client::new();
     let uri = format!("coap+tcp://{address}/test");
     client.get(uri.as_str()).await.unwrap();
     let (mut from, mut to) = connection(2, address, CSM).await.into_split();

@@ -6,7 +6,7 @@ use crate::common::stream::{
 };
 use ebbtide::server::{Subject, get};
 use ebbtide::stream::Trust;
-use ebbtide::{Client, Code, Config, Error, Request, Response, Scheme};
+use ebbtide::{Client, Code, Config, ErrorKind, Request, Response, Scheme};
 use std::time::Duration;
 use tokio::sync::watch;
 
@@ -65,7 +65,7 @@ async fn many_requests_share_one_connection_and_overtake_a_slow_one() {
     });
     let router = router(&Subject::new()).route("/until-told", slow);
     let (server, address) = serve_tcp_with(router, Config::new());
-    let client = Client::new().unwrap();
+    let client = Client::new();
     let slow = tokio::spawn({
         let client = client.clone();
         async move { client.get(format!("coap+tcp://{address}/until-told")).await }
@@ -88,13 +88,15 @@ async fn many_requests_share_one_connection_and_overtake_a_slow_one() {
 #[tokio::test]
 async fn a_lost_connection_is_opened_again() {
     let (server, address) = serve_tcp(Config::new());
-    let client = Client::new().unwrap();
+    let client = Client::new();
     let uri = format!("coap+tcp://{address}/test");
     client.get(uri.as_str()).await.unwrap();
     drop(server);
     // The port is free as soon as nobody listens there.
     tokio::time::sleep(Duration::from_millis(50)).await;
-    assert!(matches!(client.get(uri.as_str()).await, Err(Error::Network { .. })));
+    assert!(
+        matches!(&client.get(uri.as_str()).await, Err(error) if error.kind() == ErrorKind::Network)
+    );
     let (_server, other) = serve_tcp(Config::new());
     let uri = format!("coap+tcp://{other}/test");
     client.get(uri.as_str()).await.unwrap();
@@ -108,7 +110,7 @@ async fn a_certificate_of_an_unknown_authority_is_refused_unless_nobody_is_to_be
     let uri = format!("{}/test", base(&server, Scheme::CoapsTcp));
     let stranger = Certificates::new().client();
     let refused = stranger.get(uri.as_str()).await.unwrap_err();
-    assert!(matches!(refused, Error::Tls { .. }), "{refused}");
+    assert_eq!(refused.kind(), ErrorKind::Tls, "{refused}");
     assert!(refused.to_string().contains("name the authority to trust"), "{refused}");
     eventually(|| server.stream_counters().handshakes_failed == 1).await;
 
@@ -120,12 +122,12 @@ async fn a_certificate_of_an_unknown_authority_is_refused_unless_nobody_is_to_be
 #[tokio::test]
 async fn a_response_that_nobody_wants_is_not_sent() {
     let (server, address) = serve_tcp(Config::new());
-    let client = Client::new().unwrap();
+    let client = Client::new();
     // RFC 7967: no response of class 2.
     let quiet = Request::post(format!("coap+tcp://{address}/echo")).unwrap();
     let quiet = quiet.option(ebbtide::OptionNumber::NO_RESPONSE, &[2]);
     let asked = client.request(quiet.timeout(Duration::from_millis(100))).await;
-    assert!(matches!(asked, Err(Error::TimedOut { .. })), "{asked:?}");
+    assert!(matches!(&asked, Err(error) if error.kind() == ErrorKind::TimedOut), "{asked:?}");
     client.get(format!("coap+tcp://{address}/test")).await.unwrap();
     let messages = server.stream_counters().messages;
     assert_eq!((messages.requests, messages.sent), (2, 2), "its CSM and one response");

@@ -1,12 +1,12 @@
 //! Bodies that a handler takes as they arrive.
 
 use crate::common::eventually::eventually;
-use ebbtide::core::wire::{
-    Block, Content, Message, MessageId, Opt, OptionNumber, Token, Type, encode_uint,
-};
 use ebbtide::server::{BodyStream, HandlerError, Path, Router, Server, State, put};
 use ebbtide::stream::Listen;
 use ebbtide::{Client, Code, Request};
+use ebbtide_core::wire::{
+    Block, Content, Message, MessageId, Opt, OptionNumber, Token, Type, encode_uint,
+};
 use std::io;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -73,7 +73,7 @@ fn body(length: usize) -> Vec<u8> {
 async fn a_body_arrives_whole_over_udp_and_tcp_whatever_its_length() {
     let (server, store) = serve(Semaphore::MAX_PERMITS);
     let (udp, tcp) = (server.local_addrs()[0], server.listeners()[0].1);
-    let client = Client::new().unwrap();
+    let client = Client::new();
     for base in [format!("coap://{udp}"), format!("coap+tcp://{tcp}")] {
         for length in [0, 1, 1024, 1025, 2048, 300_000] {
             let answer = client.put(format!("{base}/a"), body(length)).await.unwrap();
@@ -122,7 +122,7 @@ async fn a_client_waits_for_a_handler_that_takes_nothing_and_little_is_held() {
     let sent = AtomicU64::new(0);
     let whole = body(200_000);
     let uri = format!("coap://{}/slow", server.local_addrs()[0]);
-    let client = Client::new().unwrap();
+    let client = Client::new();
     let request = Request::put(uri.as_str()).unwrap();
     let progress = |bytes| sent.store(bytes, Ordering::SeqCst);
     let uploaded = client.send_from(request, &whole[..], progress);
@@ -145,7 +145,7 @@ async fn a_client_waits_for_a_handler_that_takes_nothing_and_little_is_held() {
 async fn an_upload_that_is_refused_or_too_long_ends_early() {
     let (server, store) = serve(Semaphore::MAX_PERMITS);
     let base = format!("coap://{}", server.local_addrs()[0]);
-    let client = Client::new().unwrap();
+    let client = Client::new();
     let sent = AtomicU64::new(0);
     let request = Request::put(format!("{base}/forbidden")).unwrap();
     let progress = |bytes| sent.store(bytes, Ordering::SeqCst);

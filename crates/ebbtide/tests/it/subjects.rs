@@ -1,8 +1,8 @@
 //! How often and in which way observers are told.
 
-use ebbtide::core::endpoint::Counters;
 use ebbtide::server::{Reliability, Router, Server, Subject, get};
 use ebbtide::{Client, Response};
+use ebbtide_core::endpoint::Counters;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -27,7 +27,7 @@ async fn a_subject_with_a_span_tells_the_last_state_of_each_span() {
     let span = Duration::from_secs(1);
     let subject = Subject::new().at_most_every(span);
     let (_server, uri, number) = serve(&subject);
-    let client = Client::new().unwrap();
+    let client = Client::new();
     let mut states = client.observe(&*uri).await.unwrap();
     assert_eq!(states.next().await.unwrap().unwrap().text(), "0");
     // A hundred changes, of which the first is told at once and the last at the end of the span.
@@ -55,7 +55,7 @@ async fn a_change_says_how_its_notification_is_sent() {
     // What is sent Confirmable is acknowledged, so that the server receives it.
     for (subject, quiet, loud) in [(Subject::new(), 0, 1), (Subject::non_confirmable(), 0, 1)] {
         let (server, uri, number) = serve(&subject);
-        let client = Client::new().unwrap();
+        let client = Client::new();
         let mut states = client.observe(&*uri).await.unwrap();
         states.next().await.unwrap().unwrap();
         for (reliability, acknowledged) in
@@ -78,7 +78,7 @@ async fn a_span_that_is_set_after_a_subject_was_cloned_applies_to_all_clones() {
     // The router has a clone.
     let (_server, uri, number) = serve(&subject);
     let subject = subject.at_most_every(span);
-    let client = Client::new().unwrap();
+    let client = Client::new();
     let mut states = client.observe(&*uri).await.unwrap();
     states.next().await.unwrap().unwrap();
     for value in 1..=20 {
@@ -102,7 +102,7 @@ fn a_span_that_began_in_a_runtime_that_has_ended_is_over() {
     runtime().block_on(async {
         let (server, uri, number) = serve(&subject);
         tokio::spawn(server.run());
-        let client = Client::new().unwrap();
+        let client = Client::new();
         let mut states = client.observe(&*uri).await.unwrap();
         assert_eq!(states.next().await.unwrap().unwrap().text(), "0");
         number.store(1, Ordering::SeqCst);

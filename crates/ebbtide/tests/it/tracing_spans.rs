@@ -53,7 +53,7 @@ async fn events_are_in_the_span_of_their_request_and_name_its_exchange() {
     let router = Router::new().route("/rooms/{room}", slow).route("/quick", quick);
     let server = Server::bind(router, ["127.0.0.1:0"]).unwrap();
     let address = server.local_addrs()[0];
-    let client = Client::new().unwrap();
+    let client = Client::new();
     client.get(format!("coap://{address}/rooms/kitchen")).await.unwrap();
     client.get(format!("coap://{address}/quick")).await.unwrap();
 

@@ -1,9 +1,9 @@
 //! Uploads that follow others to the same resource, by a client that sends no Request-Tag: RFC 7959
 //! section 2.5 has the new one overwrite what is left of the old one.
 
-use ebbtide::core::wire::Message;
 use ebbtide::server::{Call, Router, Server, put};
 use ebbtide::{Code, Response};
+use ebbtide_core::wire::Message;
 use std::time::Duration;
 use tokio::net::UdpSocket;
 

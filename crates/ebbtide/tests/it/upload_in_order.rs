@@ -2,9 +2,9 @@
 //! over a wire that loses and reorders.
 
 use crate::common::relay::{Trouble, relay};
-use ebbtide::core::cc::ControlConfig;
-use ebbtide::core::wire::{Block, Message, OptionNumber};
+use ebbtide::congestion::ControlConfig;
 use ebbtide::{Client, Code, Config, Request};
+use ebbtide_core::wire::{Block, Message, OptionNumber};
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};

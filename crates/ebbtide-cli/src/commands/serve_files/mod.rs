@@ -10,9 +10,9 @@ mod listing;
 mod write;
 
 use cap_std::fs::{Dir, FileExt, Metadata, MetadataExt};
-use ebbtide::core::wire::{Message, OptionNumber};
 use ebbtide::server::{Call, Router, get, one_block};
 use ebbtide::{Code, ContentFormat, Response};
+use ebbtide_core::wire::{Message, OptionNumber};
 use listing::Listings;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;

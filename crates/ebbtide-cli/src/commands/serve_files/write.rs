@@ -8,9 +8,9 @@
 
 use super::{Files, etag, options, relative};
 use cap_std::fs::{File, Metadata, OpenOptions};
-use ebbtide::core::wire::OptionNumber;
 use ebbtide::server::Call;
 use ebbtide::{Code, Response};
+use ebbtide_core::wire::OptionNumber;
 use std::io::{self, Read, Write};
 use std::path::Path;
 use std::sync::PoisonError;

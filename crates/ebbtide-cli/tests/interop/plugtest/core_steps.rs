@@ -2,8 +2,8 @@
 //! (TD_COAP_CORE_12) are not among them: ours always has one.
 
 use super::{Seen, Tester, piggybacked};
-use ebbtide::core::wire::{Block, Type};
 use ebbtide::{Code, ContentFormat, OptionNumber, Response};
+use ebbtide_core::wire::{Block, Type};
 
 const XML: ContentFormat = ContentFormat(41);
 

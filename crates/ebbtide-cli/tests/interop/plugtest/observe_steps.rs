@@ -2,8 +2,8 @@
 
 use super::{PERIOD, Seen, Tester};
 use ebbtide::client::Observation;
-use ebbtide::core::wire::Type;
 use ebbtide::{Code, ContentFormat, OptionNumber, Response};
+use ebbtide_core::wire::Type;
 use std::time::Duration;
 
 /// States that may arrive between a request that ends an observation and the end.

@@ -7,7 +7,7 @@ pub use upload::Upload;
 use super::Client;
 use super::drive::Drive;
 use super::session::{Session, is_no_room};
-use crate::error::Error;
+use crate::error::{Cause, Error};
 use crate::message::{BurstMark, Request, Response, Uri, UriError};
 use crate::net::clock;
 use bytes::Bytes;
@@ -138,7 +138,7 @@ impl Client {
     ///
     /// ```no_run
     /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
-    /// use ebbtide::core::cc::ControlConfig;
+    /// use ebbtide::congestion::ControlConfig;
     /// let client = ebbtide::Client::with_config(ebbtide::Config::new().control(ControlConfig::parse("rcoap")?));
     /// let mut burst = client.burst("coap://192.0.2.7/log").await?;
     /// for reading in 0..10_000 {
@@ -231,7 +231,7 @@ impl Burst {
         let payload = payload.into();
         let limit = self.settings.sizes.whole;
         if payload.len() > limit {
-            let error = Some(Error::TooLarge { limit });
+            let error = Some(Error::from(Cause::TooLarge { limit }));
             return Err(NotAccepted { payload, error });
         }
         while self.messages.len() >= usize::from(self.in_flight) {

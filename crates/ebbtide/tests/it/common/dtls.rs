@@ -1,9 +1,10 @@
 //! Certificates, and servers and clients of `coaps` that use them.
 
+use super::errors::source;
 use ebbtide::dtls::{Certificates, Failure};
 use ebbtide::server::{Call, Router, get};
 use ebbtide::stream::{Identity, Trust};
-use ebbtide::{Client, Config, Error, Response, Server};
+use ebbtide::{Client, Config, Response, Server};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
 use std::net::SocketAddr;
 
@@ -70,7 +71,9 @@ pub(crate) fn config(trust: &Trust, own: Option<&Identity>) -> Config {
 pub(crate) async fn ask(client: &Client, at: SocketAddr) -> Result<String, Failure> {
     match client.get(format!("coaps://{at}/who")).await {
         Ok(response) => Ok(response.text().into_owned()),
-        Err(Error::Dtls { reason, remote, .. }) if remote == at => Err(reason),
-        Err(error) => panic!("{error}"),
+        Err(error) => match source(&error) {
+            Some(reason) if error.remote() == Some(at) => Err(reason),
+            _ => panic!("{error}"),
+        },
     }
 }

@@ -1,8 +1,8 @@
 //! Very many clients in one socket: it sends from any address of the loopback network, and what
 //! is sent to any of them comes back to it.
 
-use ebbtide::core::wire::{Code, Content, Message, MessageId, Opt, OptionNumber, Token, Type};
 use ebbtide::socket::{Inbox, Outbound, Socket};
+use ebbtide_core::wire::{Code, Content, Message, MessageId, Opt, OptionNumber, Token, Type};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 pub(crate) struct ManyClients {

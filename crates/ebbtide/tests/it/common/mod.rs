@@ -2,6 +2,7 @@
 
 pub(crate) mod counting;
 pub(crate) mod dtls;
+pub(crate) mod errors;
 pub(crate) mod eventually;
 pub(crate) mod many_clients;
 pub(crate) mod relay;

@@ -1,7 +1,7 @@
 //! A relay between a client and a server that loses, repeats, reorders and corrupts datagrams. The
 //! interop tests of the command use it too.
 
-use ebbtide::core::wire::Message;
+use ebbtide_core::wire::Message;
 use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng, SeedableRng};
 use std::collections::HashMap;

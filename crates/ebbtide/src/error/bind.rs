@@ -1,0 +1,74 @@
+//! The error of binding a socket.
+
+use core::fmt;
+use ebbtide_core::params::SpanTooLong;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+/// The error of binding a socket, of a setting that does not allow it, or of a stored state that cannot be loaded.
+#[derive(Clone, Debug)]
+pub struct BindError {
+    address: Option<SocketAddr>,
+    source: Arc<io::Error>,
+}
+
+impl BindError {
+    /// A failure at this address.
+    pub(crate) fn new(address: SocketAddr, source: io::Error) -> Self {
+        Self { address: Some(address), source: Arc::new(source) }
+    }
+
+    /// A failure before there is an address.
+    pub(crate) fn without_address(source: io::Error) -> Self {
+        Self { address: None, source: Arc::new(source) }
+    }
+
+    /// The address; `None` if a name has none, or if the failure has nothing to do with an address.
+    #[must_use]
+    pub const fn address(&self) -> Option<SocketAddr> {
+        self.address
+    }
+
+    /// The kind of the operating system's error.
+    #[must_use]
+    pub fn io_kind(&self) -> io::ErrorKind {
+        self.source.kind()
+    }
+}
+
+impl fmt::Display for BindError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let source = &self.source;
+        let is_setting = source.get_ref().is_some_and(|error| error.is::<SpanTooLong>());
+        // The text of these says all that there is to say.
+        if is_setting || source.kind() == io::ErrorKind::InvalidData {
+            return source.fmt(f);
+        }
+        let Some(address) = self.address else {
+            return match source.get_ref() {
+                // The operating system's error for a real address never wraps an error of ours.
+                Some(_) => write!(f, "there is no address to bind to: {source}"),
+                None => source.fmt(f),
+            };
+        };
+        match source.kind() {
+            io::ErrorKind::AddrInUse => {
+                write!(f, "{address} is in use: another program serves there, choose another port")
+            }
+            io::ErrorKind::AddrNotAvailable => {
+                write!(f, "{address} is not an address of this machine")
+            }
+            io::ErrorKind::PermissionDenied => {
+                write!(f, "{address} cannot be bound: ports below 1024 need a privilege")
+            }
+            _ => write!(f, "{address} cannot be bound: {source}"),
+        }
+    }
+}
+
+impl core::error::Error for BindError {
+    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
+        Some(&*self.source)
+    }
+}

@@ -1,0 +1,47 @@
+//! The failures of OSCORE.
+
+use super::Harmless;
+use core::fmt;
+use ebbtide_core::wire::Code;
+
+/// The reason why a request that OSCORE is to protect got no response. It is the source of an error of
+/// [`ErrorKind::Oscore`](super::ErrorKind::Oscore).
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum OscoreFailure {
+    /// There is no security context for this server.
+    NoContext,
+    /// It does not work over this transport, or for a group.
+    Transport,
+    /// The request could not be protected.
+    NotProtected(Box<str>),
+    /// The server has answered without protection that it does not accept the request (RFC 8613 section 8.2). Anyone on the path can
+    /// say so.
+    Refused {
+        /// The code of its answer.
+        code: Code,
+        /// The diagnostic payload.
+        diagnostic: Box<str>,
+    },
+    /// The response is not that of the server to this request.
+    NotVerified(Box<str>),
+}
+
+impl fmt::Display for OscoreFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoContext => f.write_str("no OSCORE security context is meant for this server"),
+            Self::Transport => {
+                f.write_str("OSCORE protects requests to one server over UDP or DTLS only")
+            }
+            Self::NotProtected(reason) => f.write_str(reason),
+            Self::Refused { code, diagnostic } => {
+                write!(f, "the server does not accept the OSCORE message: {code}")?;
+                if diagnostic.is_empty() { Ok(()) } else { write!(f, " {}", Harmless(diagnostic)) }
+            }
+            Self::NotVerified(reason) => f.write_str(reason),
+        }
+    }
+}
+
+impl core::error::Error for OscoreFailure {}
