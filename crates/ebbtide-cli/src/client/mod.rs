@@ -14,7 +14,7 @@ pub(crate) mod verbose;
 
 use crate::failure::Failure;
 use clap::Args;
-use ebbtide::congestion::ControlConfig;
+use ebbtide::congestion::{ConfigError, ControlConfig, Parameters};
 use ebbtide::{Client, Config, ErrorKind, Uri};
 use ebbtide_sim::scenario::{Q_BLOCK, TCP, did_you_mean};
 use std::time::Duration;
@@ -99,11 +99,14 @@ pub(crate) fn control(text: &str) -> Result<ControlConfig, Failure> {
     if let Some(instead) = instead {
         return Err(Failure::usage(format_args!("--cc {text}: in scenarios only; {instead}")));
     }
-    ControlConfig::parse(text).map_err(|error| {
+    let wrong = |error: ConfigError<'_>| {
         let (wanted, known) = error.unknown();
         let hint = did_you_mean(wanted, known.iter().copied());
         Failure::usage(format_args!("--cc {text}: {error}{hint}"))
-    })
+    };
+    let control = ControlConfig::parse(text).map_err(wrong)?;
+    control.check_bound("ACK_TIMEOUT", &Parameters::DEFAULT).map_err(wrong)?;
+    Ok(control)
 }
 
 /// A positive number of seconds.

@@ -25,12 +25,12 @@ pub(super) fn forecast(campaign: &Campaign, jobs: usize) -> Result<(), Failure> 
     let rows = if campaign.exchanges { BYTES_PER_EXCHANGE } else { 0 };
     let bytes = campaign.cells.iter().map(|cell| {
         let exchanges = u64::from(cell.scenario.workload.exchanges);
-        u64::from(cell.scenario.clients.count) * (BYTES_PER_CLIENT + exchanges * rows)
+        u64::from(cell.scenario.client_count()) * (BYTES_PER_CLIENT + exchanges * rows)
     });
     let each = bytes.max().unwrap_or(0);
     let needed = each.saturating_mul(at_once);
     if let Some(available) = available.filter(|available| needed > *available) {
-        let clients = campaign.cells.iter().map(|cell| cell.scenario.clients.count).max();
+        let clients = campaign.cells.iter().map(|cell| cell.scenario.client_count()).max();
         let run = (at_once, clients.unwrap_or(0));
         return Err(Failure::usage(too_much((needed, each, available), run)));
     }
@@ -76,10 +76,11 @@ fn too_much((needed, each, available): (u64, u64, u64), (at_once, clients): (u64
         format!("--jobs {} fits", available / each.max(1))
     } else {
         let most = clients as f64 * available as f64 / each as f64;
-        format!("at most {most:.0} clients fit (--set clients.count={most:.0})")
+        format!("at most {most:.0} clients fit: lower clients.count, or the count of a class")
     };
     format!(
-        "{at_once} replications at once need about {} of memory, and {} are available; {way_out}",
+        "clients.count and --jobs: {at_once} replications of {clients} clients at once need about {} of memory, and \
+         {} are available; {way_out}",
         size(needed),
         size(available)
     )
@@ -90,7 +91,7 @@ fn seconds(campaign: &Campaign) -> f64 {
     let cells = campaign.cells.iter().filter(|cell| cell.scenario.network.mesh().is_none());
     let packets = cells.map(|cell| {
         let exchanges = f64::from(cell.scenario.workload.exchanges);
-        2.0 * f64::from(cell.scenario.clients.count) * exchanges * f64::from(cell.reps)
+        2.0 * f64::from(cell.scenario.client_count()) * exchanges * f64::from(cell.reps)
     });
     packets.sum::<f64>() * SECONDS_PER_PACKET
 }
@@ -131,12 +132,14 @@ mod tests {
         let text = too_much((32_000_000_000, 8_000_000_000, 17_000_000_000), (4, 1_000_000));
         assert_eq!(
             text,
-            "4 replications at once need about 32.0 GB of memory, and 17.0 GB are available; --jobs 2 \
-             fits"
+            "clients.count and --jobs: 4 replications of 1000000 clients at once need about 32.0 GB of memory, and \
+             17.0 GB are available; --jobs 2 fits"
         );
         let text = too_much((8_000_000_000, 8_000_000_000, 4_000_000_000), (1, 1_000_000));
         assert!(
-            text.ends_with("at most 500000 clients fit (--set clients.count=500000)"),
+            text.ends_with(
+                "at most 500000 clients fit: lower clients.count, or the count of a class"
+            ),
             "{text}"
         );
     }

@@ -90,7 +90,7 @@ pub(crate) fn run(args: &MapArgs) -> Result<(), Failure> {
     )
     .map_err(Failure::usage)?;
     let plan = if args.chance { plan.with_chance() } else { plan };
-    let largest = plan.networks.iter().map(|network| network.scenario.clients.count).max();
+    let largest = plan.networks.iter().map(|network| network.scenario.client_count()).max();
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let jobs = args.jobs.map_or(cores, |jobs| jobs as usize).min(plan.pairs());
     fits(largest.unwrap_or(0), jobs)?;

@@ -277,6 +277,28 @@ fn a_message_about_links_classes_and_cross_traffic_names_the_remedy() {
 }
 
 #[test]
+fn a_bound_below_ack_timeout_is_refused_by_both_names_where_the_control_is_used() {
+    let long = ["run", "nb-iot", "--set", "coap.ack_timeout=120 s", "--set", "clients=2", "--cc"];
+    let parts =
+        ["--cc: default", "'bound' of 60s is below 'coap.ack_timeout' of 120s", "bound=none"];
+    refuse(&[&long[..], &["default"]].concat(), &parts);
+    let parts = ["'bound' of 1s is below 'ACK_TIMEOUT' of 2s", "bound=none"];
+    refuse(&["get", "coap://127.0.0.1:9", "--cc", "default:bound=1"], &parts);
+}
+
+#[test]
+fn a_delay_above_a_day_is_refused_wherever_it_stands() {
+    let [link, access] = [
+        "[[link]]\nname = \"l\"\nrate = \"1 kbit/s\"\nbuffer = 999\ndelay = \"25 h\"\n[[cross]]",
+        "[clients]\nlink = \"bottleneck\"\naccess = { delay = \"25 h\" }\n[[cross]]",
+    ];
+    refuse_links("[[cross]]", link, &["link.l.delay", "at most a day (86400 s)"]);
+    refuse_links("[[cross]]", access, &["clients.access.delay", "at most a day (86400 s)"]);
+    let server = "[server]\nprocessing = \"25 h\"\n[[cross]]";
+    refuse_links("[[cross]]", server, &["server.processing", "at most a day (86400 s)"]);
+}
+
+#[test]
 fn a_set_of_the_wrong_kind_is_answered_with_what_the_key_takes() {
     let set = |what: &str, value: &str, part: &str| refuse(&["run", what, "--set", value], &[part]);
     set("nb-iot", "clients=abc", "takes a whole number from 1 to 1000000, not \"abc\"");

@@ -6,6 +6,7 @@ use super::{
     Cocoa, Cocoa01, CocoaCode, CocoaFullBackoff, Controller, Default, Ebb, Fasor, FullBackoff,
     InFlight, LinuxRto, Marking, PeakHopper, Rcoap, Settings,
 };
+use crate::params::Parameters;
 use crate::time::Micros;
 use core::fmt;
 use core::str::FromStr;
@@ -361,6 +362,29 @@ impl ControlConfig {
             let first = first.filter(|first| *first > bound)?;
             Some(ConfigError::Contradiction { key, first, bound })
         })
+    }
+
+    /// Checks a bound that was set against ACK_TIMEOUT, where that is the first timeout. The bound of the control's
+    /// publication gives way to it instead.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the bound is shorter; it names `key`, by which the caller's users set ACK_TIMEOUT.
+    pub fn check_bound(
+        &self,
+        key: &'static str,
+        params: &Parameters,
+    ) -> Result<(), ConfigError<'static>> {
+        let (s, first) = (&self.settings, params.ack_timeout);
+        let has_own_first = s.initial_rto.is_some() || s.ack_timeout.is_some();
+        let is_published = matches!(&self.selection, Selection::BuiltIn(algorithm)
+            if Self::new(*algorithm).settings.bound == s.bound);
+        match s.bound {
+            Some(bound) if bound < first && !has_own_first && !is_published => {
+                Err(ConfigError::Contradiction { key, first, bound })
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Parses `NAME[:KEY=VALUE]...`.

@@ -80,6 +80,19 @@ fn a_bound_below_a_first_timeout_is_refused_by_both_names_in_either_order() {
     ] {
         assert_eq!(ControlConfig::parse(text).unwrap_err().to_string(), message);
     }
+    let refused = |text: &str| {
+        let params = Parameters { ack_timeout: Micros::from_millis(3000), ..Parameters::DEFAULT };
+        let config = ControlConfig::parse(text).unwrap();
+        config.check_bound("ACK_TIMEOUT", &params).err().map(|error| error.to_string())
+    };
+    let words = "'bound' of 2s is below 'ACK_TIMEOUT' of 3s: set a bound of 3s or more, bound=none, or a shorter \
+                 ACK_TIMEOUT";
+    assert_eq!(refused("ebb:bound=2").as_deref(), Some(words));
+    for text in
+        ["ebb:bound=3", "cocoa", "fasor:bound=2:initial-rto=1", "default:ack-timeout=1:bound=1"]
+    {
+        assert_eq!(refused(text), None, "{text}");
+    }
     // The bound of a control's own publication gives way instead, and equal spans agree.
     for text in ["cocoa:initial-rto=120", "rcoap:initial-rto=61", "fasor:initial-rto=60:bound=60"] {
         assert!(ControlConfig::parse(text).is_ok(), "{text}");

@@ -23,7 +23,7 @@ use crate::error::BindError;
 use crate::message::Response;
 use crate::oscore::OscoreContexts;
 use ebbtide_core::ExchangeId;
-use ebbtide_core::cc::Sample;
+use ebbtide_core::cc::{ConfigError, Sample};
 use ebbtide_core::endpoint::{Endpoint, EndpointConfig, Event, Failure, Output, Received, Sent};
 use ebbtide_core::session::Observers;
 use ebbtide_core::time::{Instant, Micros};
@@ -121,6 +121,11 @@ impl Shared {
         let failed = |source| BindError::new(address, source);
         let invalid = |error| failed(io::Error::new(io::ErrorKind::InvalidInput, error));
         config.endpoint.params.check_spans().map_err(invalid)?;
+        let contradicts = |error: ConfigError<'static>| {
+            failed(io::Error::new(io::ErrorKind::InvalidInput, error))
+        };
+        let control = &config.endpoint.control;
+        control.check_bound("ACK_TIMEOUT", &config.endpoint.params).map_err(contradicts)?;
         let options = SocketOptions { shared, ..config.options };
         let device = DatagramSocket::open(address, &options, config.network.as_deref())?;
         // The client chooses the length of a response's blocks (RFC 7959 section 2.4) and does not

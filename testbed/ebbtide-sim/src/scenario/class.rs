@@ -1,6 +1,6 @@
 //! `[[class]]`: devices of several kinds in one network.
 
-use super::limits::MAX_CLIENTS;
+use super::limits::{LONGEST_SPAN, MAX_CLIENTS};
 use super::units::{Buffer, Rate, Time};
 use super::workload_keys::ClassWorkload;
 use super::{Activity, Scenario, WorkloadKind};
@@ -45,7 +45,7 @@ keys! {
         pub rate: Option<Rate> where ..=FASTEST,
         /// Its one-way propagation delay.
         #[serde(default)]
-        pub delay: Time where ..=LONGEST,
+        pub delay: Time where ..=LONGEST_SPAN,
         /// The share of packets that it loses, each independently: 0 to 1.
         #[serde(default)]
         pub loss: f64 where 0.0..=1.0,

@@ -5,6 +5,8 @@ use super::q_block::{NOTES, Q_BLOCK, QBlock};
 use super::tcp::{DIFFERENCES, TCP, Tcp};
 use super::{Scenario, did_you_mean};
 use ebbtide_core::cc::{ConfigError, ControlConfig};
+use ebbtide_core::params::Parameters;
+use ebbtide_core::time::Micros;
 use ebbtide_core::wire::Block;
 
 /// The transport of a client's messages.
@@ -81,6 +83,15 @@ impl Scenario {
             return self.parse_control(text);
         }
         let control = self.parse_control(text)?;
+        if let Control::Udp(config) = &control {
+            let params = Parameters {
+                ack_timeout: Micros::from_u64(self.coap.ack_timeout.0 / 1000),
+                ..Parameters::DEFAULT
+            };
+            let contradicts =
+                |error: ConfigError<'_>| ScenarioError::argument("--cc", text, &error.to_string());
+            config.check_bound("coap.ack_timeout", &params).map_err(contradicts)?;
+        }
         if let Control::QBlock(_) = control {
             let most =
                 (0..self.clients.count).filter_map(|client| self.workload.messages(client)).max();

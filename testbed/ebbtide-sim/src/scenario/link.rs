@@ -2,6 +2,7 @@
 
 use crate::keys::{Check, FASTEST, Fault, LONGEST, keys, require};
 
+use super::limits::LONGEST_SPAN;
 use super::nearest::did_you_mean;
 use super::units::{Buffer, Rate, Time, TimeRange};
 use super::{Change, LinkSpec, QueueSpec, Scenario, queue, schedule};
@@ -29,7 +30,7 @@ keys! {
         /// Its one-way propagation delay, after the rate. If a range is given, the delay is drawn for
         /// each packet.
         #[serde(default)]
-        pub delay: TimeRange where ..=LONGEST,
+        pub delay: TimeRange where ..=LONGEST_SPAN,
         /// Bytes that may wait before it in each direction, without the packet in transmission.
         pub buffer: Buffer,
         /// The share of packets that it loses, each independently: 0 to 1.

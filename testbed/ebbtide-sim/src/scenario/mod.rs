@@ -156,7 +156,7 @@ keys! {
         /// time between a request and its departure. If a range is given, the time is drawn for each
         /// response.
         #[serde(default)]
-        pub processing: TimeRange where ..=LONGEST,
+        pub processing: TimeRange where ..=LONGEST_SPAN,
         /// The `[[link]]` at which they are; the bottleneck if it is left out.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub link: Option<String>,
@@ -174,7 +174,7 @@ keys! {
         /// The time that the server's host takes from request to response. If a range is given, the
         /// time is drawn for each request.
         #[serde(default)]
-        pub processing: TimeRange where ..=LONGEST,
+        pub processing: TimeRange where ..=LONGEST_SPAN,
     }
 }
 

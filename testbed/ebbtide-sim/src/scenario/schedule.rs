@@ -1,5 +1,6 @@
 //! `[[network.up.schedule]]`: rates and delays that change, outages among them.
 
+use super::limits::LONGEST_SPAN;
 use super::units::{Rate, Time, TimeRange};
 use super::{LinkSpec, Trace};
 use crate::keys::{Check, LONGEST, require, texts};
@@ -119,8 +120,8 @@ pub(super) fn check(name: &str, link: &LinkSpec) -> Check {
         require(change.at <= LONGEST, &key, "must have at = at most 36525 days")?;
         let rate = change.rate.is_none_or(|rate| rate.0 <= 1_000_000_000_000);
         require(rate, &key, "must have rates of at most 1000 Gbit/s")?;
-        let delay = change.delay.is_none_or(|delay| delay.ends().1 <= LONGEST.0);
-        require(delay, &key, "must have delays of at most 36525 days")?;
+        let delay = change.delay.is_none_or(|delay| delay.ends().1 <= LONGEST_SPAN.0);
+        require(delay, &key, "must have delays of at most a day (86400 s)")?;
         let says_something = change.rate.is_some() || change.delay.is_some();
         require(says_something, &key, "must have a rate or a delay in each entry")?;
     }

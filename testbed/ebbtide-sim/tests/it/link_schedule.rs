@@ -155,6 +155,7 @@ fn an_invalid_schedule_names_the_key() {
             "a rate or a delay",
         ),
         ("rate = 0", "rate = 5", "not a rate"),
+        ("delay = \"200 ms\"", "delay = \"25 h\"", "delays of at most a day"),
         ("at = \"31 s\"\nrate = \"100 kbit/s\"", "at = \"31 s\"", "outage"),
         (
             "buffer = \"infinite\"",
