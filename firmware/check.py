@@ -1,0 +1,59 @@
+#!/usr/bin/env python3
+"""Builds the firmware, runs it in QEMU against Ebbtide and libcoap on this host, and compares it with its budgets.
+
+    firmware/check.py --ebbtide target/debug/ebbtide            what CI runs
+    firmware/check.py --ebbtide ... --write                     write the table in docs/devices.md
+    firmware/check.py --ebbtide ... --only NAME                 one of the runs
+
+Nothing here needs root: QEMU's network is in the process, and datagrams pass a relay on the loopback interface.
+"""
+
+import argparse
+import concurrent.futures
+import os
+import sys
+from pathlib import Path
+
+import budgets
+from build import build_all
+from device import Failed, Host
+from runs import RUNS
+
+LOSS = 0.3
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--ebbtide", required=True, type=Path, help="the command")
+    parser.add_argument("--only", action="append", help="run only these")
+    parser.add_argument("--seed", type=int, default=1800, help="of the losses; with the default one, no message of twenty hosts is lost more than twice in a row")
+    parser.add_argument("--write", action="store_true", help="write the table of the documents")
+    arguments = parser.parse_args()
+    images = build_all()
+    host = Host(arguments.ebbtide.resolve(), arguments.seed, LOSS)
+    chosen = {name: run for name, run in RUNS.items() if not arguments.only or name in arguments.only}
+    figures: dict[str, dict[str, int]] = {}
+    failed = 0
+    # Most of a run is waiting.
+    with concurrent.futures.ThreadPoolExecutor(max_workers=2 * (os.cpu_count() or 1) + 2) as pool:
+        started = {name: pool.submit(run, host, images) for name, run in chosen.items()}
+        for name, running in started.items():
+            try:
+                figures[name] = running.result()
+                print(f"{name:24} " + ", ".join(f"{what} {number}" for what, number in figures[name].items()))
+            except Failed as failure:
+                failed += 1
+                print(f"{name:24} FAILED: {failure}")
+    if failed:
+        return 1
+    if arguments.only:
+        return 0
+    measured = budgets.measure(images, figures)
+    if arguments.write:
+        budgets.write(measured)
+        return 0
+    return budgets.compare(measured)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

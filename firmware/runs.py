@@ -1,0 +1,170 @@
+"""The runs: what device and host do with each other, and what must come out."""
+
+import tempfile
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+from build import Images
+from device import Device, Failed, Host, call, ebbtide_server, libcoap_server, on_ethernet, on_serial_line
+from relay import Relay, SerialRelay, UdpRelay
+
+SERIAL = "thumbv7m-none-eabi serial"
+ETHERNET = "thumbv7m-none-eabi ethernet"
+GETS = 20
+Figures = dict[str, int]
+Run = Callable[[Host, Images], Figures]
+
+
+def expect(figures: Figures, **wanted: int) -> Figures:
+    """The figures, if these are among them."""
+    for name, number in wanted.items():
+        if figures.get(name) != number:
+            raise Failed(f"{name} is {figures.get(name)}, not {number}: {figures}")
+    return figures
+
+
+def after_gets(device: Device, relay: Relay) -> None:
+    """Bodies in blocks need a hundred messages: fewer losses save time."""
+    device.wait_for("delivered")
+    relay.fate.loss /= 3
+
+
+def asking(program: str, board: str = SERIAL, **wanted: int) -> Run:
+    """A client on a serial line asks Ebbtide's server."""
+
+    def run(host: Host, images: Images) -> Figures:
+        with ebbtide_server(host) as port:
+            arguments = {"port": port, "retransmit": 12, "gets": GETS}
+            with on_serial_line(images[board, program], host.fate(), host.seed, arguments) as (device, relay):
+                after_gets(device, relay)
+                return expect(device.finish(), delivered=GETS, **wanted)
+
+    return run
+
+
+def asking_libcoap(host: Host, images: Images) -> Figures:
+    with libcoap_server() as port:
+        arguments = {"port": port, "retransmit": 12, "gets": GETS, "put": "example_data"}
+        with on_serial_line(images[SERIAL, "observe"], host.fate(), host.seed, arguments) as (device, relay):
+            after_gets(device, relay)
+            return expect(device.finish(), delivered=GETS, failed=0, put_code=65, put_echoed=3000, states=3)
+
+
+def asking_by_ethernet(host: Host, images: Images) -> Figures:
+    with ebbtide_server(host) as port:
+        relay = UdpRelay(("127.0.0.1", port), host.fate(), host.seed)
+        with on_ethernet(images[ETHERNET, "observe"], {"port": relay.port, "retransmit": 12}) as (device, _):
+            after_gets(device, relay)
+            figures = expect(device.finish(), delivered=GETS, failed=0, put_code=68, put_echoed=3000, states=3)
+        figures["lost"] = relay.close().lost
+        return figures
+
+
+def secure(board: str) -> Run:
+    def run(host: Host, images: Images) -> Figures:
+        with tempfile.TemporaryDirectory() as folder:
+            keys = Path(folder) / "keys"
+            keys.write_text("device:secret-of-device\n")
+            keys.chmod(0o600)
+            with ebbtide_server(host, "--psk-file", str(keys)) as port:
+                fate = host.fate()
+                if board == SERIAL:
+                    with on_serial_line(images[board, "secure"], fate, host.seed, {"port": port, "retransmit": 12}) as (device, _):
+                        return expect(device.finish(), established=1, delivered=GETS, failed=0)
+                relay = UdpRelay(("127.0.0.1", port), fate, host.seed)
+                with on_ethernet(images[board, "secure"], {"port": relay.port, "retransmit": 12}) as (device, _):
+                    figures = expect(device.finish(), established=1, delivered=GETS, failed=0)
+                relay.close()
+                return figures
+
+    return run
+
+
+def ask(host: Host, relay: SerialRelay | UdpRelay) -> None:
+    """All that Ebbtide asks a server on a device."""
+    at = f"coap://127.0.0.1:{relay.port}"
+    ebbtide, patience = str(host.ebbtide), ["-B", "120", "--cc", "fasor-token"]
+    for _ in range(GETS):
+        if not call([ebbtide, "get", f"{at}/ticks", *patience]).strip().isdigit():
+            raise Failed("/ticks is no number")
+    relay.fate.loss /= 3
+    with tempfile.NamedTemporaryFile() as body:
+        body.write(bytes(range(256)) * 7)
+        body.flush()
+        call([ebbtide, "put", f"{at}/led", "-f", body.name, "-b", "256", *patience])
+        call([ebbtide, "get", f"{at}/led", "-o", f"{body.name}.back", *patience])
+        back = Path(f"{body.name}.back")
+        if back.read_bytes() != bytes(range(256)) * 7:
+            raise Failed("the body came back changed")
+        back.unlink()
+    states = call([ebbtide, "observe", f"{at}/ticks", "--count", "5", "--cc", "fasor-token"]).split()
+    if len(states) != 5 or states != sorted(states, key=int):
+        raise Failed(f"states {states}")
+
+
+def ask_by_libcoap(port: int) -> None:
+    """Twenty clients at a time, since each may take a minute."""
+    failures: list[str] = []
+
+    def one() -> None:
+        try:
+            answer = call(["coap-client-notls", "-B", "100", f"coap://127.0.0.1:{port}/ticks"])
+            if not answer.strip().isdigit():
+                raise Failed(f"libcoap received '{answer}'")
+        except Failed as failure:
+            failures.append(str(failure))
+
+    threads = [threading.Thread(target=one) for _ in range(GETS)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if failures:
+        raise Failed(f"{len(failures)} of {GETS}: {failures[0]}")
+
+
+def end(host: Host, relay: SerialRelay | UdpRelay, device: Device) -> Figures:
+    """Asks the device to end, and loses nothing more."""
+    relay.fate.loss = 0
+    call([str(host.ebbtide), "put", f"coap://127.0.0.1:{relay.port}/end"])
+    return device.finish()
+
+
+def serving(host: Host, images: Images) -> Figures:
+    with on_serial_line(images[SERIAL, "server"], host.fate(), host.seed, {}) as (device, relay):
+        device.wait_for("serving")
+        ask(host, relay)
+        return end(host, relay, device)
+
+
+def serving_libcoap(host: Host, images: Images) -> Figures:
+    with on_serial_line(images[SERIAL, "server"], host.fate(), host.seed, {}) as (device, relay):
+        device.wait_for("serving")
+        ask_by_libcoap(relay.port)
+        return end(host, relay, device)
+
+
+def serving_by_ethernet(host: Host, images: Images) -> Figures:
+    with on_ethernet(images[ETHERNET, "server"], {}) as (device, port):
+        relay = UdpRelay(("127.0.0.1", port), host.fate(), host.seed)
+        device.wait_for("serving")
+        ask(host, relay)
+        figures = end(host, relay, device)
+        figures["lost"] = relay.close().lost
+        return figures
+
+
+RUNS: dict[str, Run] = {
+    "control": asking("control"),
+    "message": asking("message", failed=0),
+    "blocks": asking("blocks", failed=0, put_code=68, put_echoed=3000),
+    "observe": asking("observe", failed=0, put_code=68, put_echoed=3000, states=3),
+    "secure": secure(SERIAL),
+    "server": serving,
+    "server for libcoap": serving_libcoap,
+    "libcoap's server": asking_libcoap,
+    "observe by Ethernet": asking_by_ethernet,
+    "server by Ethernet": serving_by_ethernet,
+    "secure by Ethernet": secure(ETHERNET),
+}

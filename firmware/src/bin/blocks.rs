@@ -1,0 +1,27 @@
+//! A client that also sends and receives bodies in blocks.
+#![no_std]
+#![no_main]
+
+use ebbtide_firmware::app::block_wise::Put;
+use ebbtide_firmware::app::gets::Gets;
+use ebbtide_firmware::app::{endpoint, report_figures, server};
+use ebbtide_firmware::arguments::Arguments;
+use ebbtide_firmware::driver::drive;
+use ebbtide_firmware::link::Link;
+use ebbtide_firmware::{memory, program};
+
+program!(run);
+
+fn run(arguments: &Arguments) {
+    memory::init_heap();
+    let mut link = Link::open();
+    let mut endpoint = endpoint(arguments);
+    let mut gets = Gets::new(server(arguments), arguments);
+    drive(&mut link, &mut endpoint, &mut gets);
+    gets.report();
+    let mut put = Put::new(server(arguments), arguments);
+    drive(&mut link, &mut endpoint, &mut put);
+    put.report();
+    drop(put);
+    report_figures(&endpoint);
+}

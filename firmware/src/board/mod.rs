@@ -1,0 +1,42 @@
+//! The boards: a core that sleeps for a millisecond, and a serial line.
+
+#[cfg(not(feature = "virt"))]
+mod systick;
+
+#[cfg(feature = "lm3s6965")]
+mod lm3s6965;
+#[cfg(feature = "lm3s6965")]
+use lm3s6965 as chosen;
+#[cfg(feature = "microbit")]
+mod microbit;
+#[cfg(feature = "microbit")]
+use microbit as chosen;
+#[cfg(feature = "mps2-an386")]
+mod mps2_an386;
+#[cfg(feature = "mps2-an386")]
+use mps2_an386 as chosen;
+#[cfg(feature = "virt")]
+mod virt;
+#[cfg(feature = "virt")]
+use virt as chosen;
+
+pub use chosen::{idle, read_byte, start_serial, start_ticks, write_byte};
+use ebbtide_core::time::Instant;
+
+/// The present time. A product reads a timer.
+#[must_use]
+pub fn now() -> Instant {
+    Instant::from_nanos(crate::semihosting::elapsed_ns())
+}
+
+/// Reads a register.
+fn read(address: usize) -> u32 {
+    // SAFETY: the boards name only registers that exist.
+    unsafe { (address as *const u32).read_volatile() }
+}
+
+/// Writes a register.
+fn write(address: usize, value: u32) {
+    // SAFETY: as above.
+    unsafe { (address as *mut u32).write_volatile(value) }
+}
