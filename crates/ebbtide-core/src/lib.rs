@@ -27,6 +27,7 @@ mod exchange;
 #[cfg(feature = "oscore")]
 pub mod oscore;
 pub mod params;
+mod peer;
 #[cfg(feature = "alloc")]
 pub mod q_block;
 #[cfg(feature = "alloc")]
@@ -40,3 +41,4 @@ pub mod wire;
 
 #[cfg(feature = "alloc")]
 pub use exchange::{ExchangeId, Freshness};
+pub use peer::{PeerId, SessionKey, Source, sharing_prefix};

@@ -5,8 +5,7 @@
 //! driver of an endpoint takes it out one piece at a time, between other work. The source that has used
 //! least of its budget is the next, and none has more than its budget, however much it asks for.
 
-use crate::exchange::source::is_fair;
-pub use crate::exchange::source::source;
+use crate::peer::{is_fair, sharing_prefix};
 use crate::time::{Duration, Instant};
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use core::net::IpAddr;
@@ -86,7 +85,7 @@ impl<T> Turns<T> {
     /// Whether a source has room for one piece of work more.
     #[must_use]
     pub fn has_room(&self, from: IpAddr) -> bool {
-        let own = self.sources.get(&source(from)).map_or(0, |source| source.work.len());
+        let own = self.sources.get(&sharing_prefix(from)).map_or(0, |source| source.work.len());
         is_fair(own, 1, self.limits.waiting.saturating_sub(self.waiting))
     }
 
@@ -99,7 +98,7 @@ impl<T> Turns<T> {
         if !self.has_room(from) {
             return Err(work);
         }
-        let from = source(from);
+        let from = sharing_prefix(from);
         if !self.sources.contains_key(&from) {
             self.forget(now);
             self.sources.insert(from, Source { used: now, work: VecDeque::new() });
@@ -117,7 +116,7 @@ impl<T> Turns<T> {
 
     /// Whether some work that waits fulfils a condition, of this source.
     pub fn any_of(&self, from: IpAddr, is: impl FnMut(&T) -> bool) -> bool {
-        self.sources.get(&source(from)).is_some_and(|source| source.work.iter().any(is))
+        self.sources.get(&sharing_prefix(from)).is_some_and(|source| source.work.iter().any(is))
     }
 
     /// When [`Self::pop`] returns the next piece; `None` if nothing waits.

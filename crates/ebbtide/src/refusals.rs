@@ -2,6 +2,7 @@
 //!
 //! Counting takes no lock and allocates nothing, since it is done for every datagram of a flood.
 
+use ebbtide_core::Source;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -79,7 +80,7 @@ const CLASSES: [(Class, &str); 6] = [
 ];
 
 impl Class {
-    /// The class of an address that is not a stand-in of DTLS.
+    /// The class of an address without a DTLS session.
     pub(crate) fn of(address: IpAddr, verified: bool) -> Self {
         let family = match address.to_canonical() {
             IpAddr::V4(_) => Family::Ipv4,
@@ -122,14 +123,14 @@ fn zeros<const N: usize>() -> [AtomicU64; N] {
 }
 
 impl Ledger {
-    pub(crate) fn count(&self, reason: Reason, class: Class, address: IpAddr) {
+    pub(crate) fn count(&self, reason: Reason, class: Class, source: impl Into<Source>) {
         let Some(tally) = self.0.get(reason as usize) else { return };
         if let Some(at) = CLASSES.iter().position(|(known, _)| *known == class)
             && let Some(count) = tally.by_class.get(at)
         {
             count.fetch_add(1, Ordering::Relaxed);
         }
-        let bit = mix(address) % (64 * WORDS as u64);
+        let bit = mix(source.into()) % (64 * WORDS as u64);
         let (word, bit) = ((bit / 64) as usize, 1 << (bit % 64));
         if let Some(word) = tally.addresses.get(word)
             && word.load(Ordering::Relaxed) & bit == 0
@@ -166,10 +167,13 @@ impl Ledger {
 }
 
 /// A number that says nothing about its neighbours (the finalizer of SplitMix64).
-fn mix(address: IpAddr) -> u64 {
-    let bits = match address.to_canonical() {
-        IpAddr::V4(ip) => u64::from(ip.to_bits()),
-        IpAddr::V6(ip) => (ip.to_bits() >> 64) as u64 ^ (ip.to_bits() as u64).rotate_left(32),
+fn mix(source: Source) -> u64 {
+    let bits = match source {
+        Source::Session(session) => session.number(),
+        Source::Address(address) => match address.to_canonical() {
+            IpAddr::V4(ip) => u64::from(ip.to_bits()),
+            IpAddr::V6(ip) => (ip.to_bits() >> 64) as u64 ^ (ip.to_bits() as u64).rotate_left(32),
+        },
     };
     let z = bits.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -218,7 +222,11 @@ mod tests {
         let unverified = Class::of(address(0x0a00_0001), false);
         ledger.count(Reason::Challenged, unverified, address(0x0a00_0001));
         ledger.count(Reason::Challenged, unverified, address(0x0a00_0001));
-        ledger.count(Reason::NoRoom, Class::of([127, 0, 0, 1].into(), true), [127, 0, 0, 1].into());
+        ledger.count(
+            Reason::NoRoom,
+            Class::of([127, 0, 0, 1].into(), true),
+            IpAddr::from([127, 0, 0, 1]),
+        );
         let counts = ledger.counts();
         assert_eq!(counts.get("challenged", "unverified-ipv4"), 2);
         assert_eq!(counts.get("no-room", "loopback"), 1);

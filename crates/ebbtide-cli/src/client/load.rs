@@ -158,8 +158,12 @@ impl LoadRun<'_> {
             return Ok(());
         }
         self.asked += 1;
-        let asked =
-            client.endpoint.request(now, self.load.remote, &self.content, Reliability::Confirmable);
+        let asked = client.endpoint.request(
+            now,
+            self.load.remote.into(),
+            &self.content,
+            Reliability::Confirmable,
+        );
         let exchange = asked.map_err(io::Error::other)?;
         client.began.note(exchange.index(), now);
         let from = self.load.addresses.map(|count| {
@@ -194,7 +198,8 @@ impl LoadRun<'_> {
             let now = clock.now();
             let mut answered = 0;
             for datagram in inbox.datagrams() {
-                let received = client.endpoint.handle_datagram(now, datagram.from, datagram.bytes);
+                let received =
+                    client.endpoint.handle_datagram(now, datagram.from.into(), datagram.bytes);
                 if let Received::Response { exchange, message, .. } = received {
                     self.answers.validate(message.code(), message.payload());
                     self.record(client, exchange, now);
@@ -243,7 +248,10 @@ fn send_all(client: &mut LoadClient, from: Option<IpAddr>, mut failed: impl FnMu
     loop {
         match client.endpoint.poll_output() {
             Output::Transmit(transmit) => {
-                client.out.push(transmit.to, from, transmit.datagram, transmit.what);
+                // It has requests to addresses only.
+                if let Some(to) = transmit.to.address() {
+                    client.out.push(to, from, transmit.datagram, transmit.what);
+                }
             }
             Output::Event(Event::Failed { exchange, .. }) => failed(exchange),
             Output::Timeout(_) => return,

@@ -100,7 +100,7 @@ impl Client {
             let content = Content { code: message.code, options, payload: &message.payload };
             match old {
                 Some(old) => endpoint.request_again(now, old, &content, how),
-                None => endpoint.request(now, self.server, &content, how),
+                None => endpoint.request(now, self.server.into(), &content, how),
             }
         });
         self.open.push((sent?, message.id));

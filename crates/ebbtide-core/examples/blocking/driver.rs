@@ -53,8 +53,13 @@ impl Driver {
     ) -> io::Result<Option<Happened<'b>>> {
         let deadline = loop {
             match self.endpoint.poll_output() {
-                // An error costs one transmission, as a loss does: the timer of the exchange goes on.
-                Output::Transmit(sent) => drop(self.socket.send_to(sent.datagram, sent.to)),
+                Output::Transmit(sent) => {
+                    // Without security sessions, every peer is an address. An error costs one transmission, as a loss
+                    // does: the timer of the exchange goes on.
+                    if let Some(to) = sent.to.address() {
+                        let _ = self.socket.send_to(sent.datagram, to);
+                    }
+                }
                 Output::Event(Event::Failed { exchange, reason }) => {
                     return Ok(Some(Happened::Failed(exchange, reason)));
                 }
@@ -75,7 +80,7 @@ impl Driver {
         if self.received.is_multiple_of(self.lose) {
             return Ok(None);
         }
-        let received = self.endpoint.handle_datagram(now, from, &buffer[..length]);
+        let received = self.endpoint.handle_datagram(now, from.into(), &buffer[..length]);
         Ok(Some(Happened::Received(received)))
     }
 }

@@ -5,10 +5,10 @@ use super::{Endpoint, ExchangeState};
 use crate::cc::Load;
 use crate::exchange::ExchangeId;
 use crate::exchange::table::{Answers, Purpose};
+use crate::peer::PeerId;
 use crate::q_block::QBlockParameters;
 use crate::time::Instant;
 use crate::wire::{Content, Token};
-use core::net::SocketAddr;
 
 impl Endpoint {
     /// Sends a Non-confirmable request at once, outside of congestion control: RFC 9177 defines
@@ -24,7 +24,7 @@ impl Endpoint {
     pub fn request_block(
         &mut self,
         now: Instant,
-        to: SocketAddr,
+        to: PeerId,
         content: &Content<'_>,
     ) -> Result<ExchangeId, SendError> {
         if !content.code.is_request() {
@@ -52,7 +52,7 @@ impl Endpoint {
     /// not answered the previous one; at most NON_PROBING_WAIT after that one was sent (RFC 9177
     /// section 7.2). `None` if it has answered.
     #[must_use]
-    pub fn silent_until(&self, remote: SocketAddr, params: &QBlockParameters) -> Option<Instant> {
+    pub fn silent_until(&self, remote: PeerId, params: &QBlockParameters) -> Option<Instant> {
         let peer = self.peers.get(self.peers.find(self.config.scope.key(remote))?);
         let Load { unanswered_bytes, unanswered_since, .. } = peer.load();
         let wait = params.probing_time(usize::try_from(unanswered_bytes).unwrap_or(usize::MAX));

@@ -2,12 +2,11 @@
 
 use super::peers::Scope;
 use crate::cc::{Algorithm, ControlConfig};
-use crate::exchange::hashed::Hashed;
 use crate::params::Parameters;
+use crate::peer::PeerId;
 use crate::time::Duration;
 use crate::wire::OptionNumber;
 use core::hash::{Hash, Hasher};
-use core::net::SocketAddr;
 use siphasher::sip::SipHasher24;
 
 #[cfg(not(target_has_atomic = "ptr"))]
@@ -101,11 +100,11 @@ pub struct MessageIdStart {
 
 impl MessageIdStart {
     /// The first message ID for a peer.
-    pub(super) fn of(&self, peer: SocketAddr) -> u16 {
+    pub(super) fn of(&self, peer: PeerId) -> u16 {
         // The golden section of 65536: its multiples are spread evenly over the circle, however many.
         const STEP: u32 = 40_503;
         let mut hasher = SipHasher24::new_with_keys(self.key, 0);
-        Hashed(peer).hash(&mut hasher);
+        peer.hash(&mut hasher);
         (hasher.finish() as u16).wrapping_add(self.restarts.wrapping_mul(STEP) as u16)
     }
 }
@@ -159,10 +158,11 @@ impl Default for Limits {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use core::net::SocketAddr;
 
     #[test]
     fn message_ids_of_twenty_starts_are_far_from_each_other() {
-        let peer = SocketAddr::from(([192, 0, 2, 1], 5683));
+        let peer = PeerId::Address(SocketAddr::from(([192, 0, 2, 1], 5683)));
         let first = |restarts| MessageIdStart { key: 7, restarts }.of(peer);
         for one in 0..20 {
             for other in 0..20 {

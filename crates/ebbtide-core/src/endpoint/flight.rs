@@ -4,8 +4,8 @@
 
 use super::{Endpoint, context};
 use crate::cc::{Kind, Outcome, Sample, Slot};
+use crate::peer::PeerId;
 use crate::time::{Instant, Micros};
-use core::net::SocketAddr;
 
 /// A flight that is under way. It holds an NSTART place of the scope until
 /// [`Endpoint::end_flight`].
@@ -25,7 +25,7 @@ impl Flight {
 
 impl Endpoint {
     /// Registers a flight that leaves for a remote. `None` if there is no room for one more peer.
-    pub fn begin_flight(&mut self, now: Instant, remote: SocketAddr) -> Option<Flight> {
+    pub fn begin_flight(&mut self, now: Instant, remote: PeerId) -> Option<Flight> {
         let now = self.advance(now);
         let index = self.peer(now, remote).ok()?;
         let peer = self.peers.get_mut(index);
@@ -41,7 +41,7 @@ impl Endpoint {
     pub fn end_flight(
         &mut self,
         now: Instant,
-        remote: SocketAddr,
+        remote: PeerId,
         flight: &Flight,
         sample: Option<&Sample>,
     ) {

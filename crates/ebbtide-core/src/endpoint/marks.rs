@@ -11,10 +11,10 @@ use super::peers::OptionSupport;
 use crate::cc::Marking;
 use crate::exchange::table::Exchange;
 use crate::exchange::token::{COUNT_PROBE, strip_mark, unmark};
+use crate::peer::PeerId;
 use crate::wire::{Message, MessageId, Token};
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
-use core::net::SocketAddr;
 
 /// Requests of which a second answer is recognized after the first has ended the exchange. The answers
 /// to the copies of a request follow each other within a round trip.
@@ -27,7 +27,7 @@ pub(super) struct FirstAnswers(Option<Box<VecDeque<FirstAnswer>>>);
 
 #[derive(Debug)]
 struct FirstAnswer {
-    remote: SocketAddr,
+    remote: PeerId,
     id: MessageId,
     token: Token,
     marking: Marking,
@@ -111,7 +111,7 @@ impl Endpoint {
 
     /// Compares an answer to a request that has ended with the first answer to it. If they name
     /// different transmissions, the peer answers each copy with its own mark.
-    pub(super) fn compare_marks(&mut self, from: SocketAddr, message: &Message<'_>) {
+    pub(super) fn compare_marks(&mut self, from: PeerId, message: &Message<'_>) {
         let id = message.message_id();
         let mut all = self.first_answers.0.iter().flat_map(|all| all.iter());
         let Some(first) = all.find(|first| first.id == id && first.remote == from) else { return };

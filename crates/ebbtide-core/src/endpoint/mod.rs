@@ -56,11 +56,11 @@ use crate::exchange::dedup::Dedup;
 use crate::exchange::table::{Due, ExchangeState, Table};
 use crate::exchange::timers::Timers;
 use crate::exchange::under_way::RequestsUnderWay;
+use crate::peer::PeerId;
 use crate::time::{Duration, Instant};
 use crate::wire::MessageId;
 use alloc::boxed::Box;
 use controls::Controls;
-use core::net::SocketAddr;
 use marks::FirstAnswers;
 use peers::{Marks, NewPeer, OptionSupport, Peers};
 use rand_core::Rng;
@@ -187,7 +187,7 @@ impl Endpoint {
     pub fn set_control(
         &mut self,
         now: Instant,
-        remote: SocketAddr,
+        remote: PeerId,
         control: ControlConfig,
     ) -> Result<(), SendError> {
         let now = self.advance(now);
@@ -203,7 +203,7 @@ impl Endpoint {
 
     /// Forgets what congestion control learnt about a peer's scope, as if another device had taken
     /// its place. Open exchanges stay open.
-    pub fn forget(&mut self, remote: SocketAddr) {
+    pub fn forget(&mut self, remote: PeerId) {
         if let Some(index) = self.peers.find(self.config.scope.key(remote)) {
             let marks = self.fresh_marks();
             let peer = self.peers.get_mut(index);
@@ -214,7 +214,7 @@ impl Endpoint {
 
     /// The metrics of the congestion control of a peer's scope; `None` if there is no such peer.
     #[must_use]
-    pub fn metrics(&self, remote: SocketAddr) -> Option<Metrics> {
+    pub fn metrics(&self, remote: PeerId) -> Option<Metrics> {
         let index = self.peers.find(self.config.scope.key(remote))?;
         Some(self.peers.get(index).shell.metrics())
     }
@@ -222,13 +222,13 @@ impl Endpoint {
     /// Whether anything in a peer's scope has answered a message of this endpoint. The state of a peer
     /// without an exchange is forgotten after a while.
     #[must_use]
-    pub fn has_answered(&self, remote: SocketAddr) -> bool {
+    pub fn has_answered(&self, remote: PeerId) -> bool {
         self.last_heard(remote).is_some()
     }
 
     /// When anything in a peer's scope last answered a message of this endpoint, or sent a notification.
     #[must_use]
-    pub fn last_heard(&self, remote: SocketAddr) -> Option<Instant> {
+    pub fn last_heard(&self, remote: PeerId) -> Option<Instant> {
         let index = self.peers.find(self.config.scope.key(remote))?;
         self.peers.get(index).heard
     }
@@ -243,16 +243,16 @@ impl Endpoint {
         is_open.then_some(exchange.datagram.len())
     }
 
-    /// The address that identifies the scope of a remote. Remotes with the same one share a
+    /// The peer that stands for the scope of a remote. Remotes with the same one share a
     /// congestion control, NSTART and a queue.
     #[must_use]
-    pub fn scope_of(&self, remote: SocketAddr) -> SocketAddr {
+    pub fn scope_of(&self, remote: PeerId) -> PeerId {
         self.config.scope.key(remote)
     }
 
     /// The number of messages that wait to leave for a peer's scope.
     #[must_use]
-    pub fn waiting(&self, remote: SocketAddr) -> usize {
+    pub fn waiting(&self, remote: PeerId) -> usize {
         let index = self.peers.find(self.config.scope.key(remote));
         index.map_or(0, |index| usize::from(self.peers.get(index).queued))
     }
@@ -310,7 +310,7 @@ impl Endpoint {
     }
 
     /// Whether this message is remembered, in which case a copy of it is a duplicate.
-    pub fn is_remembered(&mut self, now: Instant, remote: SocketAddr, id: MessageId) -> bool {
+    pub fn is_remembered(&mut self, now: Instant, remote: PeerId, id: MessageId) -> bool {
         let now = self.advance(now);
         self.dedup.lookup(now, remote, id).is_some()
     }
@@ -355,7 +355,7 @@ impl Endpoint {
     }
 
     /// Finds or creates the peer of a remote's scope.
-    fn peer(&mut self, now: Instant, remote: SocketAddr) -> Result<u32, SendError> {
+    fn peer(&mut self, now: Instant, remote: PeerId) -> Result<u32, SendError> {
         let key = self.config.scope.key(remote);
         if let Some(index) = self.peers.find(key) {
             self.peers.touch(now, index);

@@ -3,10 +3,10 @@
 use super::Endpoint;
 use super::types::{Event, Output, Sent, Transmit};
 use crate::exchange::outbox::Outbox;
+use crate::peer::PeerId;
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
-use core::net::SocketAddr;
 
 /// The buffers in which output waits for the driver. An endpoint makes its own when it needs them. A
 /// program with many endpoints that fetches all output of one before it calls the next can let them
@@ -42,7 +42,7 @@ impl OutputBuffers {
     pub(super) fn push(
         &mut self,
         max_bytes: usize,
-        to: SocketAddr,
+        to: PeerId,
         what: Sent,
         write: impl FnOnce(&mut Vec<u8>) -> bool,
     ) -> bool {

@@ -1,9 +1,9 @@
 //! Peers: the scopes for which congestion control state is kept.
 
 use crate::cc::{ControlConfig, Load, Shell};
-use crate::exchange::hashed::Hashed;
 use crate::exchange::message_id::MessageIds;
 use crate::exchange::table::NONE;
+use crate::peer::PeerId;
 use crate::time::{Duration, Instant};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -33,14 +33,15 @@ pub enum Scope {
 }
 
 impl Scope {
-    /// The address that identifies the scope of `remote`.
+    /// The peer that stands for the scope of `remote`. A session is a scope of its own.
     #[inline]
-    pub(crate) fn key(self, remote: SocketAddr) -> SocketAddr {
+    pub(crate) fn key(self, remote: PeerId) -> PeerId {
+        let PeerId::Address(address) = remote else { return remote };
         match self {
             Self::TransportAddress => remote,
-            Self::Address => SocketAddr::new(remote.ip(), 0),
+            Self::Address => SocketAddr::new(address.ip(), 0).into(),
             Self::Prefix { v4, v6 } => {
-                let ip = match remote.ip() {
+                let ip = match address.ip() {
                     IpAddr::V4(ip) => {
                         let mask = u32::MAX.checked_shl(32 - u32::from(v4.min(32))).unwrap_or(0);
                         IpAddr::V4(Ipv4Addr::from_bits(ip.to_bits() & mask))
@@ -50,7 +51,7 @@ impl Scope {
                         IpAddr::V6(Ipv6Addr::from_bits(ip.to_bits() & mask))
                     }
                 };
-                SocketAddr::new(ip, 0)
+                SocketAddr::new(ip, 0).into()
             }
         }
     }
@@ -92,7 +93,7 @@ pub(crate) enum OptionSupport {
 /// The state of one scope.
 #[derive(Debug)]
 pub(crate) struct Peer {
-    key: SocketAddr,
+    key: PeerId,
     pub(crate) shell: Shell,
     /// The number of its control in the endpoint's list.
     pub(crate) control: u8,
@@ -197,13 +198,13 @@ impl Peers {
 
     /// The peer of this scope, if there is one.
     #[inline]
-    pub(crate) fn find(&self, key: SocketAddr) -> Option<u32> {
+    pub(crate) fn find(&self, key: PeerId) -> Option<u32> {
         let Some(by_key) = &self.by_key else {
             let mut all = (0..).zip(&self.places);
             let found = all.find(|(index, peer)| peer.key == key && !self.free.contains(index));
             return found.map(|(index, _)| index);
         };
-        let hash = self.hasher.hash_one(Hashed(key));
+        let hash = self.hasher.hash_one(key);
         by_key.find(hash, |&index| self.places[index as usize].key == key).copied()
     }
 
@@ -213,7 +214,7 @@ impl Peers {
         &mut self,
         now: Instant,
         retention: Duration,
-        key: SocketAddr,
+        key: PeerId,
         new: NewPeer<'_>,
     ) -> Option<u32> {
         if let Some(index) = self.find(key) {
@@ -264,7 +265,7 @@ impl Peers {
             }
         };
         let (places, hasher) = (&self.places, &self.hasher);
-        let hash = |&index: &u32| hasher.hash_one(Hashed(places[index as usize].key));
+        let hash = |&index: &u32| hasher.hash_one(places[index as usize].key);
         if let Some(by_key) = &mut self.by_key {
             by_key.insert_unique(hash(&index), index, hash);
         } else if places.len() > FEW {
@@ -282,7 +283,8 @@ impl Peers {
     /// Reads the first peer: see [`Endpoint::read_ahead`](crate::endpoint::Endpoint::read_ahead).
     pub(crate) fn read_ahead(&self) -> u64 {
         let Some(peer) = self.places.first() else { return 0 };
-        let words = u64::from(peer.head ^ peer.unanswered_bytes) ^ u64::from(peer.key.port());
+        let words =
+            u64::from(peer.head ^ peer.unanswered_bytes) ^ u64::from(peer.key.is_multicast());
         let times = peer.last_used.as_nanos() ^ peer.unanswered_since.as_nanos();
         let control = u64::from(peer.shell.open()) ^ peer.shell.marking() as u64;
         words ^ times ^ control ^ u64::from(peer.nons_since_con) ^ u64::from(self.newest)
@@ -340,7 +342,7 @@ impl Peers {
             self.evicted_early += 1;
         }
         if let Some(by_key) = &mut self.by_key {
-            let hash = self.hasher.hash_one(Hashed(peer.key));
+            let hash = self.hasher.hash_one(peer.key);
             if let Ok(entry) = by_key.find_entry(hash, |&other| other == index) {
                 entry.remove();
             }

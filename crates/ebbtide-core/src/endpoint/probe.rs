@@ -158,6 +158,7 @@ mod tests {
         Admission, CongestionControl, Context, Controller, Load, Metrics, OutgoingMessage,
         ProbeReply, Sample, Slot, Transmission,
     };
+    use crate::peer::PeerId;
     use crate::time::Duration;
     use alloc::boxed::Box;
     use core::net::SocketAddr;
@@ -209,8 +210,10 @@ mod tests {
         }
     }
 
-    const PEER: SocketAddr =
-        SocketAddr::new(core::net::IpAddr::V4(core::net::Ipv4Addr::LOCALHOST), 5683);
+    const PEER: PeerId = PeerId::Address(SocketAddr::new(
+        core::net::IpAddr::V4(core::net::Ipv4Addr::LOCALHOST),
+        5683,
+    ));
 
     fn endpoint(control: Discoverer) -> Endpoint {
         let rng = Box::new(ChaCha8Rng::seed_from_u64(1));

@@ -6,9 +6,9 @@ use crate::cc::{Marking, Outcome, Sample};
 use crate::exchange::dedup::{RepeatedRequest, Reply};
 use crate::exchange::table::{Answers, ExchangeState, Purpose};
 use crate::exchange::token::{strip_mark, unmark};
+use crate::peer::PeerId;
 use crate::time::Instant;
 use crate::wire::{Code, Content, Message, OptionNumber, ParseError, Token, Type};
-use core::net::SocketAddr;
 
 impl Endpoint {
     /// Processes a datagram and returns its meaning for the application. Malformed datagrams are
@@ -16,7 +16,7 @@ impl Endpoint {
     pub fn handle_datagram<'d>(
         &mut self,
         now: Instant,
-        from: SocketAddr,
+        from: PeerId,
         datagram: &'d [u8],
     ) -> Received<'d> {
         self.receive(now, from.into(), datagram, |_, _| Remember::Yes)
@@ -185,7 +185,7 @@ impl Endpoint {
     fn on_piggybacked<'d>(
         &mut self,
         now: Instant,
-        from: SocketAddr,
+        from: PeerId,
         message: Message<'d>,
     ) -> Received<'d> {
         let Some(index) = self.find_open(from, &message) else {
@@ -219,7 +219,7 @@ impl Endpoint {
     fn on_acknowledgement(
         &mut self,
         now: Instant,
-        from: SocketAddr,
+        from: PeerId,
         message: &Message<'_>,
     ) -> Received<'static> {
         let id = message.message_id();
@@ -252,12 +252,7 @@ impl Endpoint {
         Received::Acknowledged { exchange, sample }
     }
 
-    fn on_reset(
-        &mut self,
-        now: Instant,
-        from: SocketAddr,
-        message: &Message<'_>,
-    ) -> Received<'static> {
+    fn on_reset(&mut self, now: Instant, from: PeerId, message: &Message<'_>) -> Received<'static> {
         let Some(index) = self.table.by_id(from, message.message_id()) else {
             return self.unknown();
         };
@@ -276,7 +271,7 @@ impl Endpoint {
     fn on_separate<'d>(
         &mut self,
         now: Instant,
-        from: SocketAddr,
+        from: PeerId,
         message: Message<'d>,
     ) -> Received<'d> {
         let confirmable = message.kind() == Type::Confirmable;
@@ -342,7 +337,7 @@ impl Endpoint {
             }
             return Received::Ignored(Ignored::UnknownCriticalOption);
         }
-        if self.table.get(index).remote.ip().is_multicast() {
+        if self.table.get(index).remote.is_multicast() {
             return Received::Notification { exchange, sample, message };
         }
         if self.table.get(index).answers == Answers::Many {
@@ -366,7 +361,7 @@ impl Endpoint {
     /// Whether the request may have several answers, so that no single answer ends it.
     fn has_many_answers(&self, index: u32) -> bool {
         let exchange = self.table.get(index);
-        exchange.remote.ip().is_multicast() || exchange.answers == Answers::Many
+        exchange.remote.is_multicast() || exchange.answers == Answers::Many
     }
 
     /// The request is registered as an observer, or was already. From now on it waits for
@@ -404,7 +399,7 @@ impl Endpoint {
 
     /// Rejects a response: with a Reset if it is Confirmable (section 4.2), otherwise by ignoring
     /// it.
-    fn reject(&mut self, from: SocketAddr, message: &Message<'_>) {
+    fn reject(&mut self, from: PeerId, message: &Message<'_>) {
         // RFC 7641 section 3.6: a notification that belongs to no observation is rejected even if
         // it is Non-confirmable, so that the server stops.
         let notification = message.option(OptionNumber::OBSERVE).is_some();
@@ -415,7 +410,7 @@ impl Endpoint {
 
     /// The open exchange that an ACK from `from` belongs to.
     #[inline]
-    fn find_open(&self, from: SocketAddr, message: &Message<'_>) -> Option<u32> {
+    fn find_open(&self, from: PeerId, message: &Message<'_>) -> Option<u32> {
         let index = self.table.by_id(from, message.message_id())?;
         let exchange = self.table.get(index);
         // An ID may also be that of a probe, which has no response.
@@ -424,7 +419,7 @@ impl Endpoint {
     }
 
     /// The request to which a token belongs, and the ordinal in the token (0 if it is not marked).
-    fn find_token(&self, from: SocketAddr, token: Token) -> Option<(u32, u8)> {
+    fn find_token(&self, from: PeerId, token: Token) -> Option<(u32, u8)> {
         let exact = self.table.by_token(from, token).map(|index| (index, 0));
         let marked = |found: Option<(Token, u8)>| {
             let index = self.table.by_token(from, found?.0)?;

@@ -6,10 +6,10 @@ use crate::exchange::ExchangeId;
 use crate::exchange::dedup::{Reply, Stored};
 use crate::exchange::table::Purpose;
 use crate::exchange::token::with_count_option;
+use crate::peer::PeerId;
 use crate::time::Instant;
 use crate::wire::{Code, Content, Encoded, HEADER_LEN, MAX_TOKEN_LEN, MessageId, Token, Type};
 use alloc::vec::Vec;
-use core::net::SocketAddr;
 
 impl Endpoint {
     /// Responds to a request. The response to a Confirmable request is piggybacked on its
@@ -141,7 +141,7 @@ impl Endpoint {
     }
 
     /// Queues an empty message.
-    pub(super) fn emit_empty(&mut self, to: SocketAddr, kind: Type, id: MessageId) {
+    pub(super) fn emit_empty(&mut self, to: PeerId, kind: Type, id: MessageId) {
         let empty = Content { code: Code::EMPTY, options: &[], payload: &[] };
         let sent = self.output.push(self.config.limits.outbox_bytes, to, Sent::Reply, |out| {
             let mut bytes = [0; HEADER_LEN];

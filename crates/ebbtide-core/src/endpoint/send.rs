@@ -11,11 +11,11 @@ use crate::exchange::table::{Answers, Due, Exchange, ExchangeState, NONE, Purpos
 use crate::exchange::token::{
     COUNT_PROBE, MAX_MARK, random_token, with_count_option, with_marked_token,
 };
+use crate::peer::PeerId;
 use crate::time::{Duration, Instant, Micros};
 use crate::wire::{
     Code, Content, HEADER_LEN, MAX_TOKEN_LEN, MessageId, Opt, OptionNumber, Token, Type,
 };
-use core::net::SocketAddr;
 
 /// The number of ACK_TIMEOUTs for which a Non-confirmable notification waits for the Reset of an
 /// observer that no longer exists. 16 s with the default parameters, which exceeds the longest
@@ -45,7 +45,7 @@ impl Endpoint {
     pub fn request(
         &mut self,
         now: Instant,
-        to: SocketAddr,
+        to: PeerId,
         content: &Content<'_>,
         reliability: Reliability,
     ) -> Result<ExchangeId, SendError> {
@@ -68,7 +68,7 @@ impl Endpoint {
     pub fn notify(
         &mut self,
         now: Instant,
-        (to, token): (SocketAddr, Token),
+        (to, token): (PeerId, Token),
         content: &Content<'_>,
         reliability: Reliability,
     ) -> Result<ExchangeId, SendError> {
@@ -84,7 +84,7 @@ impl Endpoint {
     /// # Errors
     ///
     /// See [`SendError`]; nothing was sent then.
-    pub fn ping(&mut self, now: Instant, to: SocketAddr) -> Result<ExchangeId, SendError> {
+    pub fn ping(&mut self, now: Instant, to: PeerId) -> Result<ExchangeId, SendError> {
         let empty = Content { code: Code::EMPTY, options: &[], payload: &[] };
         self.start(now, to, &empty, Reliability::Confirmable, (Purpose::Ping, Token::EMPTY))
     }
@@ -93,7 +93,7 @@ impl Endpoint {
     pub(super) fn start(
         &mut self,
         now: Instant,
-        to: SocketAddr,
+        to: PeerId,
         content: &Content<'_>,
         reliability: Reliability,
         what: (Purpose, Token),
@@ -128,7 +128,7 @@ impl Endpoint {
     pub(super) fn accept(
         &mut self,
         now: Instant,
-        (to, peer_index): (SocketAddr, u32),
+        (to, peer_index): (PeerId, u32),
         (content, length): (&Content<'_>, usize),
         reliability: Reliability,
         (purpose, token): (Purpose, Token),
@@ -142,7 +142,7 @@ impl Endpoint {
                 .iter()
                 .any(|opt| opt.number == OptionNumber::OBSERVE && opt.as_uint() == Some(0));
         // RFC 7252 section 8.1: "Such requests MUST be sent in Non-confirmable messages."
-        let group = to.ip().is_multicast();
+        let group = to.is_multicast();
         let reliability = if group { Reliability::NonConfirmable } else { reliability };
         let marking = match purpose {
             Purpose::Request if observes || group || !token.is_empty() => Marking::None,
@@ -201,7 +201,7 @@ impl Endpoint {
     }
 
     /// A token that no open request to `remote` uses.
-    fn fresh_token(&mut self, remote: SocketAddr, marking: Marking) -> Token {
+    fn fresh_token(&mut self, remote: PeerId, marking: Marking) -> Token {
         let mut length = self.config.token_length.min(MAX_TOKEN_LEN as u8);
         for attempt in 0.. {
             let token = random_token(length, marking, &mut *self.rng);
@@ -246,7 +246,7 @@ impl Endpoint {
             let cx = &mut context(now, &self.config, control, &mut *self.rng);
             let not_before = match peer.shell.admit(&departure, load, cx) {
                 Admission::Send => None,
-                Admission::SendAsConfirmable if exchange.remote.ip().is_multicast() => None,
+                Admission::SendAsConfirmable if exchange.remote.is_multicast() => None,
                 Admission::SendAsConfirmable => {
                     // It counts towards the pace of the Non-confirmable messages.
                     peer.last_non = Some(now);
@@ -277,7 +277,7 @@ impl Endpoint {
                 }
             };
             let id = match not_before {
-                None if self.table.get(index).remote.ip().is_multicast() => {
+                None if self.table.get(index).remote.is_multicast() => {
                     self.group_id(now, peer_index)
                 }
                 None => self.fresh_id(now, peer_index),

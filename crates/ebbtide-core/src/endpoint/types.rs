@@ -2,10 +2,10 @@
 
 use crate::cc::Sample;
 use crate::exchange::ExchangeId;
+use crate::peer::PeerId;
 use crate::time::{Instant, Micros};
 use crate::wire::{Code, EncodeError, Message, MessageId, Token, Type};
 use core::fmt;
-use core::net::SocketAddr;
 
 /// Whether a message is retransmitted until it is acknowledged.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -21,7 +21,7 @@ pub enum Reliability {
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct Incoming {
     /// The sender of the request.
-    pub remote: SocketAddr,
+    pub remote: PeerId,
     /// The message ID of the request.
     pub id: MessageId,
     /// The token, which the response repeats.
@@ -83,7 +83,7 @@ pub enum Remember {
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Arrival {
     /// The sender.
-    pub from: SocketAddr,
+    pub from: PeerId,
     /// Whether its destination was a group, that is, a multicast address or the broadcast address.
     /// Then only requests are processed, and nothing is rejected (RFC 7252 section 8.1).
     pub to_group: bool,
@@ -92,10 +92,10 @@ pub struct Arrival {
     pub congestion_experienced: bool,
 }
 
-impl From<SocketAddr> for Arrival {
+impl<P: Into<PeerId>> From<P> for Arrival {
     /// An arrival without a mark at this endpoint's own address, not at a group.
-    fn from(from: SocketAddr) -> Self {
-        Self { from, to_group: false, congestion_experienced: false }
+    fn from(from: P) -> Self {
+        Self { from: from.into(), to_group: false, congestion_experienced: false }
     }
 }
 
@@ -225,7 +225,7 @@ pub enum Output<'e> {
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Transmit<'e> {
     /// The destination.
-    pub to: SocketAddr,
+    pub to: PeerId,
     /// The bytes.
     pub datagram: &'e [u8],
     /// The reason for sending it, for traces.

@@ -9,15 +9,13 @@
 //! Requests that are verified by a key are remembered as well, so that a copy of one gets its answer again, but the oldest of them
 //! make room for new ones: their protocol refuses what it has accepted before (RFC 8613 section 7.4), whatever is remembered here.
 
-use super::hashed::Hashed;
-use super::source::source;
+use crate::peer::{PeerId, Source};
 use crate::time::{Duration, Instant};
 use crate::wire::{MessageId, OptionNumber};
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::hash::BuildHasher;
-use core::net::{IpAddr, SocketAddr};
 use foldhash::fast::FixedState;
 use hashbrown::HashTable;
 
@@ -57,7 +55,7 @@ pub(crate) struct Stored {
 
 #[derive(Debug)]
 struct Entry {
-    remote: SocketAddr,
+    remote: PeerId,
     id: MessageId,
     expires: Instant,
     reply: Reply,
@@ -66,7 +64,7 @@ struct Entry {
 /// The memory taken by the messages of one source.
 #[derive(Debug)]
 struct Share {
-    source: IpAddr,
+    source: Source,
     entries: usize,
     bytes: usize,
 }
@@ -129,12 +127,7 @@ impl Dedup {
 
     /// The reply to a duplicate of this message; `None` if the message is not remembered.
     #[inline]
-    pub(crate) fn lookup(
-        &mut self,
-        now: Instant,
-        remote: SocketAddr,
-        id: MessageId,
-    ) -> Option<&Reply> {
+    pub(crate) fn lookup(&mut self, now: Instant, remote: PeerId, id: MessageId) -> Option<&Reply> {
         if let Some(memory) = &mut self.verified
             && let Some(at) = memory.current(now, remote, id)
         {
@@ -150,7 +143,7 @@ impl Dedup {
         &mut self,
         now: Instant,
         lifetime: Duration,
-        key: (SocketAddr, MessageId),
+        key: (PeerId, MessageId),
         reply: Reply,
     ) -> bool {
         self.memory().insert(now, lifetime, key, reply)
@@ -161,7 +154,7 @@ impl Dedup {
         &mut self,
         now: Instant,
         lifetime: Duration,
-        key: (SocketAddr, MessageId),
+        key: (PeerId, MessageId),
     ) {
         let (entries, bytes, seed) = (self.max_entries, self.max_bytes, self.hash_seed);
         let memory =
@@ -175,7 +168,7 @@ impl Dedup {
         &mut self,
         now: Instant,
         lifetime: Duration,
-        key: (SocketAddr, MessageId),
+        key: (PeerId, MessageId),
         first: MessageId,
     ) -> RepeatedRequest {
         self.memory().insert_after(now, lifetime, key, first)
@@ -184,7 +177,7 @@ impl Dedup {
     /// Sets the reply to duplicates of a remembered message. A response is not stored if there is
     /// no room for it; its duplicates are then dropped, which is safe, although the peer will time
     /// out. Returns false in that case, and if the message is not remembered.
-    pub(crate) fn set_reply(&mut self, remote: SocketAddr, id: MessageId, reply: Reply) -> bool {
+    pub(crate) fn set_reply(&mut self, remote: PeerId, id: MessageId, reply: Reply) -> bool {
         if let Some(memory) = &mut self.verified
             && memory.find(remote, id).is_some()
         {
@@ -211,7 +204,7 @@ impl Memory {
 
     /// The position of a message that has not expired.
     #[inline]
-    fn current(&mut self, now: Instant, remote: SocketAddr, id: MessageId) -> Option<usize> {
+    fn current(&mut self, now: Instant, remote: PeerId, id: MessageId) -> Option<usize> {
         if self.entries.is_empty() {
             return None;
         }
@@ -223,7 +216,7 @@ impl Memory {
         &mut self,
         now: Instant,
         lifetime: Duration,
-        (remote, id): (SocketAddr, MessageId),
+        (remote, id): (PeerId, MessageId),
         reply: Reply,
     ) -> bool {
         self.expire(now);
@@ -236,9 +229,8 @@ impl Memory {
         let sequence = self.first + self.entries.len() as u64;
         self.entries.push_back(Entry { remote, id, expires: now + lifetime, reply });
         let (entries, first, hasher) = (&self.entries, self.first, &self.hasher);
-        self.by_id.insert_unique(hasher.hash_one((Hashed(remote), id)), sequence, |&other| {
-            key(entries, first, other)
-                .map_or(0, |(remote, id)| hasher.hash_one((Hashed(remote), id)))
+        self.by_id.insert_unique(hasher.hash_one((remote, id)), sequence, |&other| {
+            key(entries, first, other).map_or(0, |(remote, id)| hasher.hash_one((remote, id)))
         });
         true
     }
@@ -247,7 +239,7 @@ impl Memory {
         &mut self,
         now: Instant,
         lifetime: Duration,
-        (remote, id): (SocketAddr, MessageId),
+        (remote, id): (PeerId, MessageId),
         first: MessageId,
     ) -> RepeatedRequest {
         self.expire(now);
@@ -276,7 +268,7 @@ impl Memory {
         RepeatedRequest::New
     }
 
-    fn set_reply(&mut self, remote: SocketAddr, id: MessageId, reply: Reply) -> bool {
+    fn set_reply(&mut self, remote: PeerId, id: MessageId, reply: Reply) -> bool {
         let size = reply.size();
         let Some(at) = self.find(remote, id) else { return false };
         let Some(entry) = self.entries.get_mut(at) else { return false };
@@ -298,18 +290,18 @@ impl Memory {
     }
 
     /// Whether the source of `remote` may store so many bytes more.
-    fn has_room_for(&mut self, remote: SocketAddr, bytes: usize) -> bool {
+    fn has_room_for(&mut self, remote: PeerId, bytes: usize) -> bool {
         self.share(remote).bytes + bytes <= self.max_bytes.saturating_sub(self.bytes)
     }
 
     /// The share of the source of `remote`.
-    fn share(&mut self, remote: SocketAddr) -> &mut Share {
+    fn share(&mut self, remote: PeerId) -> &mut Share {
         share(&mut self.shares, &self.hasher, remote)
     }
 
     /// A message of `remote` has expired. A source without messages is forgotten.
-    fn give_back(&mut self, remote: SocketAddr, bytes: usize) {
-        let source = source(remote.ip());
+    fn give_back(&mut self, remote: PeerId, bytes: usize) {
+        let source = remote.source().sharing();
         let hash = self.hasher.hash_one(source);
         if let Ok(mut found) = self.shares.find_entry(hash, |share| share.source == source) {
             let share = found.get_mut();
@@ -321,8 +313,8 @@ impl Memory {
         }
     }
 
-    fn find(&self, remote: SocketAddr, id: MessageId) -> Option<usize> {
-        let hash = self.hasher.hash_one((Hashed(remote), id));
+    fn find(&self, remote: PeerId, id: MessageId) -> Option<usize> {
+        let hash = self.hasher.hash_one((remote, id));
         let sequence = self
             .by_id
             .find(hash, |&other| key(&self.entries, self.first, other) == Some((remote, id)))?;
@@ -343,7 +335,7 @@ impl Memory {
         let size = entry.reply.size();
         self.bytes -= size;
         self.give_back(entry.remote, size);
-        let hash = self.hasher.hash_one((Hashed(entry.remote), entry.id));
+        let hash = self.hasher.hash_one((entry.remote, entry.id));
         if let Ok(found) = self.by_id.find_entry(hash, |&other| other == sequence) {
             found.remove();
         }
@@ -363,9 +355,9 @@ impl Reply {
 fn share<'s>(
     shares: &'s mut HashTable<Share>,
     hasher: &FixedState,
-    remote: SocketAddr,
+    remote: PeerId,
 ) -> &'s mut Share {
-    let source = source(remote.ip());
+    let source = remote.source().sharing();
     let found = shares.entry(
         hasher.hash_one(source),
         |share| share.source == source,
@@ -374,7 +366,7 @@ fn share<'s>(
     found.or_insert(Share { source, entries: 0, bytes: 0 }).into_mut()
 }
 
-fn key(entries: &VecDeque<Entry>, first: u64, sequence: u64) -> Option<(SocketAddr, MessageId)> {
+fn key(entries: &VecDeque<Entry>, first: u64, sequence: u64) -> Option<(PeerId, MessageId)> {
     let at = usize::try_from(sequence.checked_sub(first)?).ok()?;
     entries.get(at).map(|entry| (entry.remote, entry.id))
 }
@@ -382,12 +374,12 @@ fn key(entries: &VecDeque<Entry>, first: u64, sequence: u64) -> Option<(SocketAd
 #[cfg(test)]
 mod tests {
     use super::*;
-    use core::net::Ipv6Addr;
+    use core::net::{IpAddr, Ipv6Addr, SocketAddr};
 
     const LIFETIME: Duration = Duration::from_secs(247);
 
-    fn remote(n: u8) -> SocketAddr {
-        SocketAddr::from(([10, 0, 0, n], 5683))
+    fn remote(n: u8) -> PeerId {
+        PeerId::Address(SocketAddr::from(([10, 0, 0, n], 5683)))
     }
 
     fn at(seconds: u64) -> Instant {
@@ -404,7 +396,7 @@ mod tests {
         assert_eq!(dedup.len(), 0);
     }
 
-    fn pending(dedup: &mut Dedup, second: u64, from: SocketAddr, id: u16) -> bool {
+    fn pending(dedup: &mut Dedup, second: u64, from: PeerId, id: u16) -> bool {
         dedup.insert(at(second), LIFETIME, (from, MessageId(id)), Reply::Pending)
     }
 
@@ -463,20 +455,23 @@ mod tests {
     fn an_ipv6_prefix_of_64_bits_is_one_source_and_so_are_the_ports_of_an_address() {
         let host = |n: u128| {
             let prefix = 0x2001_0db8_0000_0001_u128 << 64;
-            SocketAddr::from((Ipv6Addr::from_bits(prefix | n), 5683))
+            PeerId::Address(SocketAddr::from((Ipv6Addr::from_bits(prefix | n), 5683)))
         };
         let mut dedup = Dedup::new(1000, 1000, 7);
         let taken = (0..2000).filter(|&n| pending(&mut dedup, 0, host(n), 1)).count();
         assert_eq!(taken, 500);
-        let other = SocketAddr::from((Ipv6Addr::from_bits(0x2001_0db8_0000_0002 << 64), 5683));
+        let other = PeerId::Address(SocketAddr::from((
+            Ipv6Addr::from_bits(0x2001_0db8_0000_0002 << 64),
+            5683,
+        )));
         assert!(pending(&mut dedup, 0, other, 1));
         let mut dedup = Dedup::new(1000, 1000, 7);
-        let port = |port| SocketAddr::from(([10, 0, 0, 1], port));
+        let port = |port| PeerId::Address(SocketAddr::from(([10, 0, 0, 1], port)));
         assert_eq!((0..2000).filter(|&n| pending(&mut dedup, 0, port(n), 1)).count(), 500);
-        let mapped = SocketAddr::from((
+        let mapped = PeerId::Address(SocketAddr::from((
             "::ffff:10.0.0.1".parse::<IpAddr>().unwrap_or(IpAddr::from([0; 16])),
             9,
-        ));
+        )));
         assert!(!pending(&mut dedup, 0, mapped, 1), "the same address in another form");
     }
 

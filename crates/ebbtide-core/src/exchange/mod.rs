@@ -2,11 +2,9 @@
 //! timers.
 
 pub(crate) mod dedup;
-pub(crate) mod hashed;
 pub(crate) mod message_id;
 mod observe;
 pub(crate) mod outbox;
-pub(crate) mod source;
 pub(crate) mod table;
 pub(crate) mod timers;
 pub(crate) mod token;

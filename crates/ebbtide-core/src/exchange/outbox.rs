@@ -1,8 +1,8 @@
 //! Datagrams that wait for the driver to fetch them.
 
+use crate::peer::PeerId;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
-use core::net::SocketAddr;
 
 /// A queue of datagrams in one reused buffer, so that sending does not allocate once the buffer
 /// has grown.
@@ -14,7 +14,7 @@ pub(crate) struct Outbox<T> {
 
 #[derive(Debug)]
 struct Entry<T> {
-    to: SocketAddr,
+    to: PeerId,
     start: usize,
     end: usize,
     what: T,
@@ -30,7 +30,7 @@ impl<T> Outbox<T> {
     pub(crate) fn push(
         &mut self,
         max_bytes: usize,
-        to: SocketAddr,
+        to: PeerId,
         what: T,
         write: impl FnOnce(&mut Vec<u8>) -> bool,
     ) -> bool {
@@ -52,7 +52,7 @@ impl<T> Outbox<T> {
 
     /// The oldest datagram.
     #[inline]
-    pub(crate) fn pop(&mut self) -> Option<(SocketAddr, T, &[u8])> {
+    pub(crate) fn pop(&mut self) -> Option<(PeerId, T, &[u8])> {
         let Entry { to, start, end, what } = self.queue.pop_front()?;
         Some((to, what, self.bytes.get(start..end).unwrap_or_default()))
     }

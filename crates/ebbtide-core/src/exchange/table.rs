@@ -1,14 +1,13 @@
 //! The table of exchanges: every message that this endpoint sent or queued and that awaits an
 //! answer.
 
-use super::hashed::Hashed;
 use crate::cc::{Answered, Attempts, Marking, ProbeReply, Sample, Slot};
+use crate::peer::PeerId;
 use crate::time::{Instant, Micros};
 use crate::wire::{HEADER_LEN, MessageId, OptionNumber, Token};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::hash::BuildHasher;
-use core::net::SocketAddr;
 use foldhash::fast::FixedState;
 use hashbrown::HashTable;
 
@@ -103,7 +102,7 @@ pub(crate) struct Exchange {
     /// See [`Endpoint::limit_transmissions`](crate::endpoint::Endpoint::limit_transmissions).
     pub(crate) max_transmissions: u8,
     pub(crate) peer: u32,
-    pub(crate) remote: SocketAddr,
+    pub(crate) remote: PeerId,
     /// Meaningless while queued.
     pub(crate) id: MessageId,
     /// The token of the original transmission.
@@ -214,9 +213,8 @@ struct Index {
 impl Index {
     fn insert_id(&mut self, places: &[Exchange], index: u32, id: MessageId) {
         let hasher = &self.hasher;
-        let hash = |&(index, id): &(u32, MessageId)| {
-            hasher.hash_one((Hashed(places[index as usize].remote), id))
-        };
+        let hash =
+            |&(index, id): &(u32, MessageId)| hasher.hash_one((places[index as usize].remote, id));
         self.by_id.insert_unique(hash(&(index, id)), (index, id), hash);
     }
 
@@ -224,7 +222,7 @@ impl Index {
         let hasher = &self.hasher;
         let hash = |&index: &u32| {
             let exchange = &places[index as usize];
-            hasher.hash_one((Hashed(exchange.remote), exchange.token))
+            hasher.hash_one((exchange.remote, exchange.token))
         };
         self.by_token.insert_unique(hash(&index), index, hash);
     }
@@ -279,12 +277,12 @@ impl Table {
         let bytes = bytes ^ u8::from(exchange.has_id) ^ exchange.token.len() as u8;
         let lengths = (exchange.probes.len() ^ self.used) as u64 ^ u64::from(exchange.id.0);
         let sent = exchange.sent.first().map_or(0, |sent| sent.as_micros());
-        let of_slot = exchange.slot.armed.as_micros() ^ u64::from(exchange.remote.port());
+        let of_slot = exchange.slot.armed.as_micros() ^ u64::from(exchange.remote.is_multicast());
         times ^ lengths ^ words ^ sent ^ of_slot ^ u64::from(bytes)
     }
 
     /// Takes a free place; `None` if the table is full.
-    pub(crate) fn take(&mut self, remote: SocketAddr, peer: u32, purpose: Purpose) -> Option<u32> {
+    pub(crate) fn take(&mut self, remote: PeerId, peer: u32, purpose: Purpose) -> Option<u32> {
         if self.used >= self.max {
             return None;
         }
@@ -459,7 +457,7 @@ impl Table {
     fn remove_id(&mut self, index: u32, id: MessageId) {
         let Some(found) = &mut self.index else { return };
         let remote = self.places[index as usize].remote;
-        let hash = found.hasher.hash_one((Hashed(remote), id));
+        let hash = found.hasher.hash_one((remote, id));
         if let Ok(entry) = found.by_id.find_entry(hash, |other| *other == (index, id)) {
             entry.remove();
         }
@@ -472,12 +470,12 @@ impl Table {
 
     /// The exchange that sent a message, or a probe, with this ID.
     #[inline]
-    pub(crate) fn by_id(&self, remote: SocketAddr, id: MessageId) -> Option<u32> {
+    pub(crate) fn by_id(&self, remote: PeerId, id: MessageId) -> Option<u32> {
         let Some(index) = &self.index else {
             let is_it = |exchange: &Exchange| exchange.remote == remote && exchange.sent_as(id);
             return self.places.iter().position(is_it).map(|place| place as u32);
         };
-        let hash = index.hasher.hash_one((Hashed(remote), id));
+        let hash = index.hasher.hash_one((remote, id));
         let found = index.by_id.find(hash, |&(index, other)| {
             other == id && self.places[index as usize].remote == remote
         });
@@ -488,7 +486,7 @@ impl Table {
     pub(crate) fn remember_token(&mut self, index: u32) {
         let exchange = &mut self.places[index as usize];
         exchange.has_token = true;
-        if exchange.remote.ip().is_multicast() {
+        if exchange.remote.is_multicast() {
             self.groups.push(index);
         }
         if let Some(found) = &mut self.index {
@@ -499,11 +497,11 @@ impl Table {
     pub(crate) fn forget_token(&mut self, index: u32) {
         let exchange = &mut self.places[index as usize];
         exchange.has_token = false;
-        if exchange.remote.ip().is_multicast() {
+        if exchange.remote.is_multicast() {
             self.groups.retain(|&group| group != index);
         }
         let Some(found) = &mut self.index else { return };
-        let hash = found.hasher.hash_one((Hashed(exchange.remote), exchange.token));
+        let hash = found.hasher.hash_one((exchange.remote, exchange.token));
         if let Ok(entry) = found.by_token.find_entry(hash, |&other| other == index) {
             entry.remove();
         }
@@ -517,14 +515,14 @@ impl Table {
     }
 
     #[inline]
-    pub(crate) fn by_token(&self, remote: SocketAddr, token: Token) -> Option<u32> {
+    pub(crate) fn by_token(&self, remote: PeerId, token: Token) -> Option<u32> {
         let Some(index) = &self.index else {
             let is_it = |exchange: &Exchange| {
                 exchange.has_token && exchange.remote == remote && exchange.token == token
             };
             return self.places.iter().position(is_it).map(|place| place as u32);
         };
-        let hash = index.hasher.hash_one((Hashed(remote), token));
+        let hash = index.hasher.hash_one((remote, token));
         let found = index.by_token.find(hash, |&index| {
             let exchange = &self.places[index as usize];
             exchange.remote == remote && exchange.token == token

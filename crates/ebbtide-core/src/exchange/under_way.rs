@@ -4,12 +4,11 @@
 //! processed again. A copy of one that is still being processed is not, since the answer to the first
 //! copy answers it too (RFC 7252 section 4.5).
 
-use super::hashed::Hashed;
+use crate::peer::PeerId;
 use crate::time::{Duration, Instant};
 use crate::wire::MessageId;
 use alloc::boxed::Box;
 use core::hash::BuildHasher;
-use core::net::SocketAddr;
 use foldhash::fast::FixedState;
 use hashbrown::HashTable;
 
@@ -26,7 +25,7 @@ pub(crate) struct RequestsUnderWay {
 
 #[derive(Debug)]
 struct Entry {
-    remote: SocketAddr,
+    remote: PeerId,
     id: MessageId,
     /// The message ID may name another request from then on (RFC 7252 section 4.4).
     expires: Instant,
@@ -43,13 +42,13 @@ impl RequestsUnderWay {
         self.entries.as_ref().map_or(0, |entries| entries.len())
     }
 
-    fn hash(&self, remote: SocketAddr, id: MessageId) -> u64 {
-        self.hasher.hash_one((Hashed(remote), id))
+    fn hash(&self, remote: PeerId, id: MessageId) -> u64 {
+        self.hasher.hash_one((remote, id))
     }
 
     /// Whether a message is a copy of a request under way.
     #[inline]
-    pub(crate) fn contains(&self, now: Instant, remote: SocketAddr, id: MessageId) -> bool {
+    pub(crate) fn contains(&self, now: Instant, remote: PeerId, id: MessageId) -> bool {
         let Some(entries) = self.entries.as_ref().filter(|entries| !entries.is_empty()) else {
             return false;
         };
@@ -62,7 +61,7 @@ impl RequestsUnderWay {
         &mut self,
         now: Instant,
         lifetime: Duration,
-        remote: SocketAddr,
+        remote: PeerId,
         id: MessageId,
     ) -> bool {
         self.remove(remote, id);
@@ -81,12 +80,12 @@ impl RequestsUnderWay {
         let entry = Entry { remote, id, expires: now + lifetime };
         self.entries
             .get_or_insert_default()
-            .insert_unique(hash, entry, |entry| hasher.hash_one((Hashed(entry.remote), entry.id)));
+            .insert_unique(hash, entry, |entry| hasher.hash_one((entry.remote, entry.id)));
         true
     }
 
     /// Removes a request: it was answered.
-    pub(crate) fn remove(&mut self, remote: SocketAddr, id: MessageId) {
+    pub(crate) fn remove(&mut self, remote: PeerId, id: MessageId) {
         let hash = self.hash(remote, id);
         let Some(entries) = &mut self.entries else { return };
         if let Ok(found) = entries.find_entry(hash, |entry| entry.is(remote, id)) {
@@ -96,7 +95,7 @@ impl RequestsUnderWay {
 }
 
 impl Entry {
-    fn is(&self, remote: SocketAddr, id: MessageId) -> bool {
+    fn is(&self, remote: PeerId, id: MessageId) -> bool {
         self.id == id && self.remote == remote
     }
 }
@@ -104,6 +103,7 @@ impl Entry {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use core::net::SocketAddr;
 
     const LIFETIME: Duration = Duration::from_secs(247);
 
@@ -113,7 +113,7 @@ mod tests {
 
     #[test]
     fn requests_that_are_never_answered_make_room_after_their_lifetime() {
-        let remote = SocketAddr::from(([10, 0, 0, 1], 5683));
+        let remote = PeerId::Address(SocketAddr::from(([10, 0, 0, 1], 5683)));
         let mut under_way = RequestsUnderWay::new(3, 7);
         let insert = |under_way: &mut RequestsUnderWay, second, id| {
             under_way.insert(at(second), LIFETIME, remote, MessageId(id))

@@ -4,6 +4,7 @@
 use super::echo::{Echo, Name, Values};
 use super::message::Response;
 use super::recency::RecencyMap;
+use crate::peer::Source;
 use crate::time::{Duration, Instant};
 use crate::wire::{Code, OptionNumber};
 use core::net::IpAddr;
@@ -32,11 +33,12 @@ pub enum Verify {
 
 impl Verify {
     /// Whether an address must be verified.
-    pub(super) fn concerns(self, from: IpAddr) -> bool {
-        match self {
-            Self::None => false,
-            Self::Remote => !from.is_loopback(),
-            Self::All => true,
+    pub(super) fn concerns(self, from: Source) -> bool {
+        match (self, from) {
+            // The handshake of a session has verified its peer.
+            (_, Source::Session(_)) | (Self::None, _) => false,
+            (Self::Remote, Source::Address(address)) => !address.is_loopback(),
+            (Self::All, _) => true,
         }
     }
 }
@@ -54,7 +56,6 @@ pub struct AddressValidation {
     /// arrive.
     forgot: Option<Instant>,
     exchange_lifetime: Duration,
-    exempt: fn(IpAddr) -> bool,
 }
 
 impl AddressValidation {
@@ -78,22 +79,18 @@ impl AddressValidation {
             challenged: 0,
             forgot: None,
             exchange_lifetime,
-            exempt: |_| false,
         }
-    }
-
-    /// Trusts the addresses for which `exempt` holds: a transport has verified them, as DTLS does.
-    pub fn set_exempt(&mut self, exempt: fn(IpAddr) -> bool) {
-        self.exempt = exempt;
     }
 
     /// Whether an address is verified, or need not be.
-    pub fn trusts(&mut self, now: Instant, from: IpAddr) -> bool {
-        if !self.verify.concerns(from) || (self.exempt)(from) {
-            return true;
+    pub fn trusts(&mut self, now: Instant, from: Source) -> bool {
+        match from {
+            Source::Address(address) if self.verify.concerns(from) => {
+                self.expire(now);
+                self.verified.get(&address).is_some()
+            }
+            _ => true,
         }
-        self.expire(now);
-        self.verified.get(&from).is_some()
     }
 
     /// How many datagrams of `length` bytes may be sent to an address in answer to a request of
@@ -101,7 +98,7 @@ impl AddressValidation {
     pub fn allowance(
         &mut self,
         now: Instant,
-        from: IpAddr,
+        from: Source,
         request: usize,
         sent: usize,
         length: usize,
@@ -112,15 +109,17 @@ impl AddressValidation {
     }
 
     /// Verifies the address if the request's Echo option is valid.
-    pub fn learn(&mut self, now: Instant, from: IpAddr, echo: &[u8]) {
+    pub fn learn(&mut self, now: Instant, from: Source, echo: &[u8]) {
         self.read(now, from, echo);
     }
 
     /// Verifies the address if the value is fresh, and returns the meaning of the value; `None` if it
     /// was not made for this address.
-    pub(super) fn read(&mut self, now: Instant, from: IpAddr, value: &[u8]) -> Option<Echo> {
+    pub(super) fn read(&mut self, now: Instant, from: Source, value: &[u8]) -> Option<Echo> {
         let echo = self.values.read(now, from, value)?;
-        if echo.fresh {
+        if echo.fresh
+            && let Source::Address(from) = from
+        {
             self.expire(now);
             if self.verified.len() >= self.max_addresses && self.verified.get(&from).is_none() {
                 self.verified.pop_oldest(now, Duration::ZERO);
@@ -131,7 +130,7 @@ impl AddressValidation {
     }
 
     /// Returns a challenge and counts it: 4.01 with an Echo option (RFC 9175 section 2.3).
-    pub fn challenge(&mut self, now: Instant, from: IpAddr) -> Response {
+    pub fn challenge(&mut self, now: Instant, from: Source) -> Response {
         self.challenge_to(now, from, None)
     }
 
@@ -139,7 +138,7 @@ impl AddressValidation {
     pub(super) fn challenge_to(
         &mut self,
         now: Instant,
-        from: IpAddr,
+        from: Source,
         request: Option<Name>,
     ) -> Response {
         self.challenged += 1;
@@ -170,10 +169,10 @@ impl AddressValidation {
 
     /// Restores an address that was verified before a restart, at an instant of this clock or
     /// before its epoch.
-    pub fn restore(&mut self, now: Instant, from: IpAddr, ago: Duration) {
+    pub fn restore(&mut self, now: Instant, address: IpAddr, ago: Duration) {
         if ago < VERIFIED && self.verified.len() < self.max_addresses {
             // It remains verified for the rest of an hour at least, and for a whole one at most.
-            self.verified.insert(now, from, now, 0);
+            self.verified.insert(now, address, now, 0);
         }
     }
 

@@ -4,7 +4,7 @@ use super::etags::ETags;
 use super::key::TransferKey;
 use super::message::{BlockSizes, BurstMark, Response};
 use super::transfer_cache::TransferCache;
-use crate::exchange::source::{is_fair, source};
+use crate::peer::is_fair;
 use crate::time::{Duration, Instant};
 use crate::wire::{Block, Code, Message, OptionNumber};
 use alloc::collections::BTreeMap;
@@ -225,12 +225,12 @@ impl BlockTransfers {
     /// Whether a body of so many bytes fits in addition to those that advance, at their full sizes,
     /// and into the share of its source.
     fn has_room_for(&self, now: Instant, key: &TransferKey, bytes: usize) -> bool {
-        let from = source(key.remote.ip());
+        let from = key.remote.source().sharing();
         let (mut promised, mut own) = (0, 0);
         for (other, upload) in self.bodies.uploads.entries() {
             if other != key && !upload.may_go(now) {
                 promised += upload.promised();
-                own += if source(other.remote.ip()) == from { upload.promised() } else { 0 };
+                own += if other.remote.source().sharing() == from { upload.promised() } else { 0 };
             }
         }
         is_fair(own, bytes, self.bodies.max_bytes().saturating_sub(promised))

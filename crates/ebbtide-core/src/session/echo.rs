@@ -6,9 +6,10 @@
 //! one that was challenged and the one that echoes. Only one of them may be processed, so the value
 //! names the first.
 
+use crate::peer::Source;
 use crate::time::{Duration, Instant};
 use crate::wire::MessageId;
-use core::hash::Hasher;
+use core::hash::{Hash as _, Hasher};
 use core::net::IpAddr;
 use siphasher::sip::SipHasher24;
 
@@ -87,7 +88,7 @@ impl Values {
         Self { key, fresh }
     }
 
-    pub(super) fn make(&self, now: Instant, from: IpAddr, name: Option<Name>) -> Value {
+    pub(super) fn make(&self, now: Instant, from: Source, name: Option<Name>) -> Value {
         let stamp = seconds(now) as u32;
         let mut value = Value { bytes: [0; MAX_LEN], len: 0 };
         value.push(&stamp.to_be_bytes());
@@ -106,7 +107,7 @@ impl Values {
     }
 
     /// The meaning of a value; `None` if this server did not make it for this address.
-    pub(super) fn read(&self, now: Instant, from: IpAddr, value: &[u8]) -> Option<Echo> {
+    pub(super) fn read(&self, now: Instant, from: Source, value: &[u8]) -> Option<Echo> {
         let (said, hash) = value.split_last_chunk::<HASH>()?;
         if self.hash(from, said) != *hash {
             return None;
@@ -130,11 +131,12 @@ impl Values {
         Some(Echo { fresh, name })
     }
 
-    fn hash(&self, from: IpAddr, said: &[u8]) -> [u8; HASH] {
+    fn hash(&self, from: Source, said: &[u8]) -> [u8; HASH] {
         let mut hasher = SipHasher24::new_with_keys(self.key.0, self.key.1);
         match from {
-            IpAddr::V4(v4) => hasher.write(&v4.octets()),
-            IpAddr::V6(v6) => hasher.write(&v6.octets()),
+            Source::Address(IpAddr::V4(v4)) => hasher.write(&v4.octets()),
+            Source::Address(IpAddr::V6(v6)) => hasher.write(&v6.octets()),
+            Source::Session(session) => session.hash(&mut hasher),
         }
         hasher.write(said);
         hasher.finish().to_be_bytes()
@@ -156,7 +158,8 @@ mod tests {
     #[test]
     fn a_value_says_what_it_was_made_of_to_nobody_but_its_address() {
         let values = Values::new((1, 2), Duration::from_secs(247));
-        let (here, there) = (IpAddr::from([192, 0, 2, 1]), IpAddr::from([192, 0, 2, 2]));
+        let (here, there) =
+            (IpAddr::from([192, 0, 2, 1]).into(), IpAddr::from([192, 0, 2, 2]).into());
         let forgotten = Name { what: Challenged::Forgotten(MessageId(0xfffe)), fingerprint: 7 };
         let answered = Name { what: Challenged::Answered(u32::MAX), fingerprint: 0 };
         for name in [None, Some(forgotten), Some(answered)] {

@@ -1,8 +1,8 @@
 //! The keys that distinguish transfers.
 
+use crate::peer::PeerId;
 use crate::wire::{Message, OptionNumber};
 use core::hash::Hasher;
-use core::net::SocketAddr;
 use core::ops::RangeInclusive;
 use siphasher::sip::SipHasher13;
 
@@ -12,7 +12,7 @@ use siphasher::sip::SipHasher13;
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TransferKey {
     /// The client.
-    pub(super) remote: SocketAddr,
+    pub(super) remote: PeerId,
     /// A hash of the code and of the options that identify the request (RFC 7959 section 2.3), Request-Tag
     /// among them (RFC 9175 section 3.3).
     request: u64,
@@ -35,7 +35,7 @@ impl TransferKey {
 
 /// The key of all blocks of a transfer. If-None-Match is an option of its first block alone (RFC 7959
 /// section 2.10).
-pub(super) fn transfer_key(remote: SocketAddr, message: &Message<'_>) -> TransferKey {
+pub(super) fn transfer_key(remote: PeerId, message: &Message<'_>) -> TransferKey {
     let left_out = |number| {
         matches!(number, OptionNumber::OBSERVE | OptionNumber::IF_NONE_MATCH)
             || is_of_blocks(number)

@@ -2,9 +2,9 @@
 
 use super::message::Response;
 use super::recency::RecencyMap;
+use crate::peer::Source;
 use crate::time::{Duration, Instant};
 use crate::wire::Code;
-use core::net::IpAddr;
 
 const WINDOW: Duration = Duration::from_secs(1);
 
@@ -15,7 +15,7 @@ pub struct RateLimiter {
     rate: u32,
     max_addresses: usize,
     /// The remaining requests of the second that began with the first one.
-    left: RecencyMap<IpAddr, u32>,
+    left: RecencyMap<Source, u32>,
     refused: u64,
 }
 
@@ -34,7 +34,7 @@ impl RateLimiter {
     ///
     /// Returns the answer if there were too many: 4.29, with the time until the next attempt in
     /// Max-Age (RFC 8516 section 4).
-    pub fn admit(&mut self, now: Instant, from: IpAddr) -> Result<(), Response> {
+    pub fn admit(&mut self, now: Instant, from: Source) -> Result<(), Response> {
         while self.left.pop_oldest(now, WINDOW).is_some() {}
         if self.left.get(&from).is_none() {
             if self.left.len() >= self.max_addresses {

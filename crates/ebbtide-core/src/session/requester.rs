@@ -1,6 +1,7 @@
 //! The sender of a request, and the facts that a request states about its transfer.
 
 use super::message::BlockSizes;
+use crate::peer::PeerId;
 use crate::wire::{Block, Code, Message, OptionNumber, OptionSet, Token};
 use crate::{endpoint, stream};
 use core::fmt;
@@ -64,7 +65,7 @@ pub struct Requester {
     /// The maximum number of transmissions of a separate response.
     pub allowance: u8,
     pub(super) incoming: Incoming,
-    /// Whether the address may be forged: that of a datagram may, that of a connection is proved.
+    /// Whether the address may be forged: a session and a connection have verified that of their peer.
     pub(super) forgeable: bool,
     /// The length of the request in bytes.
     pub(super) request: usize,
@@ -87,7 +88,10 @@ impl Requester {
             local: None,
             group: false,
             allowance: u8::MAX,
-            forgeable: matches!(incoming, Incoming::Datagram(_)),
+            forgeable: matches!(
+                incoming,
+                Incoming::Datagram(endpoint::Incoming { remote: PeerId::Address(_), .. })
+            ),
             incoming,
             request: message.as_bytes().len(),
             sent: 0,
@@ -96,13 +100,13 @@ impl Requester {
         }
     }
 
-    /// The address.
+    /// The peer.
     #[inline]
     #[must_use]
-    pub const fn remote(&self) -> SocketAddr {
+    pub const fn peer(&self) -> PeerId {
         match &self.incoming {
             Incoming::Datagram(incoming) => incoming.remote,
-            Incoming::Stream(_, remote) => *remote,
+            Incoming::Stream(_, remote) => PeerId::Connection(*remote),
         }
     }
 

@@ -1,10 +1,9 @@
 //! Fair shares of bounded places: of observers, and of requests at work.
 
-use crate::exchange::source::{is_fair, source};
+use crate::peer::{Source, is_fair};
 use alloc::boxed::Box;
 use alloc::vec;
 use core::hash::BuildHasher;
-use core::net::IpAddr;
 use foldhash::quality::FixedState;
 
 /// Counters of sources. Two sources that share a counter seem to have the places of both; a client
@@ -36,17 +35,17 @@ impl FairShares {
     /// Whether a source may have one place more, where `taken` of `max` are. It always may while less than half
     /// of them are.
     #[must_use]
-    pub fn admit(&self, from: IpAddr, taken: usize, max: usize) -> bool {
+    pub fn admit(&self, from: impl Into<Source>, taken: usize, max: usize) -> bool {
         if 2 * taken < max {
             return true;
         }
-        let own = self.counters.as_ref().and_then(|counters| counters.get(self.place(from)));
+        let own = self.counters.as_ref().and_then(|counters| counters.get(self.place(from.into())));
         is_fair(own.map_or(0, |own| *own as usize), 1, max.saturating_sub(taken))
     }
 
     /// A source has a place more.
-    pub fn add(&mut self, from: IpAddr) {
-        let place = self.place(from);
+    pub fn add(&mut self, from: impl Into<Source>) {
+        let place = self.place(from.into());
         let counters = self.counters.get_or_insert_with(|| vec![0; COUNTERS].into_boxed_slice());
         if let Some(own) = counters.get_mut(place) {
             *own += 1;
@@ -54,14 +53,14 @@ impl FairShares {
     }
 
     /// A source has given a place back.
-    pub fn remove(&mut self, from: IpAddr) {
-        let place = self.place(from);
+    pub fn remove(&mut self, from: impl Into<Source>) {
+        let place = self.place(from.into());
         if let Some(own) = self.counters.as_mut().and_then(|counters| counters.get_mut(place)) {
             *own = own.saturating_sub(1);
         }
     }
 
-    fn place(&self, from: IpAddr) -> usize {
-        self.hasher.hash_one(source(from)) as usize % COUNTERS
+    fn place(&self, from: Source) -> usize {
+        self.hasher.hash_one(from.sharing()) as usize % COUNTERS
     }
 }

@@ -2,9 +2,8 @@
 
 use super::key::TransferKey;
 use super::recency::RecencyMap;
-use crate::exchange::source::source;
+use crate::peer::Source;
 use crate::time::{Duration, Instant};
-use core::net::IpAddr;
 
 /// Transfers in each direction.
 const MAX_TRANSFERS: usize = 1024;
@@ -122,7 +121,7 @@ impl<U, D, A> TransferCache<U, D, A> {
         if bytes > self.max_bytes {
             return;
         }
-        let (from, one) = (source(key.remote.ip()), |_| 1);
+        let (from, one) = (key.remote.source().sharing(), |_| 1);
         if self.downloads.len() >= MAX_TRANSFERS {
             self.evict_download(one, |other| usize::from(*other == from), 0);
         }
@@ -156,10 +155,10 @@ impl<U, D, A> TransferCache<U, D, A> {
     fn evict_download(
         &mut self,
         weigh: impl Fn(usize) -> usize,
-        extra: impl Fn(&IpAddr) -> usize,
+        extra: impl Fn(&Source) -> usize,
         above: usize,
     ) -> bool {
-        let of = |key: &TransferKey| source(key.remote.ip());
+        let of = |key: &TransferKey| key.remote.source().sharing();
         let oldest = self.downloads.oldest_of_largest(of, weigh, extra, above);
         oldest.is_some_and(|key| self.downloads.remove(&key).is_some())
     }

@@ -1,5 +1,6 @@
 //! Controls from outside the crate: by name, by value, in an endpoint.
 
+use ebbtide_core::PeerId;
 use ebbtide_core::cc::{
     ConfigError, CongestionControl, Context, ControlConfig, ControlFactory, Custom, DynControl,
     Metrics, NameError, Registry, Sample, SettingError, Slot, Transmission,
@@ -60,12 +61,12 @@ fn registry() -> Registry {
     Registry::new([Custom::new(Constants(3000))]).unwrap()
 }
 
-fn peer(n: u16) -> SocketAddr {
-    SocketAddr::from(([192, 0, 2, 1], n))
+fn peer(n: u16) -> PeerId {
+    PeerId::Address(SocketAddr::from(([192, 0, 2, 1], n)))
 }
 
 /// The timeout of the first transmission of a request to a peer.
-fn first_timeout(endpoint: &mut Endpoint, to: SocketAddr) -> Micros {
+fn first_timeout(endpoint: &mut Endpoint, to: PeerId) -> Micros {
     let get = Content { code: Code::GET, options: &[], payload: &[] };
     endpoint.request(Instant::ZERO, to, &get, Reliability::Confirmable).unwrap();
     loop {

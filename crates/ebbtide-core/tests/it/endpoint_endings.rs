@@ -1,6 +1,6 @@
 //! How an exchange can end, and that everything it held is free afterwards.
 
-use crate::common::node::{Got, Node, PEER, config, content, message, peer};
+use crate::common::node::{Got, Node, PEER, config, content, message, peer, peer_at};
 use ebbtide_core::ExchangeId;
 use ebbtide_core::endpoint::{Failure, Ignored, Reliability};
 use ebbtide_core::wire::{Code, Type};
@@ -218,8 +218,7 @@ fn the_wrong_message_id_is_ignored() {
 #[test]
 fn an_answer_from_another_address_is_ignored() {
     let (mut node, exchange, sent) = open();
-    let mut other_port = PEER;
-    other_port.set_port(5684);
+    let other_port = peer_at(5684);
     for from in [peer(3), other_port] {
         for datagram in
             [sent.answer(), sent.ack(), sent.rst(), sent.separate(Type::NonConfirmable, 77)]

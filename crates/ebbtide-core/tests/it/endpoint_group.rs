@@ -1,17 +1,17 @@
 //! Requests to groups: asked by us, and arriving here (RFC 7252 section 8).
 
 use crate::common::node::{Got, Node, config, content, message, peer};
+use ebbtide_core::PeerId;
 use ebbtide_core::endpoint::{Arrival, Ignored, Reliability, Remember};
 use ebbtide_core::wire::{Code, MessageId, Type};
-use std::net::SocketAddr;
 
 const GROUP: &str = "224.0.1.187:5683";
 
 /// A critical option that nobody knows.
 const UNKNOWN: (u16, &[u8]) = (65_001, b"x");
 
-fn group() -> SocketAddr {
-    GROUP.parse().unwrap()
+fn group() -> PeerId {
+    PeerId::Address(GROUP.parse().unwrap())
 }
 
 /// A member's answer to a request with this token.

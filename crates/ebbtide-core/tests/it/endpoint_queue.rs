@@ -1,20 +1,20 @@
 //! NSTART, the queue behind it, message IDs, and peers: what is bounded, and that it comes back.
 
-use crate::common::node::{Datagram, Node, PEER, config, content, message, peer};
+use crate::common::node::{Datagram, Node, PEER, config, content, message, peer, peer_at};
 use crate::common::{at, seeded};
 use ebbtide_core::ExchangeId;
 use ebbtide_core::cc::ControlConfig;
 use ebbtide_core::endpoint::{EndpointConfig, Failure, Reliability, Scope, SendError};
 use ebbtide_core::wire::{Code, Type};
+use ebbtide_core::{PeerId, SessionKey};
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::SocketAddr;
 
 fn payloads(sent: &[Datagram]) -> Vec<u8> {
     sent.iter().map(|datagram| datagram.message().payload()[0]).collect()
 }
 
 /// A Confirmable PUT of one byte.
-fn put(node: &mut Node, to: SocketAddr, byte: u8) -> Result<ExchangeId, SendError> {
+fn put(node: &mut Node, to: PeerId, byte: u8) -> Result<ExchangeId, SendError> {
     node.try_request(to, &content(Code::PUT, &[byte]), Reliability::Confirmable)
 }
 
@@ -212,12 +212,15 @@ fn a_load_generator_may_use_message_ids_at_any_rate() {
     assert_eq!(node.now, at(10.0));
 }
 
+fn parsed(address: &str) -> PeerId {
+    PeerId::Address(address.parse().unwrap())
+}
+
 #[test]
 fn a_scope_shares_one_control() {
-    let mut other_port = PEER;
-    other_port.set_port(1);
-    let in_prefix: SocketAddr = "10.0.0.77:9".parse().unwrap();
-    let elsewhere: SocketAddr = "10.0.1.2:5683".parse().unwrap();
+    let other_port = peer_at(1);
+    let in_prefix = parsed("10.0.0.77:9");
+    let elsewhere = parsed("10.0.1.2:5683");
     let cases = [
         (Scope::TransportAddress, [false, false, false]),
         (Scope::Address, [true, false, false]),
@@ -248,13 +251,24 @@ fn a_scope_shares_one_control() {
 fn ipv6_prefixes_are_scopes() {
     let scope = Scope::Prefix { v4: 24, v6: 64 };
     let mut node = Node::new(EndpointConfig { scope, ..config("cocoa") });
-    put(&mut node, "[2001:db8:0:1::1]:5683".parse().unwrap(), 0).unwrap();
+    put(&mut node, parsed("[2001:db8:0:1::1]:5683"), 0).unwrap();
     assert_eq!(node.take().len(), 1);
-    put(&mut node, "[2001:db8:0:1:ffff::2]:1".parse().unwrap(), 0).unwrap();
+    put(&mut node, parsed("[2001:db8:0:1:ffff::2]:1"), 0).unwrap();
     assert_eq!(node.take().len(), 0);
-    put(&mut node, "[2001:db8:0:2::1]:5683".parse().unwrap(), 0).unwrap();
+    put(&mut node, parsed("[2001:db8:0:2::1]:5683"), 0).unwrap();
     assert_eq!(node.take().len(), 1);
     assert_eq!(node.ep.peers(), 2);
+}
+
+#[test]
+fn a_session_is_a_scope_of_its_own() {
+    let scope = Scope::Prefix { v4: 0, v6: 0 };
+    let mut node = Node::new(EndpointConfig { scope, ..config("cocoa") });
+    for (socket, number) in [(0, 1), (0, 2), (1, 1)] {
+        put(&mut node, PeerId::Session(SessionKey::new(socket, number)), 0).unwrap();
+        assert_eq!(node.take().len(), 1, "{number} of {socket}");
+    }
+    assert_eq!(node.ep.peers(), 3);
 }
 
 /// An endpoint that keeps state for so many peers.
@@ -265,7 +279,7 @@ fn keeping(peers: usize) -> Node {
 }
 
 /// An exchange that is answered after half a second.
-fn meet(node: &mut Node, remote: SocketAddr) {
+fn meet(node: &mut Node, remote: PeerId) {
     node.get_from(remote);
     let sent = node.one();
     node.wait(0.5);

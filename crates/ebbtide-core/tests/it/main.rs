@@ -50,6 +50,7 @@ mod oscore_vectors;
 mod q_block_pacing;
 mod q_block_properties;
 mod session_addresses;
+mod session_carriers;
 mod session_client_blocks;
 mod session_client_observe;
 mod session_client_properties;

@@ -1,5 +1,6 @@
 //! Which addresses are believed, and which ask too often.
 
+use ebbtide_core::Source;
 use ebbtide_core::session::{AddressValidation, RateLimiter, Response, Verify};
 use ebbtide_core::time::{Duration, Instant};
 use ebbtide_core::wire::{Code, OptionNumber};
@@ -11,8 +12,8 @@ fn at(seconds: u64) -> Instant {
     Instant::from_nanos(seconds * 1_000_000_000)
 }
 
-fn ip(last: u8) -> IpAddr {
-    IpAddr::from([192, 0, 2, last])
+fn ip(last: u8) -> Source {
+    IpAddr::from([192, 0, 2, last]).into()
 }
 
 fn validation(verify: Verify, max: usize) -> AddressValidation {
@@ -66,7 +67,7 @@ fn of_too_many_verified_addresses_the_first_has_to_echo_again() {
 
 #[test]
 fn this_machine_is_believed_unless_all_must_echo() {
-    let here = IpAddr::from([127, 0, 0, 1]);
+    let here = IpAddr::from([127, 0, 0, 1]).into();
     assert!(validation(Verify::Remote, 1).trusts(at(0), here));
     assert!(!validation(Verify::Remote, 1).trusts(at(0), ip(1)));
     assert!(!validation(Verify::All, 1).trusts(at(0), here));

@@ -1,6 +1,7 @@
 //! Fair shares: who takes as much as it can is refused first, and a newcomer finds room.
 
 use crate::common::server_session::{Ask, Bench, Does, ask, at, code, peer};
+use ebbtide_core::PeerId;
 use ebbtide_core::session::{Observers, Registration, Response, Subject, Verify};
 use ebbtide_core::wire::{Block, Code, Message, OptionNumber, Token, encode_uint};
 use std::net::{Ipv6Addr, SocketAddr};
@@ -28,7 +29,7 @@ fn block(number: u32, total: usize, id: u16, path: &str) -> Ask {
     put.payload(&vec![b'u'; (total - offset).min(1024)])
 }
 
-fn send(bench: &mut Bench, from: SocketAddr, ask: &Ask) -> Vec<u8> {
+fn send(bench: &mut Bench, from: PeerId, ask: &Ask) -> Vec<u8> {
     bench.log.clear();
     bench.take(from, &ask.bytes()).pop().expect("an answer")
 }
@@ -78,14 +79,13 @@ fn one_address_cannot_announce_all_the_room() {
     let (yes, no) = (Code::CONTINUE, Code::SERVICE_UNAVAILABLE);
     assert_eq!(greedy, [yes, yes, no, no], "half of the room is the most");
     // Other ports of the address are the same client, other addresses are not.
-    let mut other_port = peer(1);
-    other_port.set_port(9999);
+    let other_port = PeerId::Address(SocketAddr::from(([192, 0, 2, 1], 9999)));
     assert_eq!(begin(&mut bench, other_port, 10), no);
     assert_eq!(begin(&mut bench, peer(2), 20), yes);
     assert_eq!(begin(&mut bench, peer(3), 30), yes);
 }
 
-fn register(observers: &mut Observers, remote: SocketAddr, token: u32, max: usize) -> bool {
+fn register(observers: &mut Observers, remote: PeerId, token: u32, max: usize) -> bool {
     let registration = Registration {
         remote,
         token: Token::new(&token.to_be_bytes()).unwrap(),
@@ -121,7 +121,10 @@ fn one_address_cannot_take_all_places_of_observers() {
 #[test]
 fn the_addresses_of_an_ipv6_prefix_share_the_places_of_observers() {
     let host = |prefix: u128, n: u128| {
-        SocketAddr::from((Ipv6Addr::from_bits((0x2001_0db8 << 96) | prefix << 64 | n), 5683))
+        PeerId::Address(SocketAddr::from((
+            Ipv6Addr::from_bits((0x2001_0db8 << 96) | prefix << 64 | n),
+            5683,
+        )))
     };
     let mut observers = Observers::new(7);
     let taken = (0..2000_u32).filter(|n| register(&mut observers, host(1, (*n).into()), *n, 1000));
@@ -139,7 +142,7 @@ fn one_address_that_fetches_much_does_not_drive_out_what_another_fetches() {
         },
         |_, _| Does::Answers(Response::content(vec![b'd'; MEGABYTE / 10])),
     );
-    let fetch = |bench: &mut Bench, from: SocketAddr, n: u16, number: u32| {
+    let fetch = |bench: &mut Bench, from: PeerId, n: u16, number: u32| {
         let option = Block::new(number, false, 6).unwrap().to_uint();
         let block2 = (23, encode_uint(option, &mut [0; 4]).to_vec());
         let mut get = ask(Code::GET, n, &format!("f{}", n / 100));

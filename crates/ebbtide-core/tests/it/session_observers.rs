@@ -1,5 +1,6 @@
 //! Observers by hand: who is due, who waits, and what late news about a former observer does.
 
+use ebbtide_core::PeerId;
 use ebbtide_core::session::{Due, Observers, Registration, Response, Room, Subject};
 use ebbtide_core::time::Instant;
 use ebbtide_core::wire::Token;
@@ -8,20 +9,15 @@ use std::net::SocketAddr;
 const LIGHT: Subject = Subject { id: 1, confirmable: true };
 const NOISE: Subject = Subject { id: 2, confirmable: false };
 
-fn peer(last: u8) -> SocketAddr {
-    SocketAddr::from(([192, 0, 2, last], 5683))
+fn peer(last: u8) -> PeerId {
+    PeerId::Address(SocketAddr::from(([192, 0, 2, last], 5683)))
 }
 
 fn at(seconds: u64) -> Instant {
     Instant::from_nanos(seconds * 1_000_000_000)
 }
 
-fn register(
-    observers: &mut Observers,
-    remote: SocketAddr,
-    token: u8,
-    subject: Subject,
-) -> Option<u32> {
+fn register(observers: &mut Observers, remote: PeerId, token: u8, subject: Subject) -> Option<u32> {
     let registration = Registration {
         remote,
         token: Token::new(&[token]).unwrap(),

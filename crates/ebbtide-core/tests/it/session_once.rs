@@ -2,13 +2,13 @@
 //! whichever order, its handler runs once.
 
 use crate::common::server_session::{Ask, Bench, Does, ask, code, echo_of, peer};
+use ebbtide_core::PeerId;
 use ebbtide_core::endpoint::{Endpoint, EndpointConfig, Limits};
 use ebbtide_core::session::Response;
 use ebbtide_core::time::Duration;
 use ebbtide_core::wire::{Code, Message, MessageId};
 use rand_chacha::ChaCha8Rng;
 use rand_core::SeedableRng;
-use std::net::SocketAddr;
 
 const ECHO: u16 = 252;
 
@@ -46,7 +46,7 @@ fn payload(datagram: &[u8]) -> Vec<u8> {
 }
 
 /// Another request of the client shows that it is there.
-fn verify(server: &mut Bench, from: SocketAddr, id: u16) {
+fn verify(server: &mut Bench, from: PeerId, id: u16) {
     let other = ask(Code::POST, id, "other");
     let challenge = server.take(from, &other.bytes());
     let echoed = ask(Code::POST, id + 1, "other").option(ECHO, &echo_of(&challenge[0]));

@@ -1,6 +1,7 @@
 //! Random sequences of what clients, forgers, handlers and time do to a server's session.
 
 use crate::common::server_session::{Ask, Bench, Does, HEADERS, SUBJECT, ask, at, peer};
+use ebbtide_core::PeerId;
 use ebbtide_core::session::Response;
 use ebbtide_core::time::Duration;
 use ebbtide_core::wire::{Code, Message, OptionNumber, Type};
@@ -100,7 +101,7 @@ impl World {
     /// What left reaches its clients, half of it: they learn of challenges and of what to acknowledge.
     fn hear(&mut self) {
         for (to, bytes) in std::mem::take(&mut self.bench.log) {
-            let SocketAddr::V4(v4) = to else { panic!("{to}") };
+            let PeerId::Address(SocketAddr::V4(v4)) = to else { panic!("{to}") };
             let heard = self.draw(2) == 0;
             let client = &mut self.clients[usize::from(v4.ip().octets()[3])];
             client.got_bytes += bytes.len() + HEADERS;

@@ -3,6 +3,7 @@
 use crate::common::server_session::{
     Ask, Bench, Does, HEADERS, SUBJECT, ask, at, code, echo_of, options, peer,
 };
+use ebbtide_core::PeerId;
 use ebbtide_core::session::{ContentFormat, Response, Verify};
 use ebbtide_core::wire::{Code, Message, OptionNumber, Type};
 
@@ -341,7 +342,7 @@ fn only_an_address_that_echoes_is_remembered_while_half_of_the_memory_is_taken()
     let mut server = Bench::new(|_| {}, |_, _| Does::Answers(Response::new(Code::CHANGED)));
     for n in 0..40_000_u32 {
         let [_, _, a, b] = n.to_be_bytes();
-        let from = std::net::SocketAddr::from(([192, 0, a, b], 5683));
+        let from = PeerId::Address(std::net::SocketAddr::from(([192, 0, a, b], 5683)));
         server.take(from, &ask(Code::POST, 1, "p").bytes());
     }
     assert_eq!((server.endpoint.remembered(), server.calls), (32_768, 32_768));

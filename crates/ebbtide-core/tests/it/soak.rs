@@ -3,6 +3,7 @@
 
 use crate::common::seeded;
 use ebbtide_core::ExchangeId;
+use ebbtide_core::PeerId;
 use ebbtide_core::endpoint::{
     Endpoint, EndpointConfig, Event, Failure, Incoming, Output, Received, Reliability,
 };
@@ -17,10 +18,10 @@ use std::net::SocketAddr;
 const CLIENTS: usize = 64;
 /// Exchanges that one client has open at once.
 const OPEN: usize = 4;
-const SERVER: SocketAddr = crate::common::node::peer(200);
+const SERVER: PeerId = crate::common::node::peer(200);
 
-fn client_address(n: usize) -> SocketAddr {
-    SocketAddr::from(([10, 0, 1, n as u8], 5683))
+fn client_address(n: usize) -> PeerId {
+    PeerId::Address(SocketAddr::from(([10, 0, 1, n as u8], 5683)))
 }
 
 /// What happens at an instant.
@@ -60,8 +61,8 @@ struct Soak {
     /// When each endpoint, the server last, is woken next.
     armed: Vec<Option<Instant>>,
     slow: Vec<Option<(Incoming, Vec<u8>)>>,
-    observers: BTreeMap<(SocketAddr, Vec<u8>), u32>,
-    notifications: BTreeMap<ExchangeId, (SocketAddr, Vec<u8>)>,
+    observers: BTreeMap<(PeerId, Vec<u8>), u32>,
+    notifications: BTreeMap<ExchangeId, (PeerId, Vec<u8>)>,
     /// How often the handler of POST ran, by request.
     ran: BTreeMap<u32, u32>,
     started: u32,
@@ -184,7 +185,9 @@ impl Soak {
         loop {
             match self.server.poll_output() {
                 Output::Transmit(transmit) => {
-                    let SocketAddr::V4(to) = transmit.to else { panic!("{transmit:?}") };
+                    let PeerId::Address(SocketAddr::V4(to)) = transmit.to else {
+                        panic!("{transmit:?}")
+                    };
                     let (to, bytes) =
                         (usize::from(to.ip().octets()[3]), transmit.datagram.to_vec());
                     self.carry(&bytes, |bytes| Happening::AtClient(to, bytes));
@@ -302,7 +305,7 @@ impl Soak {
 
     /// Tells every observer, of whom each has one notification under way.
     fn change(&mut self) {
-        let idle = |observer: &&(SocketAddr, Vec<u8>)| {
+        let idle = |observer: &&(PeerId, Vec<u8>)| {
             !self.notifications.values().any(|busy| busy == *observer)
         };
         let due: Vec<_> = self.observers.keys().filter(idle).cloned().collect();

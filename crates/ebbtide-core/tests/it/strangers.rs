@@ -7,6 +7,7 @@ use crate::common::session::body::{mix, pattern, request_length};
 use crate::common::session::client::ClientSide;
 use crate::common::session::server::{ADDRESS as SERVER, ServerSide};
 use crate::common::split_mix::SplitMix;
+use ebbtide_core::PeerId;
 use ebbtide_core::endpoint::{EndpointConfig, Limits};
 use ebbtide_core::session::Verify;
 use ebbtide_core::session::server::SessionConfig;
@@ -65,18 +66,18 @@ struct World {
     server: ServerSide,
     clients: Vec<ClientSide>,
     /// Messages of which a transmission was lost: source, destination, and message ID.
-    lost: BTreeSet<(SocketAddr, SocketAddr, u16)>,
+    lost: BTreeSet<(PeerId, PeerId, u16)>,
     armed: Option<Instant>,
     /// Message IDs that went from one address to another, and could be answered.
-    ids: BTreeMap<(SocketAddr, SocketAddr), BTreeSet<u16>>,
+    ids: BTreeMap<(PeerId, PeerId), BTreeSet<u16>>,
     /// Requests that strangers saw, their own and others'.
     seen: Vec<Flying>,
     ended: u32,
     outcome: Outcome,
 }
 
-fn honest(n: usize) -> SocketAddr {
-    SocketAddr::from(([192, 0, 2, 10 + n as u8], 5683))
+fn honest(n: usize) -> PeerId {
+    PeerId::Address(SocketAddr::from(([192, 0, 2, 10 + n as u8], 5683)))
 }
 
 impl World {
@@ -147,7 +148,7 @@ impl World {
             client.settle(self.now, &mut wire);
         }
         for datagram in wire {
-            let ours = |address: SocketAddr| self.clients.iter().any(|c| c.address == address);
+            let ours = |address: PeerId| self.clients.iter().any(|c| c.address == address);
             if !ours(datagram.from) && !ours(datagram.to) {
                 continue;
             }
@@ -222,7 +223,10 @@ impl World {
     fn forge(&mut self, number: u64) {
         let dice = self.malice.next_u32();
         let victim = honest(dice as usize % CLIENTS);
-        let nobody = SocketAddr::from(([10, (dice >> 8) as u8, (dice >> 16) as u8, 1], 5683));
+        let nobody = PeerId::Address(SocketAddr::from((
+            [10, (dice >> 8) as u8, (dice >> 16) as u8, 1],
+            5683,
+        )));
         let guess = self.malice.next_u32().to_be_bytes();
         let id = [guess[0], guess[1]];
         let (from, to, bytes) = match number % 13 {

@@ -2,8 +2,8 @@
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use core::net::{IpAddr, SocketAddr};
+use ebbtide_core::sharing_prefix;
 use ebbtide_core::time::Instant;
-use ebbtide_core::turns::source;
 
 /// The places of each source, an IPv4 address or an IPv6 network of 64 bits, oldest first.
 #[derive(Debug, Default)]
@@ -19,14 +19,14 @@ impl Shares {
     }
 
     pub(crate) fn add(&mut self, from: SocketAddr, began: Instant, index: u32) {
-        let from = source(from.ip());
+        let from = sharing_prefix(from.ip());
         if self.places.insert((from, began, index)) {
             self.recount(from, |count| count + 1);
         }
     }
 
     pub(crate) fn remove(&mut self, from: SocketAddr, began: Instant, index: u32) {
-        let from = source(from.ip());
+        let from = sharing_prefix(from.ip());
         if self.places.remove(&(from, began, index)) {
             self.recount(from, |count| count.saturating_sub(1));
         }
@@ -34,12 +34,12 @@ impl Shares {
 
     /// The places that the source of an address has.
     pub(crate) fn of(&self, from: SocketAddr) -> usize {
-        self.counts.get(&source(from.ip())).copied().unwrap_or(0)
+        self.counts.get(&sharing_prefix(from.ip())).copied().unwrap_or(0)
     }
 
     /// The oldest place of the source of an address.
     pub(crate) fn oldest_of(&self, from: SocketAddr) -> Option<u32> {
-        self.oldest(source(from.ip()))
+        self.oldest(sharing_prefix(from.ip()))
     }
 
     /// The oldest place of the source that has most, if any source has more than one.

@@ -14,8 +14,8 @@ use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
 use core::net::SocketAddr;
+use ebbtide_core::sharing_prefix;
 use ebbtide_core::time::Instant;
-use ebbtide_core::turns::source;
 
 const NONE: u32 = u32::MAX;
 
@@ -213,7 +213,7 @@ impl Table {
             self.surplus.recount_in -= 1;
             return None;
         }
-        let of = |session: &Session| source(session.began_at.ip());
+        let of = |session: &Session| sharing_prefix(session.began_at.ip());
         let mut counts = BTreeMap::<_, usize>::new();
         for session in self.slots.iter().filter_map(|slot| slot.session.as_ref()) {
             *counts.entry(of(session)).or_default() += 1;

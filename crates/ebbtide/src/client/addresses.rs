@@ -1,7 +1,6 @@
 //! Which of a name's addresses is asked, in the manner of RFC 8305.
 
 use super::Inner;
-use super::pending::Pending;
 use super::session::Session;
 use crate::error::{Cause, Error};
 use crate::message::{Scheme, Uri, UriError};
@@ -157,11 +156,8 @@ async fn reach_one_of(
 async fn attempt(inner: &Arc<Inner>, uri: &Uri, address: SocketAddr) -> Result<Session, Error> {
     let session = Session::open(inner, uri, address).await?;
     // A DTLS handshake has been answered.
-    if let Some(socket) = session.socket().filter(|_| uri.scheme() == Scheme::Coap) {
-        let ping = Pending::over_datagrams(socket, address, None, |endpoint, now| {
-            endpoint.ping(now, address)
-        })?;
-        ping.reset().await?;
+    if uri.scheme() == Scheme::Coap {
+        session.ping()?.reset().await?;
     }
     Ok(session)
 }
@@ -187,7 +183,7 @@ mod tests {
         for name in ["first", "remembered"] {
             let begun =
                 tokio::time::timeout(Duration::from_secs(5), reach(&inner, &uri, &addresses));
-            assert_eq!(begun.await.unwrap().unwrap().remote, there, "{name}");
+            assert_eq!(begun.await.unwrap().unwrap().address, there, "{name}");
         }
         assert_eq!(inner.found.get(&uri), Some(there));
         inner.found.forget(&uri);
@@ -202,6 +198,6 @@ mod tests {
         let inner = Client::new().inner;
         let uri: Uri = "coap://two.test/x".parse().unwrap();
         let session = reach(&inner, &uri, &[first, second]).await.unwrap();
-        assert_eq!(session.remote, first);
+        assert_eq!(session.address, first);
     }
 }

@@ -1,6 +1,7 @@
 //! Controls that an application chooses for single peers, also before there is a socket for them.
 
 use super::Inner;
+use super::SocketKind;
 use crate::error::{Cause, Error};
 use crate::net::shared::Shared;
 use ebbtide_core::cc::ControlConfig;
@@ -36,8 +37,9 @@ impl Chosen {
                 return true;
             }
             // A new endpoint has room for all of them.
-            let _ =
-                shared.with(|state, now| state.endpoint.set_control(now, *remote, control.clone()));
+            let _ = shared.with(|state, now| {
+                state.endpoint.set_control(now, (*remote).into(), control.clone())
+            });
             false
         });
     }
@@ -52,7 +54,7 @@ impl Inner {
     ) -> Result<(), Error> {
         if let Some(shared) = self.socket_or_remember(remote, &control)? {
             shared
-                .with(|state, now| state.endpoint.set_control(now, remote, control.clone()))
+                .with(|state, now| state.endpoint.set_control(now, remote.into(), control.clone()))
                 .map_err(Cause::Send)?;
         }
         #[cfg(feature = "dtls")]
@@ -68,7 +70,8 @@ impl Inner {
         control: &ControlConfig,
     ) -> Result<Option<Arc<Shared>>, Error> {
         // Held until the control is remembered, so that a socket that is opened meanwhile finds it.
-        let place = self.place(remote).lock().unwrap_or_else(PoisonError::into_inner);
+        let place =
+            self.place(SocketKind::plain(remote)).lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(shared) = place.as_ref().filter(|shared| !shared.lock().closed) {
             return Ok(Some(shared.clone()));
         }
@@ -76,7 +79,7 @@ impl Inner {
             return Ok(None);
         }
         drop(place);
-        Ok(Some(self.socket(remote)?))
+        Ok(Some(self.socket(SocketKind::plain(remote))?))
     }
 }
 

@@ -223,7 +223,7 @@ impl Drive {
         }
         result.map_err(|error| {
             let lost = self.lost.take().filter(|_| error == TransferError::Lost);
-            lost.unwrap_or_else(|| Error::for_peer(self.session.remote, error.into()))
+            lost.unwrap_or_else(|| Error::for_peer(self.session.address, error.into()))
         })
     }
 }

@@ -1,12 +1,12 @@
 //! Requests under way that change something: a client must be able to distinguish equal ones.
 
+use ebbtide_core::PeerId;
 use ebbtide_core::session::client::RequestParts;
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
-type Key = (SocketAddr, u64);
+type Key = (PeerId, u64);
 
 /// How many requests there are of each kind.
 #[derive(Debug, Default)]
@@ -24,7 +24,7 @@ impl Equals {
     /// response to one for blocks of the other (RFC 9175 section 3.3).
     pub(super) fn begin(
         self: &Arc<Self>,
-        remote: SocketAddr,
+        peer: PeerId,
         parts: &RequestParts,
     ) -> (EqualRequest, bool) {
         let mut hasher = DefaultHasher::new();
@@ -33,7 +33,7 @@ impl Equals {
             (opt.number.0, opt.value).hash(&mut hasher);
         }
         parts.payload.hash(&mut hasher);
-        let key = (remote, hasher.finish());
+        let key = (peer, hasher.finish());
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let count = all.entry(key).or_default();
         *count += 1;

@@ -21,7 +21,7 @@ pub(super) async fn run(session: &Session, request: &Request) -> Result<Response
     if request.q_block
         && !session.is_protected()
         && session.socket().is_some()
-        && !session.remote.ip().is_multicast()
+        && !session.id.is_multicast()
         // What is rare is in a box, or it would make every request's future larger.
         && let Some(response) = Box::pin(q_block::run(session, request)).await?
     {

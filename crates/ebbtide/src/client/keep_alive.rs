@@ -58,8 +58,8 @@ impl KeepAlive {
         }
         let (heard, timeout) = {
             let state = shared.lock();
-            let metrics = state.endpoint.metrics(session.remote);
-            (state.endpoint.last_heard(session.remote), metrics.and_then(|metrics| metrics.rto))
+            let metrics = state.endpoint.metrics(session.id);
+            (state.endpoint.last_heard(session.id), metrics.and_then(|metrics| metrics.rto))
         };
         let timeout = timeout.map_or(Duration::ZERO, |timeout| timeout.to_duration());
         let last = heard.max(self.checked).unwrap_or(now);

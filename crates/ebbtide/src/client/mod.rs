@@ -37,7 +37,6 @@ use crate::net::clock::Clock;
 use crate::net::driver::Driver;
 #[cfg(feature = "dtls")]
 use crate::net::dtls::Side;
-use crate::net::dtls::address;
 use crate::net::serve::Serve;
 use crate::net::shared::Shared;
 use crate::net::trace;
@@ -250,7 +249,7 @@ impl Client {
         if answered.is_err() {
             self.inner.found.forget(&request.uri);
         }
-        answered.map_err(|error| error.with_remote(address))
+        answered
     }
 
     async fn ask(
@@ -268,7 +267,7 @@ impl Client {
         let span = trace::request(request, address);
         let (clock, began) = (session.clock(), session.now());
         let answered = self.transfer(session, request).instrument(span).await;
-        let answered = answered.map_err(|error| error.with_remote(address)).map(|response| {
+        let answered = answered.map(|response| {
             let round_trip = clock.now().saturating_since(began);
             response.with_arrival(Arrival { remote: address, round_trip })
         });
@@ -336,11 +335,7 @@ impl Client {
     ) -> Result<Option<Sample>, Error> {
         let uri = uri.try_into().map_err(Into::into)?;
         let session = self.session(&uri).await?;
-        let answered = match session.ping() {
-            Ok(ping) => ping.reset().await,
-            Err(error) => Err(error),
-        };
-        answered.map_err(|error| error.with_remote(session.address))
+        session.ping()?.reset().await
     }
 
     /// The address of a URI's host and port; of several addresses the one that the system
@@ -383,7 +378,7 @@ impl Client {
     #[cfg(feature = "dtls")]
     #[must_use]
     pub fn dtls_session(&self, remote: SocketAddr) -> Option<SavedSession> {
-        let shared = self.inner.opened(address::any(remote.is_ipv4()))?;
+        let shared = self.inner.opened(SocketKind::dtls(remote))?;
         shared.lock().dtls.as_ref()?.saved(remote)
     }
 
@@ -395,7 +390,7 @@ impl Client {
         if let Some(metrics) = dtls::metrics(&self.inner, remote) {
             return Some(metrics);
         }
-        self.inner.opened(remote)?.lock().endpoint.metrics(remote)
+        self.inner.opened(SocketKind::plain(remote))?.lock().endpoint.metrics(remote.into())
     }
 
     /// The counters of the IPv4 and the IPv6 socket; `None` for a socket that is not open.
@@ -430,6 +425,30 @@ impl Client {
 impl Default for Client {
     fn default() -> Self {
         Self::new()
+    }
+}
+
+/// The kind of a socket, of which there is at most one each.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+enum SocketKind {
+    V4,
+    V6,
+    #[cfg_attr(not(feature = "dtls"), expect(dead_code, reason = "no socket speaks DTLS"))]
+    DtlsV4,
+    #[cfg_attr(not(feature = "dtls"), expect(dead_code, reason = "no socket speaks DTLS"))]
+    DtlsV6,
+}
+
+impl SocketKind {
+    /// A socket that reaches this remote without DTLS.
+    const fn plain(remote: SocketAddr) -> Self {
+        if remote.is_ipv4() { Self::V4 } else { Self::V6 }
+    }
+
+    /// A socket that reaches this remote over DTLS.
+    #[cfg(feature = "dtls")]
+    const fn dtls(remote: SocketAddr) -> Self {
+        if remote.is_ipv4() { Self::DtlsV4 } else { Self::DtlsV6 }
     }
 }
 
@@ -475,18 +494,18 @@ impl Request {
 }
 
 impl Inner {
-    fn place(&self, remote: SocketAddr) -> &Mutex<Option<Arc<Shared>>> {
-        match address::family(remote) {
-            Some(true) => &self.dtls_v4,
-            Some(false) => &self.dtls_v6,
-            None if remote.is_ipv4() => &self.v4,
-            None => &self.v6,
+    fn place(&self, kind: SocketKind) -> &Mutex<Option<Arc<Shared>>> {
+        match kind {
+            SocketKind::V4 => &self.v4,
+            SocketKind::V6 => &self.v6,
+            SocketKind::DtlsV4 => &self.dtls_v4,
+            SocketKind::DtlsV6 => &self.dtls_v6,
         }
     }
 
-    /// The socket for a remote, if it is open.
-    fn opened(&self, remote: SocketAddr) -> Option<Arc<Shared>> {
-        self.place(remote).lock().unwrap_or_else(PoisonError::into_inner).clone()
+    /// The socket of a kind, if it is open.
+    fn opened(&self, kind: SocketKind) -> Option<Arc<Shared>> {
+        self.place(kind).lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// The sockets of both families, as far as they are open.
@@ -504,16 +523,14 @@ impl Inner {
         places.into_iter().filter_map(opened)
     }
 
-    /// The socket for a remote, opened if need be, or if the runtime that drove it has ended. For a
-    /// stand-in it is one that speaks DTLS.
-    fn socket(&self, remote: SocketAddr) -> Result<Arc<Shared>, BindError> {
-        let is_dtls = address::family(remote);
-        let mut place = self.place(remote).lock().unwrap_or_else(PoisonError::into_inner);
+    /// The socket of a kind, opened if need be, or if the runtime that drove it has ended.
+    fn socket(&self, kind: SocketKind) -> Result<Arc<Shared>, BindError> {
+        let mut place = self.place(kind).lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(shared) = place.as_ref().filter(|shared| !shared.lock().closed) {
             return Ok(shared.clone());
         }
         // Of two sockets, a plain one and one for DTLS, the second cannot have the same port: the error says so.
-        let is_ipv4 = is_dtls.unwrap_or(remote.is_ipv4());
+        let is_ipv4 = matches!(kind, SocketKind::V4 | SocketKind::DtlsV4);
         let config = &self.requests.config;
         let local = config.local_address.filter(|local| local.is_ipv4() == is_ipv4);
         let any: IpAddr = match is_ipv4 {
@@ -521,20 +538,19 @@ impl Inner {
             false => Ipv6Addr::UNSPECIFIED.into(),
         };
         let address = local.unwrap_or(SocketAddr::new(any, 0));
-        let opened = match &self.responders {
-            None => Shared::new(address, config.socket(), None)?,
-            Some(Responders { datagrams, clock, .. }) => {
-                let number = u32::from(is_ipv4) | u32::from(is_dtls.is_some()) << 1;
-                let (service, number) = (Some(datagrams.clone()), (*clock, number));
-                Shared::serving(address, config.socket(), service, number, false)?
-            }
+        let (service, clock) = match &self.responders {
+            None => (None, Clock::start()),
+            Some(Responders { datagrams, clock, .. }) => (Some(datagrams.clone()), *clock),
         };
+        // What is kept for a session is kept for all sockets together, so each has a number of its own.
+        let number = (clock, kind as u32);
+        let opened = Shared::serving(address, config.socket(), service, number, false)?;
         #[cfg(feature = "dtls")]
-        if is_dtls.is_some() {
+        if matches!(kind, SocketKind::DtlsV4 | SocketKind::DtlsV6) {
             let secured = opened.secure(Side::Client, &config.dtls);
             secured.map_err(|source| BindError::new(address, source))?;
         }
-        if is_dtls.is_none() {
+        if matches!(kind, SocketKind::V4 | SocketKind::V6) {
             self.chosen.apply(&opened);
         }
         Driver::spawn(opened.clone());

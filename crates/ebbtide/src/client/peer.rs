@@ -9,6 +9,7 @@ use crate::message::{Request, Response, Scheme, Uri, UriError};
 use crate::net::trace;
 use bytes::Bytes;
 use core::fmt;
+use ebbtide_core::PeerId;
 use ebbtide_core::cc::Sample;
 use ebbtide_core::session::Arrival;
 use std::net::SocketAddr;
@@ -54,6 +55,11 @@ pub struct Peer {
 impl Peer {
     pub(crate) const fn new(session: WeakSession) -> Self {
         Self { session }
+    }
+
+    /// The peer as the endpoint knows it.
+    pub(crate) const fn id(&self) -> PeerId {
+        self.session.id
     }
 
     /// Its present address; `None` once the session is gone.
@@ -133,7 +139,7 @@ impl Peer {
                 .await
                 .unwrap_or(Err(Error::for_peer(address, Cause::TimedOut))),
         };
-        let response = answered.map_err(|error| error.with_remote(address))?;
+        let response = answered?;
         let round_trip = session.now().saturating_since(began);
         Ok(response.with_arrival(Arrival { remote: address, round_trip }))
     }
@@ -167,11 +173,7 @@ impl Peer {
     /// See [`Self::request`].
     pub async fn ping(&self) -> Result<Option<Sample>, Error> {
         let session = self.session.upgrade()?;
-        let answered = match session.ping() {
-            Ok(ping) => ping.reset().await,
-            Err(error) => Err(error),
-        };
-        answered.map_err(|error| error.with_remote(session.address))
+        session.ping()?.reset().await
     }
 }
 

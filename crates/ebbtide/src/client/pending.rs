@@ -6,10 +6,10 @@ use crate::net::pending::Answer;
 use crate::net::shared::Shared;
 use crate::oscore::ResponseOpener;
 use crate::stream::Link;
-use ebbtide_core::ExchangeId;
 use ebbtide_core::cc::Sample;
 use ebbtide_core::endpoint::{Endpoint, SendError};
 use ebbtide_core::time::Instant;
+use ebbtide_core::{ExchangeId, PeerId};
 use std::future::poll_fn;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -53,11 +53,24 @@ impl Exchanges for Link {
     }
 }
 
+/// Where datagrams go.
+#[derive(Copy, Clone, Debug)]
+pub(super) struct Destination {
+    /// The peer as the endpoint knows it.
+    pub(super) peer: PeerId,
+    /// Its address, for errors.
+    pub(super) address: SocketAddr,
+    /// The local address to send from, if that matters.
+    pub(super) local: Option<IpAddr>,
+}
+
 /// An exchange under way. Dropping it cancels the exchange.
 #[derive(Debug)]
 pub(crate) struct Pending {
     exchanges: Arc<dyn Exchanges>,
     index: u32,
+    peer: PeerId,
+    /// Its address, for errors.
     remote: SocketAddr,
     /// Where others may wait for its end.
     rooms: Option<Arc<Rooms>>,
@@ -69,12 +82,12 @@ impl Pending {
     /// Starts an exchange by datagrams: `start` says what to send.
     pub(super) fn over_datagrams(
         shared: &Arc<Shared>,
-        remote: SocketAddr,
-        local: Option<IpAddr>,
+        to: Destination,
         start: impl FnOnce(&mut Endpoint, Instant) -> Result<ExchangeId, SendError>,
     ) -> Result<Self, Error> {
-        let index = shared.call(remote, local, start)?;
-        Ok(Self { exchanges: shared.clone(), index, remote, rooms: None, opener: None })
+        let Destination { peer, address: remote, local } = to;
+        let index = shared.call(peer, local, start)?;
+        Ok(Self { exchanges: shared.clone(), index, peer, remote, rooms: None, opener: None })
     }
 
     /// Starts an exchange over a connection: `start` gives the place of its call.
@@ -83,8 +96,8 @@ impl Pending {
         start: impl FnOnce(&Link) -> Result<u32, Error>,
     ) -> Result<Self, Error> {
         let index = start(link)?;
-        let remote = link.remote;
-        Ok(Self { exchanges: link.clone(), index, remote, rooms: None, opener: None })
+        let (peer, remote) = (PeerId::Connection(link.remote), link.remote);
+        Ok(Self { exchanges: link.clone(), index, peer, remote, rooms: None, opener: None })
     }
 
     /// Notifies requests that wait in `rooms` when this exchange ends.
@@ -172,7 +185,7 @@ impl Drop for Pending {
     fn drop(&mut self) {
         self.exchanges.forget(self.index);
         if let Some(rooms) = &self.rooms {
-            rooms.left(self.remote);
+            rooms.left(self.peer);
         }
     }
 }

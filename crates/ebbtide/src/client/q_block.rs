@@ -4,11 +4,11 @@ use super::drive::Drive;
 use super::session::Session;
 use crate::error::{Error, ErrorKind};
 use crate::message::{Request, Response};
+use ebbtide_core::PeerId;
 use ebbtide_core::session::client::Transfer;
 use ebbtide_core::time::{Duration, Instant};
 use ebbtide_core::wire::{Block, Code, OptionNumber};
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 use std::sync::{Mutex, PoisonError};
 
 /// Servers that are remembered; the one that was asked first is forgotten for another.
@@ -19,7 +19,7 @@ const MEMORY: Duration = Duration::from_secs(3600);
 /// Servers that were probed for the Q-Block options, with their results.
 #[derive(Debug, Default)]
 pub(super) struct Support {
-    servers: Mutex<BTreeMap<SocketAddr, ProbeResult>>,
+    servers: Mutex<BTreeMap<PeerId, ProbeResult>>,
 }
 
 /// The result of probing a server, and the time of the answer.
@@ -30,13 +30,13 @@ struct ProbeResult {
 }
 
 impl Support {
-    fn known(&self, now: Instant, remote: SocketAddr) -> Option<bool> {
+    fn known(&self, now: Instant, remote: PeerId) -> Option<bool> {
         let servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
         let said = servers.get(&remote)?;
         (now.saturating_since(said.at) < MEMORY).then_some(said.supports)
     }
 
-    fn learn(&self, now: Instant, remote: SocketAddr, supports: bool) {
+    fn learn(&self, now: Instant, remote: PeerId, supports: bool) {
         let mut servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
         servers.insert(remote, ProbeResult { supports, at: now });
         if servers.len() > MAX_SERVERS
@@ -47,7 +47,7 @@ impl Support {
     }
 
     /// A server refused the options, whatever it said before.
-    fn forget(&self, remote: SocketAddr) {
+    fn forget(&self, remote: PeerId) {
         self.servers.lock().unwrap_or_else(PoisonError::into_inner).remove(&remote);
     }
 }
@@ -57,10 +57,10 @@ pub(super) async fn run(session: &Session, request: &Request) -> Result<Option<R
     if !is_there(session).await? {
         return Ok(None);
     }
-    let (requests, remote) = (session.requests(), session.remote);
+    let (requests, peer) = (session.requests(), session.id);
     let params = requests.config.q_block;
     if let Some(socket) = session.socket() {
-        let until = socket.lock().endpoint.silent_until(remote, &params);
+        let until = socket.lock().endpoint.silent_until(peer, &params);
         if let Some(until) = until {
             // What went before was not answered.
             tokio::time::sleep_until(socket.clock.to_tokio(until)).await;
@@ -72,7 +72,7 @@ pub(super) async fn run(session: &Session, request: &Request) -> Result<Option<R
     let transfer = Transfer::new(parts, settings);
     let response = Drive::new(session.clone(), request.reliability, transfer).run().await?;
     if response.code() == Code::BAD_OPTION {
-        requests.q_block.forget(remote);
+        requests.q_block.forget(peer);
     }
     Ok(Some(response))
 }
@@ -82,11 +82,11 @@ pub(super) async fn run(session: &Session, request: &Request) -> Result<Option<R
 /// bytes of a resource that changes nothing and that most servers have.
 async fn is_there(session: &Session) -> Result<bool, Error> {
     let support = &session.requests().q_block;
-    if let Some(known) = support.known(session.now(), session.remote) {
+    if let Some(known) = support.known(session.now(), session.id) {
         return Ok(known);
     }
     // Block 0 of 16 bytes, and no more than that.
-    let probe = Request::get(format!("coap://{}/.well-known/core", session.remote))?
+    let probe = Request::get(format!("coap://{}/.well-known/core", session.address))?
         .option(OptionNumber::Q_BLOCK2, &[]);
     let supports = match Drive::of(session, &probe).run().await {
         Ok(response) => {
@@ -98,7 +98,7 @@ async fn is_there(session: &Session) -> Result<bool, Error> {
         Err(error) if matches!(error.kind(), ErrorKind::Reset | ErrorKind::BadOption) => false,
         Err(error) => return Err(error),
     };
-    support.learn(session.now(), session.remote, supports);
+    support.learn(session.now(), session.id, supports);
     Ok(supports)
 }
 
@@ -113,8 +113,8 @@ mod tests {
     use super::*;
     use std::net::Ipv4Addr;
 
-    fn server(port: u16) -> SocketAddr {
-        (Ipv4Addr::LOCALHOST, port).into()
+    fn server(port: u16) -> PeerId {
+        PeerId::Address((Ipv4Addr::LOCALHOST, port).into())
     }
 
     fn at(seconds: u64) -> Instant {

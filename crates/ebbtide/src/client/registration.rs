@@ -64,7 +64,7 @@ impl std::fmt::Debug for Registration {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Registration")
             .field("uri", &self.request.uri)
-            .field("remote", &self.session.remote)
+            .field("remote", &self.session.address)
             .finish_non_exhaustive()
     }
 }
@@ -161,7 +161,7 @@ impl Registration {
 
     /// The reason for which the last message was lost.
     pub(super) fn loss(&self) -> Option<Error> {
-        self.lost.clone().map(|lost| lost.with_remote(self.session.address))
+        self.lost.clone()
     }
 
     /// Begins to deregister. Whether there is an answer to wait for: over a connection, dropping the
@@ -332,7 +332,7 @@ impl Registration {
     fn error(&mut self, error: TransferError) -> Error {
         let remote = self.session.address;
         match (error, self.lost.take()) {
-            (TransferError::Lost, Some(lost)) => lost.with_remote(remote),
+            (TransferError::Lost, Some(lost)) => lost,
             (error, _) => Error::for_peer(remote, error.into()),
         }
     }

@@ -1,14 +1,15 @@
 //! The context of a request: its destination, its transport, its settings and a clock.
 
 use super::equals::EqualRequest;
-use super::pending::Pending;
-use super::{Inner, RequestParts, Requests};
+use super::pending::{Destination, Pending};
+use super::{Inner, RequestParts, Requests, SocketKind};
 use crate::error::{Cause, Error, OscoreFailure};
 use crate::message::{Options, Request, Response, Scheme, Sizes, Uri, UriError};
 use crate::net::clock::Clock;
 use crate::net::shared::Shared;
 use crate::oscore::ClientContext;
 use crate::stream::Link;
+use ebbtide_core::PeerId;
 use ebbtide_core::endpoint::{Failure, Reliability, SendError};
 use ebbtide_core::session::client::{Loss, Outgoing, Patience, TransferSettings};
 use ebbtide_core::stream;
@@ -22,9 +23,8 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub(crate) struct Session {
     pub(super) owner: SessionOwner,
-    /// The address by which the endpoint knows the peer: its own, or over DTLS the stand-in of the
-    /// session with it.
-    pub(super) remote: SocketAddr,
+    /// The peer as the endpoint knows it.
+    pub(super) id: PeerId,
     /// The peer's address.
     pub(super) address: SocketAddr,
     /// The local address to send from, if that matters.
@@ -88,7 +88,7 @@ impl Session {
         let over = SessionTransport::Connection(link);
         Ok(Self {
             owner: SessionOwner::Client(inner.clone()),
-            remote,
+            id: PeerId::Connection(remote),
             address: remote,
             local: None,
             over,
@@ -108,19 +108,19 @@ impl Session {
     fn of_session(
         inner: &Arc<Inner>,
         address: SocketAddr,
-        (shared, remote): (Arc<Shared>, SocketAddr),
+        (shared, id): (Arc<Shared>, PeerId),
     ) -> Self {
         let over = SessionTransport::Datagrams(shared);
         let owner = SessionOwner::Client(inner.clone());
-        Self { owner, remote, address, local: None, over, security: None }
+        Self { owner, id, address, local: None, over, security: None }
     }
 
     /// A session over UDP.
     pub(super) fn of_datagrams(inner: &Arc<Inner>, remote: SocketAddr) -> Result<Self, Error> {
-        let over = SessionTransport::Datagrams(inner.socket(remote)?);
+        let over = SessionTransport::Datagrams(inner.socket(SocketKind::plain(remote))?);
         Ok(Self {
             owner: SessionOwner::Client(inner.clone()),
-            remote,
+            id: PeerId::Address(remote),
             address: remote,
             local: None,
             over,
@@ -146,6 +146,10 @@ impl Session {
         self.address
     }
 
+    const fn destination(&self) -> Destination {
+        Destination { peer: self.id, address: self.address, local: self.local }
+    }
+
     /// The socket, unless it is a connection.
     pub(super) fn socket(&self) -> Option<&Arc<Shared>> {
         match &self.over {
@@ -156,7 +160,7 @@ impl Session {
 
     /// Whether it is a DTLS session.
     pub(super) fn is_secured(&self) -> bool {
-        crate::net::dtls::address::family(self.remote).is_some()
+        matches!(self.id, PeerId::Session(_))
     }
 
     /// Sends a CoAP ping (RFC 7252 section 4.3, RFC 8323 section 5.4).
@@ -164,8 +168,8 @@ impl Session {
         match &self.over {
             SessionTransport::Connection(link) => Pending::over_connection(link, Link::ping),
             SessionTransport::Datagrams(shared) => {
-                Pending::over_datagrams(shared, self.remote, self.local, |endpoint, now| {
-                    endpoint.ping(now, self.remote)
+                Pending::over_datagrams(shared, self.destination(), |endpoint, now| {
+                    endpoint.ping(now, self.id)
                 })
             }
         }
@@ -220,7 +224,7 @@ impl Session {
 
     /// A request begins that changes something; whether an equal one is under way.
     pub(super) fn begin(&self, parts: &RequestParts) -> (EqualRequest, bool) {
-        self.requests().equals.begin(self.remote, parts)
+        self.requests().equals.begin(self.id, parts)
     }
 
     /// Adds the Echo value that the server gave with its last response, if there is one. Over a connection
@@ -228,7 +232,7 @@ impl Session {
     pub(super) fn echo(&self, parts: &mut RequestParts) {
         if self.socket().is_some()
             && parts.options.get(OptionNumber::ECHO).is_none()
-            && let Some(value) = self.requests().echoes.take(self.remote)
+            && let Some(value) = self.requests().echoes.take(self.id)
         {
             parts.options.push(OptionNumber::ECHO, &value);
         }
@@ -240,13 +244,13 @@ impl Session {
             && response.code() != Code::UNAUTHORIZED
             && let Some(echo) = response.echo()
         {
-            self.requests().echoes.keep(self.remote, echo);
+            self.requests().echoes.keep(self.id, echo);
         }
     }
 
     /// Messages that wait until congestion control lets them leave for this peer.
     pub(super) fn waiting(&self) -> usize {
-        self.socket().map_or(0, |shared| shared.lock().endpoint.waiting(self.remote))
+        self.socket().map_or(0, |shared| shared.lock().endpoint.waiting(self.id))
     }
 
     /// Starts one exchange.
@@ -259,19 +263,19 @@ impl Session {
             return self.start_protected(context, None, outgoing, reliability);
         }
         let Outgoing { code, options, payload, q_block, .. } = outgoing;
-        let remote = self.remote;
+        let peer = self.id;
         let pending = match &self.over {
             SessionTransport::Connection(link) => {
                 Pending::over_connection(link, |link| link.call(*code, options, payload))?
             }
             SessionTransport::Datagrams(shared) => {
-                Pending::over_datagrams(shared, remote, self.local, |endpoint, now| {
+                Pending::over_datagrams(shared, self.destination(), |endpoint, now| {
                     options.with_slice(None, |options| {
                         let content = Content { code: *code, options, payload };
                         if *q_block {
-                            endpoint.request_block(now, remote, &content)
+                            endpoint.request_block(now, peer, &content)
                         } else {
-                            endpoint.request(now, remote, &content, reliability)
+                            endpoint.request(now, peer, &content, reliability)
                         }
                     })
                 })?
@@ -294,7 +298,7 @@ impl Session {
             return self.start(outgoing, reliability);
         };
         let Outgoing { code, options, payload, .. } = outgoing;
-        let pending = Pending::over_datagrams(shared, self.remote, self.local, |endpoint, now| {
+        let pending = Pending::over_datagrams(shared, self.destination(), |endpoint, now| {
             options.with_slice(None, |options| {
                 let content = Content { code: *code, options, payload };
                 endpoint.request_again(now, old, &content, reliability)
@@ -312,7 +316,7 @@ impl Session {
         outgoing: &Outgoing,
         reliability: Reliability,
     ) -> Result<Pending, Error> {
-        let remote = self.remote;
+        let (peer, remote) = (self.id, self.address);
         let failed = |reason| Error::for_peer(remote, Cause::Oscore(reason));
         let SessionTransport::Datagrams(shared) = &self.over else {
             return Err(failed(OscoreFailure::Transport));
@@ -321,12 +325,12 @@ impl Session {
         let again = old.and_then(Pending::exchange);
         let before = old.and_then(Pending::opener).filter(|_| again.is_some());
         let sealed = context.seal(*code, options, payload, before).map_err(failed)?;
-        let pending = Pending::over_datagrams(shared, remote, self.local, |endpoint, now| {
+        let pending = Pending::over_datagrams(shared, self.destination(), |endpoint, now| {
             sealed.options.with_slice(None, |options| {
                 let content = Content { code: sealed.code, options, payload: &sealed.payload };
                 match again {
                     Some(old) => endpoint.request_again(now, old, &content, reliability),
-                    None => endpoint.request(now, remote, &content, reliability),
+                    None => endpoint.request(now, peer, &content, reliability),
                 }
             })
         })?;
@@ -341,7 +345,7 @@ impl Session {
     ) -> Result<Pending, Error> {
         let rooms = self.requests().rooms.clone();
         rooms
-            .wait(self.remote, || match self.start(outgoing, reliability) {
+            .wait(self.id, || match self.start(outgoing, reliability) {
                 Err(error) if is_no_room(&error) => None,
                 started => Some(started),
             })
@@ -350,7 +354,7 @@ impl Session {
 
     /// Whether a request has to wait behind others for room.
     pub(super) fn is_crowded(&self) -> bool {
-        self.requests().rooms.has(self.remote)
+        self.requests().rooms.has(self.id)
     }
 }
 

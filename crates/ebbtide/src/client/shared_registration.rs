@@ -6,6 +6,7 @@ use super::weak_session::{WeakSession, WeakTransport};
 use crate::error::Error;
 use crate::message::{Request, Response, Scheme};
 use bytes::Bytes;
+use ebbtide_core::PeerId;
 use ebbtide_core::wire::OptionNumber;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -29,7 +30,7 @@ enum TargetServer {
     Name(Scheme, String, u16),
     /// The other end of a session: a socket or connection, by its place in memory, which the registration holds, and
     /// the peer.
-    Session(usize, SocketAddr),
+    Session(usize, PeerId),
 }
 
 impl TargetServer {
@@ -38,7 +39,7 @@ impl TargetServer {
             WeakTransport::Datagrams(shared) => shared.as_ptr().addr(),
             WeakTransport::Connection(link) => link.as_ptr().addr(),
         };
-        Self::Session(place, session.remote)
+        Self::Session(place, session.id)
     }
 }
 

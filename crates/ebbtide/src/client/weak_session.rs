@@ -3,11 +3,11 @@
 use super::Requests;
 use super::session::{Session, SessionOwner, SessionTransport};
 use crate::error::{Cause, Error};
-use crate::net::dtls::address;
 use crate::net::peer::PeerInfo;
 use crate::net::shared::Shared;
 use crate::oscore::ClientContext;
 use crate::stream::Link;
+use ebbtide_core::PeerId;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Weak};
 
@@ -39,8 +39,8 @@ impl Reachable for Arc<Link> {
 #[derive(Clone, Debug)]
 pub(crate) struct WeakSession {
     pub(crate) requests: Arc<Requests>,
-    /// The address by which the endpoint knows the peer: see [`Session`].
-    pub(crate) remote: SocketAddr,
+    /// The peer as the endpoint knows it.
+    pub(crate) id: PeerId,
     /// The peer's address as it was known last.
     pub(crate) address: SocketAddr,
     /// Our address to which the peer has sent, if that matters.
@@ -67,8 +67,8 @@ impl WeakSession {
                         return Err(Cause::Closed.into());
                     }
                     match &state.dtls {
-                        None => self.remote,
-                        Some(sessions) => sessions.address(self.remote).ok_or(gone)?,
+                        None => self.address,
+                        Some(sessions) => sessions.address(self.id).ok_or(gone)?,
                     }
                 };
                 (SessionTransport::Datagrams(shared), address)
@@ -78,10 +78,10 @@ impl WeakSession {
                 (SessionTransport::Connection(open.ok_or(gone)?), self.address)
             }
         };
-        let (remote, local) = (self.remote, self.local);
+        let (id, local) = (self.id, self.local);
         let owner = SessionOwner::Peer(self.requests.clone());
         let security = self.security.clone();
-        Ok(Session { owner, remote, address, local, over, security })
+        Ok(Session { owner, id, address, local, over, security })
     }
 
     /// Whether it is a connection.
@@ -91,7 +91,7 @@ impl WeakSession {
 
     /// Whether it is a DTLS session.
     pub(super) fn is_secured(&self) -> bool {
-        address::family(self.remote).is_some()
+        matches!(self.id, PeerId::Session(_))
     }
 
     /// The peer's address and identity, as long as the session lasts.
@@ -111,8 +111,8 @@ impl WeakSession {
                 let state = shared.lock();
                 match &state.dtls {
                     _ if state.closed => None,
-                    None => Some(unproved(self.remote)),
-                    Some(sessions) => sessions.peer(self.remote),
+                    None => Some(unproved(self.address)),
+                    Some(sessions) => sessions.peer(self.id),
                 }
             }
             WeakTransport::Connection(link) => {

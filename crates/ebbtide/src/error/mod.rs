@@ -49,12 +49,6 @@ impl Error {
         Self(Box::new(Inner { remote: remote.into(), cause }))
     }
 
-    /// The same error with the peer's address, if it has one.
-    pub(crate) fn with_remote(mut self, address: SocketAddr) -> Self {
-        self.0.remote = self.0.remote.map(|_| address);
-        self
-    }
-
     /// The details by which this crate decides.
     pub(crate) const fn cause(&self) -> &Cause {
         &self.0.cause

@@ -4,17 +4,17 @@ use super::pending::{Answer, Open, Owner};
 use super::shared::{Shared, SocketState};
 use super::trace;
 use crate::error::{Cause, Error};
-use ebbtide_core::ExchangeId;
 use ebbtide_core::endpoint::{Endpoint, SendError};
 use ebbtide_core::time::Instant;
-use std::net::{IpAddr, SocketAddr};
+use ebbtide_core::{ExchangeId, PeerId};
+use std::net::IpAddr;
 use std::task::{Context, Poll, Waker};
 
 impl Shared {
     /// Starts a call, whose first message `start` sends. Returns the place of the call.
     pub(crate) fn call(
         &self,
-        remote: SocketAddr,
+        remote: PeerId,
         local: Option<IpAddr>,
         start: impl FnOnce(&mut Endpoint, Instant) -> Result<ExchangeId, SendError>,
     ) -> Result<u32, Error> {

@@ -5,18 +5,28 @@ use super::shared::SocketState;
 use super::socket::Outbound;
 use ebbtide_core::endpoint::Sent;
 use ebbtide_core::time::{Instant, Micros};
+use ebbtide_core::{PeerId, SessionKey};
 use std::net::{IpAddr, SocketAddr};
 
 /// There are none.
 #[derive(Debug)]
 pub(crate) enum Sessions {}
 
+/// A message that is to be sent over a session.
+#[derive(Debug)]
+#[expect(dead_code, reason = "no message is")]
+pub(crate) struct Queued<'m> {
+    pub(crate) local: Option<IpAddr>,
+    pub(crate) datagram: &'m [u8],
+    pub(crate) what: Sent,
+}
+
 /// There are none.
 #[derive(Debug)]
 pub(crate) enum OpenedMessages {}
 
 impl OpenedMessages {
-    pub(crate) fn messages(&self) -> core::iter::Empty<(SocketAddr, &[u8])> {
+    pub(crate) fn messages(&self) -> core::iter::Empty<(SessionKey, &[u8])> {
         match *self {}
     }
 }
@@ -26,11 +36,11 @@ impl Sessions {
         match *self {}
     }
 
-    pub(crate) fn address(&self, _: SocketAddr) -> Option<SocketAddr> {
+    pub(crate) fn address(&self, _: PeerId) -> Option<SocketAddr> {
         match *self {}
     }
 
-    pub(crate) fn peer(&self, _: SocketAddr) -> Option<PeerInfo> {
+    pub(crate) fn peer(&self, _: PeerId) -> Option<PeerInfo> {
         match *self {}
     }
 
@@ -42,12 +52,7 @@ impl Sessions {
         match *self {}
     }
 
-    pub(crate) fn send(
-        &mut self,
-        _: &mut Outbound<Sent>,
-        _: (SocketAddr, Option<IpAddr>),
-        _: (&[u8], Sent),
-    ) {
+    pub(crate) fn send(&mut self, _: &mut Outbound<Sent>, _: SessionKey, _: Queued<'_>) {
         match *self {}
     }
 
@@ -59,7 +64,7 @@ impl Sessions {
         match *self {}
     }
 
-    pub(crate) fn answered(&mut self, _: SocketAddr, _: Micros) {
+    pub(crate) fn answered(&mut self, _: PeerId, _: Micros) {
         match *self {}
     }
 
@@ -67,7 +72,7 @@ impl Sessions {
         match *self {}
     }
 
-    pub(crate) fn suspect(&mut self, _: SocketAddr) {
+    pub(crate) fn suspect(&mut self, _: PeerId) {
         match *self {}
     }
 }
@@ -75,18 +80,5 @@ impl Sessions {
 impl SocketState {
     pub(crate) fn pump(&mut self, _: Option<IpAddr>) -> bool {
         false
-    }
-}
-
-/// Stand-ins for the addresses of DTLS peers: there are none.
-pub(crate) mod address {
-    use std::net::{IpAddr, SocketAddr};
-
-    pub(crate) fn is_stand_in(_: IpAddr) -> bool {
-        false
-    }
-
-    pub(crate) fn family(_: SocketAddr) -> Option<bool> {
-        None
     }
 }

@@ -1,7 +1,10 @@
-//! Address and identity of the peer behind an address that the endpoint knows.
+//! Address and identity of a peer.
 
-use std::net::SocketAddr;
+use ebbtide_core::PeerId;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
+
+const UNKNOWN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
 
 /// See the [module](self).
 #[derive(Clone, Debug)]
@@ -11,4 +14,12 @@ pub(crate) struct PeerInfo {
     pub(crate) identity: Option<Arc<[u8]>>,
     /// The X.509 certificate that it has shown, DER.
     pub(crate) certificate: Option<Arc<[u8]>>,
+}
+
+impl PeerInfo {
+    /// A peer that has proved no identity. The address of a session that has just ended is unknown.
+    pub(crate) fn unproved(peer: PeerId) -> Self {
+        let address = peer.address().unwrap_or(UNKNOWN);
+        Self { address, identity: None, certificate: None }
+    }
 }

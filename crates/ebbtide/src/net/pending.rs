@@ -2,10 +2,10 @@
 
 use crate::error::OscoreFailure;
 use crate::message::Response;
-use ebbtide_core::ExchangeId;
 use ebbtide_core::cc::Sample;
 use ebbtide_core::endpoint::Failure;
 use ebbtide_core::session::ObserverId;
+use ebbtide_core::{ExchangeId, PeerId};
 use std::collections::VecDeque;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -108,7 +108,7 @@ pub(crate) enum Owner {
 pub(crate) struct Open {
     pub(crate) exchange: ExchangeId,
     pub(crate) owner: Owner,
-    pub(crate) remote: SocketAddr,
+    pub(crate) remote: PeerId,
     /// The local address from which it is sent, if that matters.
     pub(crate) local: Option<IpAddr>,
     /// The last error that the system or the network reported for it, as a number of the system.
@@ -159,13 +159,15 @@ impl Pending {
     /// the remote's host, or a router on the way. If that leaves a choice of remotes, the result
     /// is empty, and the timeouts decide.
     pub(crate) fn reported_by(&self, reporter: IpAddr) -> Vec<ExchangeId> {
-        let of_host = self.of_one_remote(|open| open.remote.ip() == reporter);
+        let of_host = self.of_one_remote(|open| {
+            open.remote.address().is_some_and(|address| address.ip() == reporter)
+        });
         if of_host.is_empty() { self.of_one_remote(|_| true) } else { of_host }
     }
 
     /// The open exchanges with a remote.
     #[cfg(feature = "dtls")]
-    pub(crate) fn with_remote(&self, remote: SocketAddr) -> Vec<ExchangeId> {
+    pub(crate) fn with_remote(&self, remote: PeerId) -> Vec<ExchangeId> {
         let open = self.open.iter().flatten().filter(|open| open.remote == remote);
         open.map(|open| open.exchange).collect()
     }

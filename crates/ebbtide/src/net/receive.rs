@@ -7,16 +7,15 @@
 
 use super::beside::{TURN, served};
 use super::device;
-use super::dtls::address::is_stand_in;
 use super::serve::Request;
-use super::shared::{Shared, SocketState, shown};
+use super::shared::{Shared, SocketState};
 use super::socket::{Datagram, Inbox};
 use super::trace;
 use crate::refusals::Reason;
+use ebbtide_core::PeerId;
 use ebbtide_core::endpoint::{Arrival, Ignored, Incoming, Received, Remember};
 use ebbtide_core::time::Instant;
 use ebbtide_core::wire::Message;
-use std::net::SocketAddr;
 use std::sync::{Arc, MutexGuard, OnceLock, PoisonError, Weak};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
@@ -214,19 +213,16 @@ impl Shared {
                 break;
             }
             count += 1;
-            if is_stand_in(datagram.from.ip()) {
-                // Nobody has such an address; whoever forges it must not pass for a DTLS session.
-                self.count(now, Ignored::Malformed, datagram.from);
-                continue;
-            }
             let Some(opened) = state.open(now, datagram.from, datagram.bytes) else {
-                state = self.handle_message(state, now, datagram);
+                let peer = PeerId::Address(datagram.from);
+                state = self.handle_message(state, now, peer, datagram);
                 continue;
             };
             // A record of a handshake may have something to send without a message.
             state.drained = false;
-            for (from, bytes) in opened.messages() {
-                state = self.handle_message(state, now, Datagram { from, bytes, ..datagram });
+            for (session, bytes) in opened.messages() {
+                let peer = PeerId::Session(session);
+                state = self.handle_message(state, now, peer, Datagram { bytes, ..datagram });
             }
             if let Some(sessions) = &mut state.dtls {
                 sessions.reuse(opened);
@@ -244,13 +240,14 @@ impl Shared {
         self: &'s Arc<Self>,
         mut state: MutexGuard<'s, SocketState>,
         now: Instant,
+        peer: PeerId,
         datagram: Datagram<'_>,
     ) -> MutexGuard<'s, SocketState> {
-        trace::received(|| shown(state.dtls.as_deref(), datagram.from), datagram.bytes);
+        trace::received(datagram.from, datagram.bytes);
         served(now);
         let to_group = datagram.to.is_some_and(|to| to.is_multicast());
-        let Datagram { from, congestion_experienced, .. } = datagram;
-        let arrival = Arrival { from, to_group, congestion_experienced };
+        let congestion_experienced = datagram.congestion_experienced;
+        let arrival = Arrival { from: peer, to_group, congestion_experienced };
         let much = state.endpoint.is_dedup_half_full();
         let mut vouched = true;
         let remember = |incoming: &Incoming, message: &Message<'_>| {
@@ -264,14 +261,15 @@ impl Shared {
         state = match received {
             Received::Request(incoming, message) => {
                 let to = datagram.to;
-                self.serve(state, now, &Request { incoming, message, to, vouched })
+                let from = datagram.from;
+                self.serve(state, now, &Request { incoming, message, from, to, vouched })
             }
             Received::Ignored(why) => {
-                self.count(now, why, datagram.from);
+                self.count(now, why, peer);
                 state
             }
             other => {
-                state.dispatch(datagram.from, other);
+                state.dispatch(peer, datagram.from, other);
                 state
             }
         };
@@ -283,7 +281,7 @@ impl Shared {
     }
 
     /// Counts a refusal of a server's message layer.
-    fn count(&self, now: Instant, why: Ignored, from: SocketAddr) {
+    fn count(&self, now: Instant, why: Ignored, from: PeerId) {
         let why = match why {
             Ignored::Malformed => Reason::Malformed,
             Ignored::NoRoom => Reason::NotRemembered,

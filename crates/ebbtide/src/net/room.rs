@@ -1,18 +1,18 @@
 //! Tasks that wait until an endpoint has room for what they send.
 
+use ebbtide_core::PeerId;
 use std::collections::{BTreeMap, VecDeque};
-use std::net::SocketAddr;
 use tokio::sync::oneshot;
 
 /// The waiting tasks, served in the order of arrival.
 #[derive(Debug, Default)]
 pub(crate) struct Waiting {
-    by_scope: BTreeMap<SocketAddr, VecDeque<oneshot::Sender<()>>>,
+    by_scope: BTreeMap<PeerId, VecDeque<oneshot::Sender<()>>>,
 }
 
 impl Waiting {
     /// Waits for the end of an exchange with a scope.
-    pub(crate) fn wait(&mut self, scope: SocketAddr) -> oneshot::Receiver<()> {
+    pub(crate) fn wait(&mut self, scope: PeerId) -> oneshot::Receiver<()> {
         let (sender, receiver) = oneshot::channel();
         self.by_scope.entry(scope).or_default().push_back(sender);
         receiver
@@ -20,7 +20,7 @@ impl Waiting {
 
     /// An exchange has ended, so one task that waits for this tries again.
     #[inline]
-    pub(crate) fn room(&mut self, scope: SocketAddr) {
+    pub(crate) fn room(&mut self, scope: PeerId) {
         if self.by_scope.is_empty() {
             return;
         }

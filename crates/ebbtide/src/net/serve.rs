@@ -2,6 +2,7 @@
 
 use super::shared::{Shared, SocketState};
 use crate::refusals::Reason;
+use ebbtide_core::PeerId;
 use ebbtide_core::endpoint::{Incoming, Remember};
 use ebbtide_core::session::Due;
 use ebbtide_core::time::Instant;
@@ -13,6 +14,8 @@ use std::sync::{Arc, MutexGuard};
 pub(crate) struct Request<'d> {
     pub(crate) incoming: Incoming,
     pub(crate) message: Message<'d>,
+    /// The sender's address.
+    pub(crate) from: SocketAddr,
     /// Our address to which it was sent.
     pub(crate) to: Option<IpAddr>,
     /// Whether it is remembered, if it has to be; otherwise it must not be processed.
@@ -26,16 +29,11 @@ pub(crate) trait Serve: core::fmt::Debug + Send + Sync {
 
     /// How a request that must not be processed twice is remembered; `much` states whether many messages
     /// are remembered already.
-    fn remember(
-        &self,
-        now: Instant,
-        remote: SocketAddr,
-        message: &Message<'_>,
-        much: bool,
-    ) -> Remember;
+    fn remember(&self, now: Instant, remote: PeerId, message: &Message<'_>, much: bool)
+    -> Remember;
 
     /// Counts a refusal of the message layer.
-    fn refused(&self, now: Instant, why: Reason, remote: SocketAddr);
+    fn refused(&self, now: Instant, why: Reason, remote: PeerId);
 
     /// Answers a request, or begins to.
     fn serve<'s>(

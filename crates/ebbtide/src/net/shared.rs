@@ -6,10 +6,8 @@ use super::device::DatagramSocket;
 #[cfg(feature = "dtls")]
 use super::dtls::Side;
 #[cfg(feature = "dtls")]
-use super::dtls::address::Place;
-#[cfg(feature = "dtls")]
 use super::dtls::config::DtlsConfig;
-use super::dtls::{OpenedMessages, Sessions};
+use super::dtls::{OpenedMessages, Queued, Sessions};
 use super::network::DatagramNetwork;
 use super::peer::PeerInfo;
 use super::pending::{Answer, Open, Owner, Pending};
@@ -22,11 +20,11 @@ use super::trace;
 use crate::error::BindError;
 use crate::message::Response;
 use crate::oscore::OscoreContexts;
-use ebbtide_core::ExchangeId;
 use ebbtide_core::cc::{ConfigError, Sample};
 use ebbtide_core::endpoint::{Endpoint, EndpointConfig, Event, Failure, Output, Received, Sent};
 use ebbtide_core::session::Observers;
 use ebbtide_core::time::{Instant, Micros};
+use ebbtide_core::{ExchangeId, PeerId};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -101,6 +99,8 @@ pub(crate) struct SocketState {
 }
 
 impl Shared {
+    /// A socket of its own, for tests.
+    #[cfg(test)]
     pub(crate) fn new(
         address: SocketAddr,
         config: SocketConfig,
@@ -178,19 +178,18 @@ impl Shared {
     /// Makes the socket speak DTLS, before anything is sent or received.
     #[cfg(feature = "dtls")]
     pub(crate) fn secure(&self, side: Side, config: &DtlsConfig) -> io::Result<()> {
-        let place = Place { is_ipv4: self.local_addr().is_ipv4(), socket: self.number };
-        let sessions = Sessions::new(side, config, place, self.clock)?;
+        let sessions = Sessions::new(side, config, self.number, self.clock)?;
         self.lock().dtls = Some(Box::new(sessions));
         self.speaks_dtls.store(true, Ordering::Relaxed);
         Ok(())
     }
 
-    /// The peer behind a stand-in, on a socket that speaks DTLS.
-    pub(crate) fn peer(&self, stand_in: SocketAddr) -> Option<PeerInfo> {
+    /// The peer of a session, on a socket that speaks DTLS.
+    pub(crate) fn peer(&self, session: PeerId) -> Option<PeerInfo> {
         if !self.speaks_dtls.load(Ordering::Relaxed) {
             return None;
         }
-        self.lock().dtls.as_ref()?.peer(stand_in)
+        self.lock().dtls.as_ref()?.peer(session)
     }
 
     pub(crate) fn local_addr(&self) -> SocketAddr {
@@ -311,12 +310,14 @@ impl SocketState {
                             self.pending.get(exchange).map_or(from, |open| open.local)
                         }
                     };
-                    match &mut self.dtls {
-                        None => self.out.push(to, local, transmit.datagram, transmit.what),
-                        Some(sessions) => {
-                            let message = (transmit.datagram, transmit.what);
-                            sessions.send(&mut self.out, (to, local), message);
+                    let (datagram, what) = (transmit.datagram, transmit.what);
+                    match (&mut self.dtls, to) {
+                        (Some(sessions), PeerId::Session(to)) => {
+                            sessions.send(&mut self.out, to, Queued { local, datagram, what });
                         }
+                        (_, PeerId::Address(to)) => self.out.push(to, local, datagram, what),
+                        // A socket has neither connections nor, without DTLS, sessions.
+                        (_, PeerId::Connection(_)) | (None, PeerId::Session(_)) => {}
                     }
                     self.is_full = self.out.len_bytes() >= self.max_unsent;
                     if left {
@@ -369,19 +370,19 @@ impl SocketState {
     }
 
     /// Passes on the meaning of a datagram, except for requests.
-    pub(crate) fn dispatch(&mut self, from: SocketAddr, received: Received<'_>) {
+    pub(crate) fn dispatch(&mut self, peer: PeerId, from: SocketAddr, received: Received<'_>) {
         if !matches!(received, Received::Ignored(_)) {
-            self.room(from);
+            self.room(peer);
         }
         match received {
             Received::Response { exchange, sample, message } => {
-                self.learnt(from, exchange, sample.as_ref());
+                self.learnt(peer, from, exchange, sample.as_ref());
                 let repeated = sample.is_none_or(|sample| sample.transmissions > 1);
                 let response = Response::from_message(&message).with_repeated(repeated);
                 self.end(exchange, Answer::Response { from, response });
             }
             Received::Notification { exchange, sample, message } => {
-                self.learnt(from, exchange, sample.as_ref());
+                self.learnt(peer, from, exchange, sample.as_ref());
                 if let Some(&Open { owner: Owner::Call(index), .. }) = self.pending.get(exchange)
                     && let Some(call) = self.pending.call(index)
                 {
@@ -390,7 +391,7 @@ impl SocketState {
                 }
             }
             Received::Acknowledged { exchange, sample } => {
-                self.learnt(from, exchange, Some(&sample));
+                self.learnt(peer, from, exchange, Some(&sample));
                 // A request continues to wait for its separate response; every other message has
                 // arrived.
                 match self.pending.get(exchange).map(|open| open.owner) {
@@ -410,7 +411,7 @@ impl SocketState {
                 }
             }
             Received::Reset { exchange, sample } => {
-                self.learnt(from, exchange, sample.as_ref());
+                self.learnt(peer, from, exchange, sample.as_ref());
                 self.end(exchange, Answer::Reset { sample });
             }
             Received::Request(..) | Received::Ignored(_) => {}
@@ -439,7 +440,7 @@ impl SocketState {
     }
 
     /// An exchange with a remote has ended or left the queue, so another message may find room.
-    pub(super) fn room(&mut self, remote: SocketAddr) {
+    pub(super) fn room(&mut self, remote: PeerId) {
         room(&self.endpoint, &mut self.observers, &mut self.waiting, remote);
     }
 
@@ -448,22 +449,27 @@ impl SocketState {
         core::mem::take(&mut self.wake)
     }
 
-    fn learnt(&mut self, from: SocketAddr, exchange: ExchangeId, sample: Option<&Sample>) {
-        let peer = || shown(self.dtls.as_deref(), from);
-        trace::learnt(peer, exchange, sample, || self.endpoint.metrics(from));
+    fn learnt(
+        &mut self,
+        peer: PeerId,
+        from: SocketAddr,
+        exchange: ExchangeId,
+        sample: Option<&Sample>,
+    ) {
+        trace::learnt(from, exchange, sample, || self.endpoint.metrics(peer));
         if let (Some(sessions), Some(sample)) = (&mut self.dtls, sample) {
-            sessions.answered(from, sample.since_first);
+            sessions.answered(peer, sample.since_first);
         }
     }
 }
 
-/// The address of a peer for logs: over DTLS its own, not the stand-in of its session.
-pub(crate) fn shown(dtls: Option<&Sessions>, peer: SocketAddr) -> SocketAddr {
-    dtls.and_then(|sessions| sessions.address(peer)).unwrap_or(peer)
+/// A peer for logs: over DTLS its address, unless the session is over.
+pub(crate) fn shown(dtls: Option<&Sessions>, peer: PeerId) -> PeerId {
+    dtls.and_then(|sessions| sessions.address(peer)).map_or(peer, PeerId::Address)
 }
 
 #[inline]
-fn room(endpoint: &Endpoint, observers: &mut Observers, waiting: &mut Waiting, remote: SocketAddr) {
+fn room(endpoint: &Endpoint, observers: &mut Observers, waiting: &mut Waiting, remote: PeerId) {
     let scope = endpoint.scope_of(remote);
     observers.room(scope);
     waiting.room(scope);
@@ -489,8 +495,12 @@ mod tests {
         let mut refused = 0;
         for n in 0..1000_u16 {
             let remote = SocketAddr::from(([192, 0, 2, 1], 1024 + n));
-            let asked =
-                state.endpoint.request(Instant::ZERO, remote, &content, Reliability::Confirmable);
+            let asked = state.endpoint.request(
+                Instant::ZERO,
+                remote.into(),
+                &content,
+                Reliability::Confirmable,
+            );
             // A datagram that finds no room counts as lost by the network.
             refused += usize::from(asked == Err(SendError::OutboxFull));
             state.drain(None);

@@ -16,25 +16,25 @@
 //! same time. Datagrams sent in reply have none.
 
 use crate::message::{DisplayMessage, Request};
-use ebbtide_core::ExchangeId;
 use ebbtide_core::cc::{Metrics, Sample};
 use ebbtide_core::endpoint::{Failure, Sent, Transmit};
 use ebbtide_core::time::Micros;
 use ebbtide_core::wire::Message;
+use ebbtide_core::{ExchangeId, PeerId};
 use std::net::SocketAddr;
 use tracing::{Level, Span, debug, debug_span, enabled};
 
 #[inline]
-pub(crate) fn received(peer: impl FnOnce() -> SocketAddr, datagram: &[u8]) {
+pub(crate) fn received(peer: SocketAddr, datagram: &[u8]) {
     if enabled!(target: "ebbtide::message", Level::DEBUG)
         && let Ok(message) = Message::parse(datagram)
     {
-        debug!(target: "ebbtide::message", peer = %peer(), datagram = %DisplayMessage(&message), "received");
+        debug!(target: "ebbtide::message", %peer, datagram = %DisplayMessage(&message), "received");
     }
 }
 
 #[inline]
-pub(crate) fn sent(transmit: &Transmit<'_>, peer: impl FnOnce() -> SocketAddr) {
+pub(crate) fn sent(transmit: &Transmit<'_>, peer: impl FnOnce() -> PeerId) {
     if !enabled!(target: "ebbtide::message", Level::DEBUG) {
         return;
     }
@@ -70,7 +70,7 @@ pub(crate) fn failed(exchange: ExchangeId, reason: Failure) {
 /// subscriber.
 #[inline]
 pub(crate) fn learnt(
-    peer: impl FnOnce() -> SocketAddr,
+    peer: SocketAddr,
     exchange: ExchangeId,
     sample: Option<&Sample>,
     metrics: impl FnOnce() -> Option<Metrics>,
@@ -86,7 +86,7 @@ pub(crate) fn learnt(
         };
         debug!(
             target: "ebbtide::control",
-            peer = %peer(),
+            %peer,
             exchange = exchange.index(),
             rtt = rtt.map(span),
             transmissions = sample.transmissions,
@@ -118,12 +118,12 @@ pub(crate) fn began(exchange: ExchangeId) {
 
 /// The span of a request that a handler answers.
 #[inline]
-pub(crate) fn serve(peer: impl FnOnce() -> SocketAddr, message: &Message<'_>) -> Span {
+pub(crate) fn serve(peer: SocketAddr, message: &Message<'_>) -> Span {
     if !enabled!(target: "ebbtide::request", Level::DEBUG) {
         return Span::none();
     }
     let (method, path, mid) = (message.code().name(), path(message.path()), message.message_id());
-    debug_span!(target: "ebbtide::request", "serve", method, path, peer = %peer(), %mid)
+    debug_span!(target: "ebbtide::request", "serve", method, path, %peer, %mid)
 }
 
 /// A path in URI form.

@@ -7,6 +7,7 @@ use crate::message::{BurstMark, ContentFormat};
 use crate::net::peer::PeerInfo;
 use bytes::Bytes;
 use core::fmt;
+use ebbtide_core::PeerId;
 use ebbtide_core::wire::{Code, Message, OptionNumber};
 use std::borrow::Cow;
 use std::net::SocketAddr;
@@ -119,6 +120,14 @@ impl Call<'_> {
         match &self.0 {
             Source::Borrowed(call) => call.origin.address(),
             Source::Kept(call) => call.info.address,
+        }
+    }
+
+    /// The client as the endpoint knows it.
+    pub(crate) fn peer_id(&self) -> PeerId {
+        match &self.0 {
+            Source::Borrowed(call) => call.origin.id,
+            Source::Kept(call) => call.peer.id(),
         }
     }
 

@@ -9,7 +9,6 @@ use crate::net::pending::{Open, Owner};
 use crate::net::shared::{Shared, SocketState, shown};
 use crate::oscore::OscoreContexts;
 use crate::stream::{self, Link};
-use ebbtide_core::ExchangeId;
 use ebbtide_core::endpoint::{Endpoint, Reliability};
 use ebbtide_core::session::server::{Assembled, PendingRequest};
 use ebbtide_core::session::{
@@ -19,7 +18,7 @@ use ebbtide_core::session::{
 use ebbtide_core::stream::SendError;
 use ebbtide_core::time::Instant;
 use ebbtide_core::wire::{Code, Content, Message, Opt, OptionNumber, encode_uint};
-use std::net::SocketAddr;
+use ebbtide_core::{ExchangeId, PeerId};
 use std::sync::{Arc, MutexGuard};
 use tokio::sync::oneshot;
 
@@ -35,8 +34,8 @@ pub(super) trait Carrier: Observed + 'static {
 
     fn clock(&self) -> Clock;
 
-    /// The peer at a requester's address, if its transport knows more than the address.
-    fn peer(&self, remote: SocketAddr) -> Option<PeerInfo>;
+    /// A requester, if its transport knows more than the address.
+    fn peer(&self, remote: PeerId) -> Option<PeerInfo>;
 
     /// How the peer can be asked.
     fn way_back(self: &Arc<Self>) -> &dyn Reachable;
@@ -45,6 +44,9 @@ pub(super) trait Carrier: Observed + 'static {
 /// The locked state of a carrier: it sends answers and notifications.
 pub(super) trait Sink {
     fn observers(&mut self) -> &mut Observers;
+
+    /// A peer for logs.
+    fn shown(&self, peer: PeerId) -> PeerId;
 
     /// The sizes that fit into one message.
     fn sizes(&self, datagrams: BlockSizes) -> BlockSizes;
@@ -58,8 +60,8 @@ pub(super) trait Sink {
     /// The answer cannot be sent at any time, and neither can an error in its place.
     fn give_up(&mut self, now: Instant);
 
-    /// Waits until there may be room for an answer to this address.
-    fn wait_for_room(&mut self, remote: SocketAddr) -> Option<oneshot::Receiver<()>>;
+    /// Waits until there may be room for an answer to this peer.
+    fn wait_for_room(&mut self, remote: PeerId) -> Option<oneshot::Receiver<()>>;
 
     /// Sends a notification. `allowance` limits its transmissions, given its length.
     fn notify(
@@ -86,7 +88,7 @@ impl Carrier for Shared {
         self.clock
     }
 
-    fn peer(&self, remote: SocketAddr) -> Option<PeerInfo> {
+    fn peer(&self, remote: PeerId) -> Option<PeerInfo> {
         Self::peer(self, remote)
     }
 
@@ -110,7 +112,7 @@ impl Carrier for Link {
         self.clock
     }
 
-    fn peer(&self, _: SocketAddr) -> Option<PeerInfo> {
+    fn peer(&self, _: PeerId) -> Option<PeerInfo> {
         self.peer.clone()
     }
 
@@ -173,6 +175,10 @@ impl Sink for SocketState {
         &mut self.observers
     }
 
+    fn shown(&self, peer: PeerId) -> PeerId {
+        shown(self.dtls.as_deref(), peer)
+    }
+
     fn sizes(&self, datagrams: BlockSizes) -> BlockSizes {
         datagrams
     }
@@ -198,7 +204,7 @@ impl Sink for SocketState {
             if requester.allowance < u8::MAX {
                 self.endpoint.limit_transmissions(exchange, requester.allowance.max(1));
             }
-            let (owner, remote) = (Owner::Response, requester.remote());
+            let (owner, remote) = (Owner::Response, requester.peer());
             self.pending.opened(Open { exchange, owner, remote, local, reported: None });
         }
         self.drain(local);
@@ -208,7 +214,7 @@ impl Sink for SocketState {
     /// Does nothing: the endpoint has counted the failure.
     fn give_up(&mut self, _: Instant) {}
 
-    fn wait_for_room(&mut self, remote: SocketAddr) -> Option<oneshot::Receiver<()>> {
+    fn wait_for_room(&mut self, remote: PeerId) -> Option<oneshot::Receiver<()>> {
         let scope = self.endpoint.scope_of(remote);
         Some(self.waiting.wait(scope))
     }
@@ -263,7 +269,7 @@ impl Sink for SocketState {
                 self.pending.opened(Open { exchange, owner, remote, local, reported: None });
             }
             Err(error) if error.is_for_want_of_room() => {
-                let peer = shown(self.dtls.as_deref(), remote);
+                let peer = self.shown(remote);
                 tracing::debug!(%peer, %error, "notification postponed");
                 let full = ebbtide_core::endpoint::SendError::QueueFull;
                 let room = if error == NotSent::Datagram(full) {
@@ -274,7 +280,7 @@ impl Sink for SocketState {
                 self.observers.postponed(due.observer, due.event.clone(), room);
             }
             Err(error) => {
-                let peer = shown(self.dtls.as_deref(), remote);
+                let peer = self.shown(remote);
                 tracing::warn!(%peer, %error, "notification not sent");
                 self.observers.remove(due.observer);
             }
@@ -286,6 +292,10 @@ impl Sink for SocketState {
 impl Sink for stream::LinkState {
     fn observers(&mut self) -> &mut Observers {
         &mut self.observers
+    }
+
+    fn shown(&self, peer: PeerId) -> PeerId {
+        peer
     }
 
     fn sizes(&self, _: BlockSizes) -> BlockSizes {
@@ -311,7 +321,7 @@ impl Sink for stream::LinkState {
         self.connection.abort(now, "no answer can be sent");
     }
 
-    fn wait_for_room(&mut self, _: SocketAddr) -> Option<oneshot::Receiver<()>> {
+    fn wait_for_room(&mut self, _: PeerId) -> Option<oneshot::Receiver<()>> {
         None
     }
 

@@ -3,6 +3,7 @@
 use super::call::Call;
 use crate::message::{BurstMark, Response};
 use bytes::Bytes;
+use ebbtide_core::PeerId;
 use ebbtide_core::wire::Code;
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
@@ -53,13 +54,13 @@ pub fn in_order(
     move |call| {
         // A `deliver` that panicked has lost that message; the ones after it follow now.
         let (deliver, bursts) = &mut *state.lock().unwrap_or_else(PoisonError::into_inner);
-        let remote = call.remote();
+        let sender = Sender { peer: call.peer_id(), remote: call.remote() };
         let payload = call.payload();
         match call.burst() {
-            None => deliver(Delivery { remote, mark: None, payload }),
+            None => deliver(Delivery { remote: sender.remote, mark: None, payload }),
             Some(mark) => {
-                bursts.take((remote, mark), payload);
-                while let Some((remote, mark, payload)) = bursts.ready.pop_front() {
+                bursts.take(sender, mark, payload);
+                while let Some(Ordered { remote, mark, payload }) = bursts.ready.pop_front() {
                     deliver(Delivery { remote, mark: Some(mark), payload: &payload });
                 }
             }
@@ -68,21 +69,42 @@ pub fn in_order(
     }
 }
 
+/// The sender of a message.
+#[derive(Copy, Clone, Debug)]
+struct Sender {
+    /// The key of its bursts. A datagram with a forged address is not part of the burst that a session or a connection
+    /// with that address brings.
+    peer: PeerId,
+    remote: SocketAddr,
+}
+
+/// A message that is delivered next.
+#[derive(Debug)]
+struct Ordered {
+    remote: SocketAddr,
+    mark: BurstMark,
+    payload: Bytes,
+}
+
+/// A burst of a sender, by its number.
+type BurstKey = (PeerId, u32);
+
 /// The bursts of all senders.
 #[derive(Debug, Default)]
 struct Bursts {
-    by_sender: BTreeMap<(SocketAddr, u32), Reorder>,
+    by_sender: BTreeMap<BurstKey, Reorder>,
     /// In the order of each burst's most recent message.
-    heard: VecDeque<(SocketAddr, u32)>,
+    heard: VecDeque<BurstKey>,
     /// Waiting payload bytes of all bursts.
     bytes: usize,
     /// Messages that are ready to be delivered, in order.
-    ready: VecDeque<(SocketAddr, BurstMark, Bytes)>,
+    ready: VecDeque<Ordered>,
 }
 
 /// One burst.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Reorder {
+    remote: SocketAddr,
     /// The number of the next message to deliver.
     next: u32,
     /// Messages that overtook it: at most as many as a mark can be behind.
@@ -91,17 +113,20 @@ struct Reorder {
 
 impl Bursts {
     /// Takes a message, and moves messages that are now in order to `ready`.
-    fn take(&mut self, (remote, mark): (SocketAddr, BurstMark), payload: &[u8]) {
-        let key = (remote, mark.burst);
+    fn take(&mut self, sender: Sender, mark: BurstMark, payload: &[u8]) {
+        let Sender { peer, remote } = sender;
+        let key = (peer, mark.burst);
         if let Some(at) = self.heard.iter().rposition(|heard| *heard == key) {
             self.heard.remove(at);
         } else if self.heard.len() >= BURSTS {
             self.forget_oldest();
         }
         self.heard.push_back(key);
-        let burst = self.by_sender.entry(key).or_default();
+        let burst = self.by_sender.entry(key).or_insert_with(|| Reorder::new(remote));
         self.bytes -= burst.bytes();
-        burst.take(mark, payload, |mark, payload| self.ready.push_back((remote, mark, payload)));
+        burst.take(mark, payload, |mark, payload| {
+            self.ready.push_back(Ordered { remote, mark, payload });
+        });
         self.bytes += burst.bytes();
         while self.bytes > BYTES {
             self.forget_oldest();
@@ -115,11 +140,16 @@ impl Bursts {
         let Some(burst) = self.by_sender.remove(&oldest) else { return };
         self.bytes -= burst.bytes();
         let waiting = burst.waiting.into_values();
-        self.ready.extend(waiting.map(|(mark, payload)| (oldest.0, mark, payload)));
+        let remote = burst.remote;
+        self.ready.extend(waiting.map(|(mark, payload)| Ordered { remote, mark, payload }));
     }
 }
 
 impl Reorder {
+    const fn new(remote: SocketAddr) -> Self {
+        Self { remote, next: 0, waiting: BTreeMap::new() }
+    }
+
     /// Waiting payload bytes.
     fn bytes(&self) -> usize {
         self.waiting.values().map(|(_, payload)| payload.len()).sum()
@@ -155,10 +185,11 @@ impl Reorder {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ebbtide_core::SessionKey;
 
     /// The sequence numbers that are delivered if these messages arrive, each (sequence, behind).
     fn delivered(messages: &[(u32, u8)]) -> Vec<u32> {
-        let mut reorder = Reorder::default();
+        let mut reorder = Reorder::new(remote());
         let mut got = Vec::new();
         for &(sequence, behind) in messages {
             let mark = BurstMark { burst: 1, behind, sequence };
@@ -198,27 +229,46 @@ mod tests {
         assert_eq!(delivered(&[(u32::MAX, 1), (u32::MAX - 1, 0)]), [u32::MAX - 1, u32::MAX]);
     }
 
-    const REMOTE: ([u8; 4], u16) = ([10, 0, 0, 1], 5683);
+    fn remote() -> SocketAddr {
+        SocketAddr::from(([10, 0, 0, 1], 5683))
+    }
+
+    fn sender() -> Sender {
+        Sender { peer: PeerId::Address(remote()), remote: remote() }
+    }
 
     #[test]
     fn bursts_are_bounded_and_apart() {
         let mut bursts = Bursts::default();
-        let remote = SocketAddr::from(REMOTE);
         let mut got = Vec::new();
         for burst in 0..1000 {
             // The second message of each, so that it waits until its burst is forgotten.
             let mark = BurstMark { burst, behind: 1, sequence: 1 };
-            bursts.take((remote, mark), b"x");
-            got.extend(bursts.ready.drain(..).map(|(_, mark, _)| mark.burst));
+            bursts.take(sender(), mark, b"x");
+            got.extend(bursts.ready.drain(..).map(|ordered| ordered.mark.burst));
             assert!(bursts.by_sender.len() <= BURSTS && bursts.heard.len() <= BURSTS);
         }
         assert_eq!(got, (0..1000 - BURSTS as u32).collect::<Vec<_>>());
         got.clear();
         let mark = BurstMark { burst: 999, behind: 0, sequence: 0 };
-        bursts.take((remote, mark), b"x");
-        got.extend(bursts.ready.drain(..).map(|(_, mark, _)| mark.sequence));
+        bursts.take(sender(), mark, b"x");
+        got.extend(bursts.ready.drain(..).map(|ordered| ordered.mark.sequence));
         assert_eq!(got, [0, 1]);
         assert_eq!(bursts.bytes, BURSTS - 1);
+    }
+
+    #[test]
+    fn a_datagram_from_the_address_of_a_session_is_not_part_of_its_burst() {
+        let mut bursts = Bursts::default();
+        let mark = BurstMark { burst: 1, behind: 1, sequence: 1 };
+        let session = Sender { peer: SessionKey::new(0, 7).into(), remote: remote() };
+        let connection = Sender { peer: PeerId::Connection(remote()), remote: remote() };
+        for sender in [session, connection] {
+            bursts.take(sender, mark, b"genuine");
+        }
+        bursts.take(sender(), BurstMark { burst: 1, behind: 0, sequence: 0 }, b"forged");
+        let delivered: Vec<_> = bursts.ready.iter().map(|ordered| &*ordered.payload).collect();
+        assert_eq!(delivered, [b"forged"], "the others wait for a message of their own");
     }
 
     #[test]
@@ -227,8 +277,8 @@ mod tests {
         let mut got = Vec::new();
         let mut take = |burst, sequence| {
             let mark = BurstMark { burst, behind: 0, sequence };
-            bursts.take((SocketAddr::from(REMOTE), mark), b"x");
-            got.extend(bursts.ready.drain(..).filter(|(_, mark, _)| mark.burst == 0));
+            bursts.take(sender(), mark, b"x");
+            got.extend(bursts.ready.drain(..).filter(|ordered| ordered.mark.burst == 0));
         };
         for n in 0..1000 {
             take(0, n);
@@ -236,20 +286,21 @@ mod tests {
         }
         // A late copy.
         take(0, 500);
-        let sequences: Vec<u32> = got.iter().map(|(_, mark, _)| mark.sequence).collect();
+        let sequences: Vec<u32> = got.iter().map(|ordered| ordered.mark.sequence).collect();
         assert_eq!(sequences, (0..1000).collect::<Vec<_>>());
     }
 
     #[test]
     fn long_messages_that_wait_are_bounded_and_delivered_when_there_is_no_room() {
         let mut bursts = Bursts::default();
-        let remote = SocketAddr::from(REMOTE);
         let long = vec![0; BYTES / 4];
         let mut got = Vec::new();
         for (burst, sequence) in [(1, 1), (1, 2), (2, 1), (2, 2), (2, 3), (3, 1), (3, 2)] {
             let mark = BurstMark { burst, behind: sequence as u8, sequence };
-            bursts.take((remote, mark), &long);
-            got.extend(bursts.ready.drain(..).map(|(_, mark, _)| (mark.burst, mark.sequence)));
+            bursts.take(sender(), mark, &long);
+            got.extend(
+                bursts.ready.drain(..).map(|ordered| (ordered.mark.burst, ordered.mark.sequence)),
+            );
             assert!(bursts.bytes <= BYTES);
         }
         assert_eq!(got, [(1, 1), (1, 2), (2, 1), (2, 2), (2, 3)]);
@@ -275,7 +326,7 @@ mod tests {
         let take = |behind, sequence| {
             let bytes = post(behind, sequence);
             let message = ebbtide_core::wire::Message::parse(&bytes).unwrap();
-            let origin = super::super::origin::Origin::unreachable(REMOTE.into());
+            let origin = super::super::origin::Origin::unreachable(remote());
             let payload = b"x";
             let params = super::super::call::Params::NONE;
             let (names, rest) = (&[][..], None);

@@ -5,9 +5,9 @@ use super::panics;
 use super::reply::BoxFuture;
 use super::service::{Inner, Service, give_up};
 use crate::net::clock::fraction;
+use ebbtide_core::Source;
 use ebbtide_core::session::server::PendingRequest;
 use ebbtide_core::session::{FairShares, Finished, FinishedRef};
-use std::net::IpAddr;
 use std::pin::pin;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard, PoisonError};
@@ -19,14 +19,14 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// Counts a task that works on a request, and no longer when it is over, however it ends.
 pub(super) struct HandlersAtWork {
     service: Service,
-    /// The address in whose share it is counted, once it takes longer than a moment.
-    holder: Option<IpAddr>,
+    /// The source in whose share it is counted, once it takes longer than a moment.
+    holder: Option<Source>,
 }
 
 impl HandlersAtWork {
     /// A place for a request of `from`; `None` if as many work as may, or as many as are free to others for
     /// this source.
-    pub(super) fn begin(service: &Service, from: IpAddr) -> Option<Self> {
+    pub(super) fn begin(service: &Service, from: Source) -> Option<Self> {
         let inner = &service.inner;
         let working = Self { service: service.clone(), holder: None };
         let (taken, max) =
@@ -37,7 +37,7 @@ impl HandlersAtWork {
     }
 
     /// It takes longer: it is counted in the share of `from`.
-    pub(super) fn hold(mut self, from: IpAddr) -> Self {
+    pub(super) fn hold(mut self, from: Source) -> Self {
         shares(&self.service.inner).add(from);
         self.holder = Some(from);
         self
@@ -118,9 +118,10 @@ pub(super) fn when_there_is_room<C: Carrier>(
     carrier: &Arc<C>,
     finished: Finished,
 ) {
-    let from = finished.requester().remote().ip();
+    let from = finished.requester().peer().source();
     let Some(working) = HandlersAtWork::begin(service, from) else {
-        tracing::warn!(peer = %finished.requester().remote(), "too many responses wait to be sent");
+        let peer = carrier.lock().shown(finished.requester().peer());
+        tracing::warn!(%peer, "too many responses wait to be sent");
         return;
     };
     let (carrier, working) = (carrier.clone(), working.hold(from));
@@ -136,7 +137,7 @@ async fn wait<C: Carrier>(carrier: &C, finished: &Finished) {
         let room = carrier.with(|state, now| match state.send(now, finished.as_borrowed()) {
             Ok(()) => None,
             Err(error) if error.is_for_want_of_room() => {
-                state.wait_for_room(finished.requester().remote())
+                state.wait_for_room(finished.requester().peer())
             }
             Err(error) => {
                 give_up(state, now, finished.as_borrowed(), error);
@@ -159,7 +160,7 @@ pub(super) fn at_leisure<C: Carrier>(
     if !finished.is_useful() {
         return;
     }
-    let from = finished.requester().remote().ip();
+    let from = finished.requester().peer().source();
     let Some(working) = HandlersAtWork::begin(service, from) else { return };
     let leisure = service.config().endpoint.params.default_leisure.to_duration();
     let part = fraction();

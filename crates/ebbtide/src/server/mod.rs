@@ -259,7 +259,8 @@ impl Server {
         let same_family = |shared: &Shared| shared.local_addr().is_ipv4() == remote.is_ipv4();
         let sockets = self.sockets.iter().map(|(shared, _)| shared);
         let set = |shared: &Arc<Shared>| {
-            shared.with(|state, now| state.endpoint.set_control(now, remote, control.clone()))
+            shared
+                .with(|state, now| state.endpoint.set_control(now, remote.into(), control.clone()))
         };
         sockets
             .filter(|shared| same_family(shared))

@@ -4,14 +4,15 @@ use crate::client::{Peer, Reachable, Requests, WeakSession, WeakTransport};
 use crate::config::Config;
 use crate::net::peer::PeerInfo;
 use crate::oscore::ClientContext;
+use ebbtide_core::PeerId;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Weak};
 
 /// See the [module](self).
 #[derive(Copy, Clone)]
 pub(crate) struct Origin<'a> {
-    /// The address by which the endpoint knows the sender: over DTLS a placeholder for the session.
-    pub(crate) remote: SocketAddr,
+    /// The sender as the endpoint knows it.
+    pub(crate) id: PeerId,
     pub(crate) info: Option<&'a PeerInfo>,
     /// Our address to which the request was sent, if that matters.
     pub(crate) local: Option<IpAddr>,
@@ -31,18 +32,17 @@ pub(crate) struct WayBack<'a> {
 impl Origin<'_> {
     /// A sender without a network.
     pub(crate) const fn unreachable(remote: SocketAddr) -> Self {
-        Self { remote, info: None, local: None, back: None }
+        Self { id: PeerId::Address(remote), info: None, local: None, back: None }
     }
 
     /// The sender's address.
     pub(crate) fn address(&self) -> SocketAddr {
-        self.info.map_or(self.remote, |info| info.address)
+        self.info.map_or_else(|| PeerInfo::unproved(self.id).address, |info| info.address)
     }
 
     /// The sender's address and identity, with storage of their own.
     pub(crate) fn to_info(self) -> PeerInfo {
-        let unknown = || PeerInfo { address: self.remote, identity: None, certificate: None };
-        self.info.cloned().unwrap_or_else(unknown)
+        self.info.cloned().unwrap_or_else(|| PeerInfo::unproved(self.id))
     }
 
     /// The sender as one that can be asked.
@@ -51,8 +51,8 @@ impl Origin<'_> {
             Some(back) => (back.requests.clone(), back.over.downgrade()),
             None => (Requests::new(Config::new()), WeakTransport::Datagrams(Weak::new())),
         };
-        let &Self { remote, local, .. } = self;
+        let &Self { id, local, .. } = self;
         let security = self.back.and_then(|back| back.security.cloned());
-        Peer::new(WeakSession { requests, remote, address: self.address(), local, over, security })
+        Peer::new(WeakSession { requests, id, address: self.address(), local, over, security })
     }
 }

@@ -5,14 +5,14 @@ use super::service::Service;
 use crate::message::Response;
 use crate::net::peer::PeerInfo;
 use crate::net::serve::Request;
-use crate::net::shared::{Shared, SocketState, shown};
+use crate::net::shared::{Shared, SocketState};
 use crate::net::trace;
 use crate::oscore::ClientContext;
 use crate::refusals::Reason;
+use ebbtide_core::PeerId;
 use ebbtide_core::session::server::{Outgoing, RequestSlot};
 use ebbtide_core::time::Instant;
 use ebbtide_core::wire::{Code, Message, OptionNumber};
-use std::net::SocketAddr;
 use std::sync::{Arc, MutexGuard};
 
 /// The answer to a request that is not protected.
@@ -28,7 +28,7 @@ impl Service {
         now: Instant,
         request: &Request<'_>,
     ) -> MutexGuard<'s, SocketState> {
-        let &Request { incoming, message, to, .. } = request;
+        let &Request { incoming, message, from, to, .. } = request;
         let (local, sizes) = (shared.reply_from(to), self.session().datagram_sizes());
         let group = incoming.is_to_group();
         let opened = match &self.config().oscore {
@@ -45,7 +45,7 @@ impl Service {
             Err(refusal) => {
                 let received =
                     place.datagram(incoming, message, sizes, shared.number, local, group);
-                self.refused(now, Reason::Oscore, incoming.remote.ip());
+                self.refused(now, Reason::Oscore, incoming.remote);
                 // RFC 8613 section 8.2: Max-Age 0 keeps caches from it.
                 let refusal = received.refuse(refusal.max_age(0));
                 return self.send(shared, now, Outgoing::One(refusal));
@@ -75,8 +75,7 @@ impl Service {
             let refusal = Response::error(Code::BAD_OPTION, format!("option {}", number.0));
             return self.send(shared, now, Outgoing::One(received.refuse(refusal)));
         }
-        let peer = || shown(shared.lock().dtls.as_deref(), incoming.remote);
-        let span = trace::serve(peer, &plain);
+        let span = trace::serve(from, &plain);
         span.in_scope(|| self.process(shared, now, received, &span))
     }
 
@@ -84,7 +83,7 @@ impl Service {
     pub(super) fn sender<C: Carrier>(
         &self,
         carrier: &C,
-        remote: SocketAddr,
+        remote: PeerId,
         message: &Message<'_>,
     ) -> (Option<PeerInfo>, Option<ClientContext>) {
         let info = carrier.peer(remote);
@@ -94,7 +93,7 @@ impl Service {
         };
         let security = contexts.map(|contexts| contexts.for_peer(request));
         let identity = security.as_ref().and_then(ClientContext::identity);
-        let unproved = PeerInfo { address: remote, identity: None, certificate: None };
-        (Some(PeerInfo { identity, ..info.unwrap_or(unproved) }), security)
+        let info = info.unwrap_or_else(|| PeerInfo::unproved(remote));
+        (Some(PeerInfo { identity, ..info }), security)
     }
 }

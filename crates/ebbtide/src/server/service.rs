@@ -13,9 +13,8 @@ use crate::message::Response;
 use crate::metrics::{Load, Reports};
 use crate::net;
 use crate::net::clock::{Clock, distinct, seeded};
-use crate::net::dtls::address::is_stand_in;
 use crate::net::serve::Request;
-use crate::net::shared::{Shared, SocketState, shown};
+use crate::net::shared::{Shared, SocketState};
 use crate::net::trace;
 use crate::refusals::{Class, Ledger, Reason, RefusalCounts};
 use ebbtide_core::endpoint::Remember;
@@ -26,9 +25,9 @@ use ebbtide_core::session::server::{
 use ebbtide_core::session::{Due, FairShares, FinishedRef, NotSent};
 use ebbtide_core::time::Instant;
 use ebbtide_core::wire::{Code, Message, OptionNumber, Type};
+use ebbtide_core::{PeerId, Source};
 use std::collections::BTreeMap;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 use std::task::{Context, Poll, Waker};
@@ -84,7 +83,7 @@ impl Service {
             exchange_lifetime: config.endpoint.params.exchange_lifetime(),
             ..SessionConfig::default()
         };
-        let tables = Locked::new(ServerState::new(&session, seeded()?).exempt(is_stand_in));
+        let tables = Locked::new(ServerState::new(&session, seeded()?));
         let inner = Inner {
             clock: Clock::start(),
             router,
@@ -134,11 +133,11 @@ impl Service {
             Next::Handled(handled) => return self.finish(carrier, now, handled, None),
             Next::Send(outgoing) => return self.send(carrier, now, outgoing),
         };
-        let (remote, local) = (verified.requester().remote(), verified.requester().local);
-        let (info, security) = self.sender(&**carrier, remote, verified.message());
+        let (id, local) = (verified.requester().peer(), verified.requester().local);
+        let (info, security) = self.sender(&**carrier, id, verified.message());
         let (requests, over) = (&self.inner.requests, carrier.way_back());
         let way = WayBack { requests, over, security: security.as_ref() };
-        let origin = Origin { remote, info: info.as_ref(), local, back: Some(way) };
+        let origin = Origin { id, info: info.as_ref(), local, back: Some(way) };
         let mut found = match self.permit(&verified, &origin) {
             Ok(found) => found,
             Err(refusal) => return self.finish(carrier, now, verified.refuse(refusal), None),
@@ -267,8 +266,8 @@ impl Service {
         mut future: BoxFuture,
         span: &Span,
     ) -> MutexGuard<'s, C::State> {
-        let from = assembled.requester().remote().ip();
-        let Some(working) = super::HandlersAtWork::begin(self, from) else {
+        let from = assembled.requester().peer();
+        let Some(working) = super::HandlersAtWork::begin(self, from.source()) else {
             self.inner.overloaded.fetch_add(1, Ordering::Relaxed);
             self.refused(now, Reason::Overloaded, from);
             let refusal = Response::new(Code::SERVICE_UNAVAILABLE).max_age(1);
@@ -283,7 +282,7 @@ impl Service {
             Err(caught) => self.panicked(&caught),
             Ok(Poll::Pending) => {
                 let subject = route.0.resource.subject.clone().map(|subject| (subject, route.1));
-                let working = working.hold(from);
+                let working = working.hold(from.source());
                 let mut state = carrier.lock();
                 // Before the driver looks at the next datagram, which may be a copy.
                 let pending = state.keep(now, assembled);
@@ -329,7 +328,7 @@ impl Service {
         handled: &'h mut Handled<'h, '_>,
         subject: Option<(&super::Subject, u64)>,
     ) -> Outgoing<'h> {
-        let (remote, refused) = (handled.requester().remote().ip(), state.observers().refused());
+        let (remote, refused) = (handled.requester().peer(), state.observers().refused());
         let observe = subject.map(|(subject, began)| Observe {
             observers: state.observers(),
             subject: subject.name(),
@@ -356,7 +355,7 @@ impl Service {
         if let Some(why) = reason(&outgoing)
             && let Outgoing::One(finished) = &outgoing
         {
-            self.refused(now, why, finished.requester().remote().ip());
+            self.refused(now, why, finished.requester().peer());
         }
         let mut state = carrier.lock();
         self.send_all(carrier, &mut state, now, &outgoing);
@@ -367,14 +366,16 @@ impl Service {
     }
 
     /// Counts a refusal.
-    pub(super) fn refused(&self, now: Instant, why: Reason, from: IpAddr) {
-        let class = match why {
-            _ if is_stand_in(from) => Class::Dtls,
-            // Such a request proves nothing about its address, so a look-up is not worth its cost.
-            Reason::Malformed | Reason::Oscore | Reason::Challenged => Class::of(from, false),
-            _ => Class::of(from, self.session().trusts_address(now, from)),
+    pub(super) fn refused(&self, now: Instant, why: Reason, from: PeerId) {
+        let class = match from.source() {
+            Source::Session(_) => Class::Dtls,
+            // These say nothing about the address, so a look-up is not worth its cost.
+            Source::Address(ip) => {
+                let forged = matches!(why, Reason::Malformed | Reason::Oscore | Reason::Challenged);
+                Class::of(ip, !forged && self.session().trusts_source(now, from.source()))
+            }
         };
-        self.inner.refusals.count(why, class, from);
+        self.inner.refusals.count(why, class, from.source());
     }
 
     pub(super) fn send_all<C: Carrier>(
@@ -412,11 +413,11 @@ impl Service {
     /// Creates and sends a notification, or starts a task that does.
     pub(super) fn notify_one<C: Carrier>(&self, carrier: &Arc<C>, now: Instant, due: Due) {
         let message = Message::parse(&due.request).unwrap_or(Message::EMPTY);
-        let (remote, local) = (due.remote, due.local);
-        let (info, security) = self.sender(&**carrier, remote, &message);
+        let (id, local) = (due.remote, due.local);
+        let (info, security) = self.sender(&**carrier, id, &message);
         let (requests, over) = (&self.inner.requests, carrier.way_back());
         let way = WayBack { requests, over, security: security.as_ref() };
-        let origin = Origin { remote, info: info.as_ref(), local, back: Some(way) };
+        let origin = Origin { id, info: info.as_ref(), local, back: Some(way) };
         match self.state_for(&due, &origin).0 {
             Answer::Ready(response) => self.send_notification(&**carrier, now, &due, response),
             Answer::Pending(future) => {
@@ -489,7 +490,8 @@ pub(super) fn give_up(
     finished: FinishedRef<'_>,
     error: NotSent,
 ) {
-    tracing::warn!(peer = %finished.requester().remote(), %error, "response not sent");
+    let peer = state.shown(finished.requester().peer());
+    tracing::warn!(%peer, %error, "response not sent");
     let sorry = finished.instead(Response::new(Code::INTERNAL_SERVER_ERROR));
     if state.send(now, sorry.as_borrowed()).is_err() {
         state.give_up(now);
@@ -505,7 +507,7 @@ impl net::serve::Serve for Service {
     fn remember(
         &self,
         now: Instant,
-        remote: SocketAddr,
+        remote: PeerId,
         message: &Message<'_>,
         much: bool,
     ) -> Remember {
@@ -513,11 +515,11 @@ impl net::serve::Serve for Service {
             // Its key decides (`serve_protected`).
             return Remember::No;
         }
-        self.session().remember(now, remote.ip(), message, much)
+        self.session().remember(now, remote.source(), message, much)
     }
 
-    fn refused(&self, now: Instant, why: Reason, remote: SocketAddr) {
-        Service::refused(self, now, why, remote.ip());
+    fn refused(&self, now: Instant, why: Reason, remote: PeerId) {
+        Service::refused(self, now, why, remote);
     }
 
     fn serve<'s>(
@@ -527,7 +529,7 @@ impl net::serve::Serve for Service {
         now: Instant,
         request: &Request<'_>,
     ) -> MutexGuard<'s, SocketState> {
-        let &Request { incoming, message, to, vouched } = request;
+        let &Request { incoming, message, from, to, vouched } = request;
         let group = incoming.is_to_group();
         if group && incoming.kind == Type::Confirmable {
             // RFC 7252 section 8.1: such a request must be Non-confirmable.
@@ -545,8 +547,7 @@ impl net::serve::Serve for Service {
             let challenge = Outgoing::One(self.session().challenge(now, &received));
             return self.send(shared, now, challenge);
         }
-        let peer = || shown(shared.lock().dtls.as_deref(), incoming.remote);
-        let span = trace::serve(peer, &message);
+        let span = trace::serve(from, &message);
         span.in_scope(|| self.process(shared, now, received, &span))
     }
 

@@ -103,12 +103,12 @@ impl Service {
         origin: &Origin<'_>,
         message: &Message<'_>,
     ) -> Result<Arriving, Reply> {
-        let ip = origin.remote.ip();
+        let source = origin.id.source();
         let refused = || {
-            self.refused(now, Reason::Overloaded, ip);
+            self.refused(now, Reason::Overloaded, origin.id);
             Reply::now(Response::new(Code::SERVICE_UNAVAILABLE).max_age(1))
         };
-        let working = HandlersAtWork::begin(self, ip).ok_or_else(refused)?.hold(ip);
+        let working = HandlersAtWork::begin(self, source).ok_or_else(refused)?.hold(source);
         {
             let mut streams = self.inner.streams.lock();
             if streams.len() >= MAX {

@@ -26,7 +26,6 @@ mod equal_requests;
 mod extractors;
 mod fair_shares;
 mod floods;
-mod forged_stand_ins;
 mod handler_cost;
 mod handlers;
 mod lifecycle;

@@ -59,7 +59,7 @@ impl Answerer {
         let from = client_address(from);
         debug_assert_eq!(from.port(), PORT);
         if let Datagram::Request(incoming, message) =
-            self.endpoint.handle_datagram(now, from, datagram)
+            self.endpoint.handle_datagram(now, from.into(), datagram)
         {
             let sizes = self.session.datagram_sizes();
             let mut place = RequestSlot::new();

@@ -108,7 +108,7 @@ impl Client {
                 Step::Request => {
                     self.make_request(now);
                 }
-                Step::NewDevice => self.exchanges.endpoint.forget(server_address()),
+                Step::NewDevice => self.exchanges.endpoint.forget(server_address().into()),
                 Step::Wait => return,
             }
         }
@@ -301,7 +301,7 @@ impl Client {
         if self.flow.is_none() {
             return;
         }
-        let metrics = self.exchanges.endpoint.metrics(server_address());
+        let metrics = self.exchanges.endpoint.metrics(server_address().into());
         if let Some(interval) = metrics.and_then(|metrics| metrics.interval) {
             recorder.rate(now, self.number(), 1e6 / interval.as_micros().max(1) as f64);
         }

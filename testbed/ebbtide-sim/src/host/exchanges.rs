@@ -6,6 +6,7 @@ use crate::random::CompactChaCha;
 use crate::record::Recorder;
 use crate::record::{ClientRecord, ExchangeRecord};
 use ebbtide_core::ExchangeId;
+use ebbtide_core::PeerId;
 use ebbtide_core::cc::Sample;
 use ebbtide_core::endpoint::{
     Arrival, Endpoint, Event, Ignored, Output, Received, Reliability, Remember, Sent, SharedConfig,
@@ -132,9 +133,11 @@ impl Exchanges {
         number: u32,
     ) -> bool {
         let taken = match kind {
-            Kind::Request(reliability) => self.endpoint.request(now, to, content, reliability),
+            Kind::Request(reliability) => {
+                self.endpoint.request(now, to.into(), content, reliability)
+            }
             Kind::Notification(token) => {
-                self.endpoint.notify(now, (to, token), content, Reliability::Confirmable)
+                self.endpoint.notify(now, (to.into(), token), content, Reliability::Confirmable)
             }
         };
         let Ok(id) = taken else {
@@ -223,7 +226,7 @@ impl Exchanges {
     fn answered(
         &mut self,
         now: Instant,
-        (from, tag): (SocketAddr, Tag),
+        (from, tag): (PeerId, Tag),
         (exchange, sample): (ExchangeId, Option<Sample>),
         payload: u64,
         recorder: &mut impl Recorder,

@@ -30,6 +30,7 @@ pub(crate) use traffic::Timetable;
 
 use crate::record::Tagged;
 pub(crate) use client::{Client, ClientSetup};
+use ebbtide_core::PeerId;
 use q_block::{QBlockClient, QBlockServer};
 use smallvec::SmallVec;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -65,10 +66,10 @@ pub(crate) fn client_address(client: u32) -> SocketAddr {
 }
 
 /// The client that an address belongs to.
-pub(crate) fn client_at(address: SocketAddr) -> Option<u32> {
-    match address {
-        SocketAddr::V4(v4) => v4.ip().to_bits().checked_sub(FIRST_CLIENT),
-        SocketAddr::V6(_) => None,
+pub(crate) fn client_at(peer: PeerId) -> Option<u32> {
+    match peer {
+        PeerId::Address(SocketAddr::V4(v4)) => v4.ip().to_bits().checked_sub(FIRST_CLIENT),
+        _ => None,
     }
 }
 

@@ -12,11 +12,11 @@ pub(crate) fn observe_before(client: &mut Client, devices: &mut Server) {
     let observe = [Opt { number: OptionNumber::OBSERVE, value: &[] }];
     let register = Content { code: Code::GET, options: &observe, payload: &[] };
     // There is room for all of them.
-    let _ = devices.endpoint.request(now, device, &register, Reliability::Confirmable);
+    let _ = devices.endpoint.request(now, device.into(), &register, Reliability::Confirmable);
     let notifier = &mut client.exchanges.endpoint;
     while let Output::Transmit(transmit) = devices.endpoint.poll_output() {
         if let Received::Request(incoming, message) =
-            notifier.handle_datagram(now, server_address(), transmit.datagram)
+            notifier.handle_datagram(now, server_address().into(), transmit.datagram)
         {
             client.observer = Some(message.token());
             let response = Content { code: Code::CONTENT, options: &observe, payload: &[] };
@@ -24,6 +24,6 @@ pub(crate) fn observe_before(client: &mut Client, devices: &mut Server) {
         }
     }
     while let Output::Transmit(transmit) = notifier.poll_output() {
-        let _ = devices.endpoint.handle_datagram(now, device, transmit.datagram);
+        let _ = devices.endpoint.handle_datagram(now, device.into(), transmit.datagram);
     }
 }

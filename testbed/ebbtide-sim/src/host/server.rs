@@ -48,7 +48,7 @@ impl Server {
         mut send: impl FnMut(u32, &[u8], Tag),
     ) {
         if let Received::Request(incoming, message) =
-            self.endpoint.handle_datagram(now, from, datagram)
+            self.endpoint.handle_datagram(now, from.into(), datagram)
         {
             let text = self.payloads.get(self.class).map_or(&[][..], Vec::as_slice);
             let code = match message.code() {

@@ -3,13 +3,14 @@
 use super::{CONFIRM_EVERY, InFlightNotification, Observer, ObserverId, Observers, SLACK, seconds};
 use crate::endpoint::Reliability;
 use crate::exchange::ExchangeId;
+use crate::peer::PeerId;
 use crate::session::message::{ContentFormat, Response};
 use crate::time::Instant;
 use crate::wire::Token;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use core::net::{IpAddr, SocketAddr};
+use core::net::IpAddr;
 
 /// The maximum number of Confirmable notifications in flight from one socket. A change with very
 /// many observers must neither take all exchanges nor overflow queues on the path.
@@ -29,7 +30,7 @@ pub struct Due {
     /// The observer.
     pub observer: ObserverId,
     /// The observer's address.
-    pub remote: SocketAddr,
+    pub remote: PeerId,
     /// The token of the notification.
     pub token: Token,
     /// The local address to send from, if that matters.
@@ -72,7 +73,7 @@ impl Due {
 pub enum Room {
     /// The end of an exchange with this scope
     /// ([`Endpoint::scope_of`](crate::endpoint::Endpoint::scope_of)).
-    Scope(SocketAddr),
+    Scope(PeerId),
     /// The end of any exchange.
     Any,
 }
@@ -86,7 +87,7 @@ pub(super) struct Queue {
     verified: VecDeque<u32>,
     unverified: VecDeque<u32>,
     /// Observers that wait for room.
-    parked: BTreeMap<SocketAddr, VecDeque<ObserverId>>,
+    parked: BTreeMap<PeerId, VecDeque<ObserverId>>,
     parked_for_any: VecDeque<ObserverId>,
     /// The number of Confirmable notifications in flight, and of those to observers that are not
     /// proven.
@@ -312,7 +313,7 @@ impl Observers {
 
     /// An exchange with this scope has ended: one of the observers that wait for that may be
     /// notified.
-    pub fn room(&mut self, scope: SocketAddr) {
+    pub fn room(&mut self, scope: PeerId) {
         let parked = &mut self.due.parked;
         // Usually no observer waits.
         if !parked.is_empty() {

@@ -13,7 +13,7 @@ pub use table::ObserverId;
 
 use super::message::{ContentFormat, Response};
 use crate::endpoint::Reliability;
-use crate::exchange::hashed::Hashed;
+use crate::peer::PeerId;
 use crate::session::shares::FairShares;
 use crate::time::Instant;
 use crate::wire::Token;
@@ -22,7 +22,7 @@ use alloc::collections::{BTreeMap, VecDeque};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::hash::BuildHasher;
-use core::net::{IpAddr, SocketAddr};
+use core::net::IpAddr;
 use foldhash::quality::FixedState;
 use hashbrown::HashTable;
 use list::Links;
@@ -40,7 +40,7 @@ const SLACK: u32 = 3600;
 #[derive(Copy, Clone, Debug)]
 pub struct Registration<'r> {
     /// The observer's address.
-    pub remote: SocketAddr,
+    pub remote: PeerId,
     /// The token of its request, which all notifications carry.
     pub token: Token,
     /// The local address from which notifications leave, if that matters.
@@ -63,7 +63,7 @@ pub struct Registration<'r> {
 #[derive(Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "independent facts of one observer, a byte each")]
 struct Observer {
-    remote: SocketAddr,
+    remote: PeerId,
     token: Token,
     local: locals::Local,
     subject: u32,
@@ -184,11 +184,11 @@ impl Observers {
         self.dropped_events
     }
 
-    fn hash(&self, remote: SocketAddr, token: Token) -> u64 {
-        self.hasher.hash_one((Hashed(remote), token))
+    fn hash(&self, remote: PeerId, token: Token) -> u64 {
+        self.hasher.hash_one((remote, token))
     }
 
-    fn find(&self, remote: SocketAddr, token: Token) -> Option<u32> {
+    fn find(&self, remote: PeerId, token: Token) -> Option<u32> {
         let is = |index: &u32| {
             self.places.at(*index).is_some_and(|o| o.remote == remote && o.token == token)
         };
@@ -225,9 +225,9 @@ impl Observers {
         let taken = self.by_key.len();
         if 2 * taken >= max && !self.shares.is_counted() {
             // Most sockets and all connections do without.
-            self.places.all().for_each(|observer| self.shares.add(observer.remote.ip()));
+            self.places.all().for_each(|observer| self.shares.add(observer.remote.source()));
         }
-        if !self.shares.admit(new.remote.ip(), taken, max) {
+        if !self.shares.admit(new.remote.source(), taken, max) {
             self.refused += 1;
             return None;
         }
@@ -253,17 +253,17 @@ impl Observers {
         });
         self.link(index);
         if self.shares.is_counted() {
-            self.shares.add(new.remote.ip());
+            self.shares.add(new.remote.source());
         }
         let (places, hasher) = (&self.places, &self.hasher);
         self.by_key.insert_unique(self.hash(new.remote, new.token), index, |&other| {
-            places.at(other).map_or(0, |other| hasher.hash_one((Hashed(other.remote), other.token)))
+            places.at(other).map_or(0, |other| hasher.hash_one((other.remote, other.token)))
         });
         Some(sequence)
     }
 
     /// The client wants no further notifications (RFC 7641 section 3.6).
-    pub fn deregister(&mut self, remote: SocketAddr, token: Token) {
+    pub fn deregister(&mut self, remote: PeerId, token: Token) {
         if let Some(index) = self.find(remote, token) {
             self.remove_at(index);
         }
@@ -305,7 +305,7 @@ impl Observers {
     }
 
     /// One observer missed a change while it registered.
-    pub fn changed_for(&mut self, remote: SocketAddr, token: Token) {
+    pub fn changed_for(&mut self, remote: PeerId, token: Token) {
         if let Some(index) = self.find(remote, token)
             && let Some(observer) = self.places.at_mut(index)
         {
@@ -367,11 +367,11 @@ impl Observers {
         self.version += 1;
         let Some(observer) = self.places.at_mut(index) else { return };
         self.due.forget(observer, index);
-        let hash = self.hasher.hash_one((Hashed(observer.remote), observer.token));
+        let hash = self.hasher.hash_one((observer.remote, observer.token));
         if let Ok(entry) = self.by_key.find_entry(hash, |&other| other == index) {
             entry.remove();
         }
-        self.shares.remove(observer.remote.ip());
+        self.shares.remove(observer.remote.source());
         self.unlink(index);
         self.places.remove(index);
     }

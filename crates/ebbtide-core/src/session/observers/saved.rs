@@ -1,6 +1,7 @@
 //! The stored form of observers, from which they are restored after a restart.
 
 use super::{Observers, Registration, Subject};
+use crate::peer::PeerId;
 use crate::time::Instant;
 use crate::wire::Token;
 use alloc::sync::Arc;
@@ -39,17 +40,21 @@ impl Observers {
         self.version
     }
 
-    /// All observers in their stored form.
+    /// All observers in their stored form, except those over sessions and connections, which do not outlive
+    /// the server.
     pub fn saved(&self) -> impl Iterator<Item = SavedObserver> {
-        self.places.iter().map(|observer| SavedObserver {
-            remote: observer.remote,
-            token: observer.token,
-            local: self.locals.get(observer.local),
-            sequence: observer.sequence,
-            proven: observer.proven,
-            unverified: observer.unverified,
-            sent: observer.sent,
-            request: observer.request.clone(),
+        self.places.iter().filter_map(|observer| {
+            let PeerId::Address(remote) = observer.remote else { return None };
+            Some(SavedObserver {
+                remote,
+                token: observer.token,
+                local: self.locals.get(observer.local),
+                sequence: observer.sequence,
+                proven: observer.proven,
+                unverified: observer.unverified,
+                sent: observer.sent,
+                request: observer.request.clone(),
+            })
         })
     }
 
@@ -57,7 +62,7 @@ impl Observers {
     /// meanwhile. It is left out if there are `max` already.
     pub fn restore(&mut self, now: Instant, saved: &SavedObserver, subject: Subject, max: usize) {
         let new = Registration {
-            remote: saved.remote,
+            remote: saved.remote.into(),
             token: saved.token,
             local: saved.local,
             unverified: saved.unverified,
@@ -70,12 +75,12 @@ impl Observers {
         if self.register(now, &new, max).is_none() {
             return;
         }
-        if let Some(index) = self.find(saved.remote, saved.token)
+        if let Some(index) = self.find(new.remote, saved.token)
             && let Some(observer) = self.places.at_mut(index)
         {
             observer.sequence = saved.sequence.wrapping_add(AHEAD) & 0xff_ffff;
             observer.proven = saved.proven;
         }
-        self.changed_for(saved.remote, saved.token);
+        self.changed_for(new.remote, saved.token);
     }
 }

@@ -52,7 +52,7 @@ impl<S: SharedState<ServerState>> Server<S> {
         max_body: usize,
     ) -> Next<'p, 'm, Assembled<'p, 'm>> {
         let Arrived { requester, message, facts, .. } = &*received;
-        let key = transfer_key(requester.remote(), message);
+        let key = transfer_key(requester.peer(), message);
         let (taken, if_none_match) = self.tables.with(|tables| {
             let taken = tables.blocks.take(now, key, message, block, facts.size1, max_body);
             (taken, tables.blocks.if_none_match(&key))
@@ -81,7 +81,7 @@ impl<S: SharedState<ServerState>> Server<S> {
         wanted: Block,
     ) -> Next<'p, 'm, Assembled<'p, 'm>> {
         let Arrived { requester, message, facts, .. } = &*received;
-        let key = transfer_key(requester.remote(), message);
+        let key = transfer_key(requester.peer(), message);
         let kept =
             self.tables.with(|tables| tables.blocks.later_block(now, key, wanted, facts.sizes));
         let finished = match kept {

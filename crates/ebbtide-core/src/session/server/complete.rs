@@ -176,7 +176,7 @@ pub(super) fn register(
     observe: Observe<'_>,
     trusted: impl FnOnce() -> bool,
 ) {
-    let (remote, token) = (requester.remote(), requester.token());
+    let (remote, token) = (requester.peer(), requester.token());
     if option == Some(1) {
         observe.observers.deregister(remote, token);
         return;
@@ -248,7 +248,7 @@ pub(super) fn allowance<S: SharedState<ServerState>>(
     if sent == 0 && is_short(request, usize::from(needed) * (length + HEADERS) - HEADERS) {
         return needed;
     }
-    let from = requester.remote().ip();
+    let from = requester.peer().source();
     server.tables.with(|tables| tables.validation.allowance(now, from, request, sent, length))
 }
 

@@ -51,6 +51,7 @@ use super::observers::Due;
 use super::q_block::QBlockTransfers;
 use super::rate_limiter::RateLimiter;
 use super::requester::Requester;
+use crate::peer::{PeerId, Source};
 use crate::time::{Duration, Instant};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -123,13 +124,6 @@ impl ServerState {
             rng,
         }
     }
-
-    /// Trusts the addresses for which `exempt` holds: a transport has verified them, as DTLS does.
-    #[must_use]
-    pub fn exempt(mut self, exempt: fn(core::net::IpAddr) -> bool) -> Self {
-        self.validation.set_exempt(exempt);
-        self
-    }
 }
 
 /// The server's side of the session. See the [module](self) for how it is driven.
@@ -165,12 +159,12 @@ impl<S: SharedState<ServerState>> Server<S> {
 
     /// Whether the requester's address is verified, or need not be.
     pub fn trusts(&self, now: Instant, requester: &Requester) -> bool {
-        let from = requester.remote().ip();
+        let from = requester.peer().source();
         !requester.forgeable || self.tables.with(|tables| tables.validation.trusts(now, from))
     }
 
-    /// Whether an address is verified, or need not be.
-    pub fn trusts_address(&self, now: Instant, from: core::net::IpAddr) -> bool {
+    /// Whether the address of a sender of datagrams is verified, or need not be.
+    pub fn trusts_source(&self, now: Instant, from: Source) -> bool {
         self.tables.with(|tables| tables.validation.trusts(now, from))
     }
 
@@ -180,16 +174,16 @@ impl<S: SharedState<ServerState>> Server<S> {
     pub fn notification_allowance(
         &self,
         now: Instant,
-        remote: core::net::SocketAddr,
+        remote: PeerId,
         request: usize,
         sent: usize,
         length: usize,
     ) -> u8 {
-        if !self.config.verify.concerns(remote.ip()) {
+        if !self.config.verify.concerns(remote.source()) {
             return u8::MAX;
         }
         self.tables.with(|tables| {
-            tables.validation.allowance(now, remote.ip(), request, sent, length).max(1)
+            tables.validation.allowance(now, remote.source(), request, sent, length).max(1)
         })
     }
 
@@ -214,7 +208,7 @@ impl<S: SharedState<ServerState>> Server<S> {
             let key = super::key::transfer_key(due.remote, request);
             response = complete::in_blocks(self, now, key, &facts, response);
         }
-        let from = due.remote.ip();
+        let from = due.remote.source();
         if due.unverified && self.config.verify.concerns(from) {
             let content = response.with_content(None, |content| content.encoded_len());
             let length = crate::wire::HEADER_LEN + due.token.len() + complete::OBSERVE + content;
@@ -274,7 +268,7 @@ impl<S: SharedState<ServerState>> Server<S> {
 
     /// A challenge for a request that must not be processed twice.
     fn challenge_to(&self, now: Instant, requester: Requester, request: Option<Name>) -> Finished {
-        let from = requester.remote().ip();
+        let from = requester.peer().source();
         let challenge =
             self.tables.with(|tables| tables.validation.challenge_to(now, from, request));
         Finished::response(requester, challenge)

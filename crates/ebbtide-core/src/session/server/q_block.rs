@@ -22,7 +22,7 @@ impl<S: SharedState<ServerState>> Server<S> {
         part: Part,
         max_body: usize,
     ) -> Next<'p, 'm, Assembled<'p, 'm>> {
-        let key = transfer_key(received.requester.remote(), &received.message);
+        let key = transfer_key(received.requester.peer(), &received.message);
         match part {
             Part::Block { block, size } => {
                 self.take_q_block(now, received, key, (block, size), max_body)

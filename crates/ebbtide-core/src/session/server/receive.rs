@@ -4,6 +4,7 @@ use super::stages::{Admitted, Arrived, Handled, Next, Outgoing, Received, Reques
 use super::withheld::WithheldAnswer;
 use super::{Server, ServerState, SharedState};
 use crate::endpoint::Remember;
+use crate::peer::Source;
 use crate::session::echo::{Challenged, Echo, Name};
 use crate::session::finished::Finished;
 use crate::session::key::fingerprint;
@@ -12,7 +13,6 @@ use crate::session::q_block::Part;
 use crate::time::Instant;
 use crate::wire::{Code, Message, OptionNumber};
 use alloc::vec::Vec;
-use core::net::IpAddr;
 
 impl<S: SharedState<ServerState>> Server<S> {
     /// Applies the rate limit and address validation to a request.
@@ -22,7 +22,7 @@ impl<S: SharedState<ServerState>> Server<S> {
         received: Received<'p, 'm>,
     ) -> Next<'p, 'm, Verified<'p, 'm>> {
         let Received(received) = received;
-        let from = received.requester.remote().ip();
+        let from = received.requester.peer().source();
         received.requester.forgeable &= self.config.verify.concerns(from);
         if received.requester.group && received.facts.q_block {
             // RFC 9177 section 4.8: members of a multicast group ignore it.
@@ -47,7 +47,7 @@ impl<S: SharedState<ServerState>> Server<S> {
         if self.config.max_rate.is_none() {
             return Ok(Admitted(received));
         }
-        let from = received.requester.remote().ip();
+        let from = received.requester.peer().source();
         let admitted = self.tables.with(|tables| match &mut tables.limiter {
             Some(limiter) => limiter.admit(now, from),
             None => Ok(()),
@@ -99,7 +99,7 @@ impl<S: SharedState<ServerState>> Server<S> {
             return None;
         }
         let option = received.message.option(OptionNumber::ECHO)?;
-        let from = received.requester.remote().ip();
+        let from = received.requester.peer().source();
         self.tables.with(|tables| tables.validation.read(now, from, option.value))
     }
 
@@ -112,7 +112,7 @@ impl<S: SharedState<ServerState>> Server<S> {
         echo: Option<Echo>,
     ) -> Option<Substitute> {
         let part = received.part.as_ref();
-        let from = received.requester.remote().ip();
+        let from = received.requester.peer().source();
         let idempotent = received.message.is_idempotent();
         if !idempotent
             && received.facts.echo
@@ -165,7 +165,7 @@ impl<S: SharedState<ServerState>> Server<S> {
     pub fn remember(
         &self,
         now: Instant,
-        from: IpAddr,
+        from: Source,
         message: &Message<'_>,
         much: bool,
     ) -> Remember {
@@ -195,7 +195,7 @@ impl<S: SharedState<ServerState>> Server<S> {
     pub fn challenge(&self, now: Instant, received: &Received<'_, '_>) -> Finished {
         let received = &*received.0;
         let Arrived { requester, message, .. } = received;
-        let from = requester.remote().ip();
+        let from = requester.peer().source();
         let echo = self.read_echo(now, received);
         let response = self.tables.with(|tables| {
             let name = match known(tables, now, received, echo) {
@@ -256,7 +256,7 @@ fn known(
         Challenged::Forgotten(_) if echo.fresh => None,
         Challenged::Forgotten(_) => unsure(),
         Challenged::Answered(number) => {
-            if !tables.validation.trusts(now, requester.remote().ip())
+            if !tables.validation.trusts(now, requester.peer().source())
                 && tables.withheld.renew(now, number)
             {
                 return Some(Substitute::Challenge(Some(Name { what, fingerprint })));

@@ -319,7 +319,7 @@ impl Request<'_, '_> {
 
     pub(super) fn transfer_key(&self) -> TransferKey {
         match self {
-            Self::Here(arrived) => transfer_key(arrived.requester.remote(), &arrived.message),
+            Self::Here(arrived) => transfer_key(arrived.requester.peer(), &arrived.message),
             Self::Kept(kept) => kept.transfer,
         }
     }
@@ -380,7 +380,7 @@ impl<'p, 'm> Assembled<'p, 'm> {
     pub fn block(&self) -> Option<BodyBlock> {
         let Arrived { facts, message, requester, by_block, .. } = &*self.0;
         let block = facts.block1.filter(|block| *by_block && (block.more() || block.num() > 0))?;
-        let transfer = transfer_key(requester.remote(), message);
+        let transfer = transfer_key(requester.peer(), message);
         Some(BodyBlock { block, announced: facts.size1, transfer })
     }
 
@@ -409,7 +409,7 @@ impl<'p, 'm> Assembled<'p, 'm> {
             scheme: scheme.clone(),
             bytes: Bytes::copy_from_slice(message.as_bytes()),
             code: message.code(),
-            transfer: transfer_key(requester.remote(), message),
+            transfer: transfer_key(requester.peer(), message),
             fingerprint: fingerprint(message),
         }))
     }

@@ -6,6 +6,7 @@
 use super::split_mix::SplitMix;
 use core::net::{Ipv4Addr, SocketAddr};
 use ebbtide_core::ExchangeId;
+use ebbtide_core::PeerId;
 use ebbtide_core::cc::{Algorithm, ControlConfig, Sample, Shell};
 use ebbtide_core::endpoint::{
     Endpoint, EndpointConfig, Event, Incoming, Limits, Output, Received, Reliability, Scope,
@@ -60,21 +61,21 @@ impl Ends {
 
 /// A datagram on the wire.
 pub(crate) struct Flying {
-    pub(crate) from: SocketAddr,
-    pub(crate) to: SocketAddr,
+    pub(crate) from: PeerId,
+    pub(crate) to: PeerId,
     pub(crate) bytes: Vec<u8>,
 }
 
 pub(crate) struct Side {
     pub(crate) ep: Endpoint,
-    address: SocketAddr,
+    address: PeerId,
     limits: Limits,
     nstart: u16,
     max_retransmit: u8,
     scope: Scope,
     alive: BTreeMap<ExchangeId, Alive>,
     /// Confirmable exchanges that have left and are neither acknowledged nor over, by peer.
-    open: BTreeMap<ExchangeId, SocketAddr>,
+    open: BTreeMap<ExchangeId, PeerId>,
     /// Probes that were sent for each exchange.
     probes: BTreeMap<ExchangeId, u8>,
     /// Requests that the application has not answered.
@@ -89,12 +90,12 @@ pub(crate) struct World {
     pub(crate) now: Instant,
 }
 
-const fn address(last: u8) -> SocketAddr {
-    SocketAddr::new(core::net::IpAddr::V4(Ipv4Addr::new(192, 0, 2, last)), 5683)
+const fn address(last: u8) -> PeerId {
+    PeerId::Address(SocketAddr::new(core::net::IpAddr::V4(Ipv4Addr::new(192, 0, 2, last)), 5683))
 }
 
 impl Side {
-    fn new(address: SocketAddr, config: EndpointConfig, seed: u64) -> Self {
+    fn new(address: PeerId, config: EndpointConfig, seed: u64) -> Self {
         Self {
             limits: config.limits,
             nstart: config.control.settings.nstart(&config.params),
@@ -136,7 +137,7 @@ impl Side {
         }
     }
 
-    fn receive(&mut self, now: Instant, from: SocketAddr, bytes: &[u8]) {
+    fn receive(&mut self, now: Instant, from: PeerId, bytes: &[u8]) {
         match self.ep.handle_datagram(now, from, bytes) {
             Received::Request(incoming, message) => {
                 assert!(message.code().is_request());
@@ -235,7 +236,7 @@ impl Side {
         assert!(self.ep.peers() <= self.limits.peers);
         assert_eq!(self.timeout.is_some(), !self.alive.is_empty(), "a timer where it is needed");
         assert_eq!(self.ends.accepted, self.ends.ended() + self.alive.len() as u64);
-        let mut open: BTreeMap<SocketAddr, u16> = BTreeMap::new();
+        let mut open: BTreeMap<PeerId, u16> = BTreeMap::new();
         for remote in self.open.values() {
             // All remotes of these tests share a prefix.
             let key = if self.scope == Scope::TransportAddress { *remote } else { self.address };
@@ -296,7 +297,7 @@ impl World {
     pub(crate) fn request(
         &mut self,
         who: usize,
-        to: SocketAddr,
+        to: PeerId,
         content: &Content<'_>,
         reliability: Reliability,
     ) {
@@ -348,7 +349,7 @@ impl World {
         self.settle();
     }
 
-    pub(crate) fn other(&self, who: usize) -> SocketAddr {
+    pub(crate) fn other(&self, who: usize) -> PeerId {
         self.sides[1 - who].address
     }
 

@@ -2,6 +2,7 @@
 
 use super::{at, seeded};
 use ebbtide_core::ExchangeId;
+use ebbtide_core::PeerId;
 use ebbtide_core::cc::{ControlConfig, Sample};
 use ebbtide_core::endpoint::{
     Endpoint, EndpointConfig, Event, Failure, Ignored, Incoming, Output, Received, Reliability,
@@ -10,24 +11,32 @@ use ebbtide_core::endpoint::{
 use ebbtide_core::time::{Instant, Micros};
 use ebbtide_core::wire::{Code, Content, Message, MessageId, Opt, OptionNumber, Token, Type};
 use rand_core::Rng;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 /// The other side, unless a test needs several.
-pub(crate) const PEER: SocketAddr = peer(2);
+pub(crate) const PEER: PeerId = peer(2);
 
 /// The default number of Rexmit-Cnt.
 pub(crate) const COUNT: u16 = 65020;
 
-pub(crate) const fn peer(last: u8) -> SocketAddr {
-    use std::net::{IpAddr, Ipv4Addr};
-    SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 0, 0, last)), 5683)
+pub(crate) const fn peer(last: u8) -> PeerId {
+    address(last, 5683)
+}
+
+/// The program at another port of [`PEER`]'s host.
+pub(crate) const fn peer_at(port: u16) -> PeerId {
+    address(2, port)
+}
+
+const fn address(last: u8, port: u16) -> PeerId {
+    PeerId::Address(SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 0, 0, last)), port))
 }
 
 /// A datagram that the endpoint wanted sent.
 #[derive(Clone, Debug)]
 pub(crate) struct Datagram {
     pub(crate) at: Instant,
-    pub(crate) to: SocketAddr,
+    pub(crate) to: PeerId,
     pub(crate) bytes: Vec<u8>,
     pub(crate) what: Sent,
 }
@@ -249,7 +258,7 @@ impl Node {
 
     pub(crate) fn try_request(
         &mut self,
-        to: SocketAddr,
+        to: PeerId,
         content: &Content<'_>,
         reliability: Reliability,
     ) -> Result<ExchangeId, SendError> {
@@ -263,7 +272,7 @@ impl Node {
         self.get_from(PEER)
     }
 
-    pub(crate) fn get_from(&mut self, to: SocketAddr) -> ExchangeId {
+    pub(crate) fn get_from(&mut self, to: PeerId) -> ExchangeId {
         self.try_request(to, &content(Code::GET, b""), Reliability::Confirmable).expect("accepted")
     }
 
@@ -296,7 +305,7 @@ impl Node {
         self.arrive_from(PEER, datagram)
     }
 
-    pub(crate) fn arrive_from(&mut self, from: SocketAddr, datagram: &[u8]) -> Got {
+    pub(crate) fn arrive_from(&mut self, from: PeerId, datagram: &[u8]) -> Got {
         let got = self.ep.handle_datagram(self.now, from, datagram).into();
         self.settle();
         got

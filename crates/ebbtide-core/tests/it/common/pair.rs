@@ -4,13 +4,14 @@
 use super::node::{Datagram, Got, Node, PEER, content, peer};
 use super::secs;
 use ebbtide_core::ExchangeId;
+use ebbtide_core::PeerId;
 use ebbtide_core::cc::Sample;
 use ebbtide_core::endpoint::{EndpointConfig, Incoming};
 use ebbtide_core::time::Instant;
 use ebbtide_core::wire::{Code, Message};
 
 /// The client's address.
-pub(crate) const CLIENT: std::net::SocketAddr = peer(1);
+pub(crate) const CLIENT: PeerId = peer(1);
 
 /// How the server's application answers.
 #[derive(Copy, Clone, Debug)]

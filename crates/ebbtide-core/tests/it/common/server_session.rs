@@ -1,6 +1,7 @@
 //! A server by hand: an endpoint, a session and a handler that counts, without a socket or a clock.
 
 use ebbtide_core::ExchangeId;
+use ebbtide_core::PeerId;
 use ebbtide_core::endpoint::{
     Endpoint, EndpointConfig, Event, Incoming, Output, Received as Datagram, Reliability, Remember,
 };
@@ -25,8 +26,8 @@ pub(crate) fn at(seconds: u64) -> Instant {
     Instant::from_nanos(seconds * 1_000_000_000)
 }
 
-pub(crate) fn peer(last: u8) -> SocketAddr {
-    SocketAddr::from(([192, 0, 2, last], 5683))
+pub(crate) fn peer(last: u8) -> PeerId {
+    PeerId::Address(SocketAddr::from(([192, 0, 2, last], 5683)))
 }
 
 /// What the application does with a request.
@@ -46,7 +47,7 @@ pub(crate) struct Bench {
     pub(crate) max_body: usize,
     pub(crate) pending: Vec<PendingRequest>,
     /// All that left, and to whom.
-    pub(crate) log: Vec<(SocketAddr, Vec<u8>)>,
+    pub(crate) log: Vec<(PeerId, Vec<u8>)>,
     /// Notifications under way.
     notifications: Vec<(ExchangeId, ObserverId)>,
     /// How often the application was asked.
@@ -78,12 +79,12 @@ impl Bench {
     }
 
     /// Takes a datagram; what leaves because of it.
-    pub(crate) fn take(&mut self, from: SocketAddr, datagram: &[u8]) -> Vec<Vec<u8>> {
+    pub(crate) fn take(&mut self, from: PeerId, datagram: &[u8]) -> Vec<Vec<u8>> {
         let (now, much) = (self.now, self.endpoint.is_dedup_half_full());
         let mut vouched = true;
         let session = &self.session;
         let received = self.endpoint.receive(now, from.into(), datagram, |_, message| {
-            let remember = session.remember(now, from.ip(), message, much);
+            let remember = session.remember(now, from.source(), message, much);
             vouched = remember != Remember::No;
             remember
         });

@@ -126,7 +126,7 @@ struct Message {
 impl core::fmt::Debug for Burst {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("Burst")
-            .field("remote", &self.session.remote)
+            .field("remote", &self.session.address)
             .field("next", &self.next())
             .field("under_way", &self.messages.len())
             .finish_non_exhaustive()

@@ -31,7 +31,7 @@ pub struct Upload {
 impl core::fmt::Debug for Upload {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("Upload")
-            .field("remote", &self.session.remote)
+            .field("remote", &self.session.address)
             .field("bytes", &self.request.payload.len())
             .field("acknowledged", &self.acknowledged())
             .finish_non_exhaustive()

@@ -2,9 +2,9 @@
 //! when it is lost, and resumed if the server allows it.
 
 use super::Sessions;
-use super::address;
 use super::config::Certificates;
 use ebbtide_core::endpoint::{Flight, Sent};
+use ebbtide_core::{PeerId, SessionKey};
 use ebbtide_dtls::{
     CertificateCredentials, ClientCredentials, Credentials, Failure, SavedSession, SessionId,
 };
@@ -67,7 +67,7 @@ impl Links {
         self.by_session.get(&session).map(|index| *index as u64)
     }
 
-    /// The server behind a stand-in's number.
+    /// The server of the link with this number.
     pub(super) fn remote(&self, number: u64) -> Option<SocketAddr> {
         Some(self.links.get(usize::try_from(number).ok()?)?.remote)
     }
@@ -76,18 +76,18 @@ impl Links {
         self.links.get(usize::try_from(number).ok()?)?.session
     }
 
-    /// The link of a session, with its stand-in's number.
+    /// The link of a session, with its number.
     pub(super) fn of(&mut self, session: SessionId) -> Option<(u64, &mut Link)> {
         let index = *self.by_session.get(&session)?;
         Some((index as u64, self.links.get_mut(index)?))
     }
 
-    fn index(stand_in: SocketAddr) -> Option<usize> {
-        usize::try_from(address::number(stand_in)?).ok()
+    fn index(key: SessionKey) -> Option<usize> {
+        usize::try_from(key.number()).ok()
     }
 
-    fn at(&mut self, stand_in: SocketAddr) -> Option<&mut Link> {
-        self.links.get_mut(Self::index(stand_in)?)
+    fn link_mut(&mut self, key: SessionKey) -> Option<&mut Link> {
+        self.links.get_mut(Self::index(key)?)
     }
 
     /// The links with an address, each with its index.
@@ -105,12 +105,12 @@ impl Links {
     /// Keeps a message until its session is established; begins a session if there is none.
     pub(super) fn keep(
         &mut self,
-        to: SocketAddr,
+        to: SessionKey,
         message: &[u8],
         what: Sent,
         unsent: &mut Vec<Sent>,
     ) {
-        let Some(link) = self.at(to).filter(|link| link.waiting.len() < MAX_WAITING) else {
+        let Some(link) = self.link_mut(to).filter(|link| link.waiting.len() < MAX_WAITING) else {
             unsent.push(what);
             return;
         };
@@ -191,10 +191,14 @@ impl Link {
     }
 }
 
+/// The server of a client's link.
+fn link_peer(socket: u32, index: usize) -> PeerId {
+    PeerId::Session(SessionKey::new(socket, index as u64))
+}
+
 impl Sessions {
-    /// The stand-in for a server, of which `name` is the name or the address in a URI. Begins a session
-    /// if there is none.
-    pub(crate) fn want(&mut self, remote: SocketAddr, name: &str) -> Option<SocketAddr> {
+    /// A server, of which `name` is the name or the address in a URI. Begins a session if there is none.
+    pub(crate) fn want(&mut self, remote: SocketAddr, name: &str) -> Option<PeerId> {
         let links = self.links.as_mut()?;
         let index = links.find(remote, name).map_or(links.links.len(), |(index, _)| index);
         if index == links.links.len() {
@@ -206,13 +210,13 @@ impl Sessions {
         if link.session.is_none() {
             links.wanted.insert(index);
         }
-        Some(self.place.stand_in(index as u64))
+        Some(link_peer(self.socket, index))
     }
 
-    /// The stand-in for a server, if there is an established session with it.
-    pub(crate) fn established(&self, remote: SocketAddr, name: &str) -> Option<SocketAddr> {
+    /// A server, if there is an established session with it.
+    pub(crate) fn established(&self, remote: SocketAddr, name: &str) -> Option<PeerId> {
         let (index, link) = self.links.as_ref()?.find(remote, name)?;
-        link.established.then(|| self.place.stand_in(index as u64))
+        link.established.then(|| link_peer(self.socket, index))
     }
 
     /// The secrets with which the session with a server can be resumed later.
@@ -221,20 +225,20 @@ impl Sessions {
         links.with(remote).find_map(|(_, link)| link.saved.clone())
     }
 
-    /// The stand-ins for the sessions with a server.
-    pub(crate) fn stand_ins(&self, remote: SocketAddr) -> Vec<SocketAddr> {
+    /// The servers at an address: several if it has several names.
+    pub(crate) fn peers_at(&self, remote: SocketAddr) -> Vec<PeerId> {
         let Some(links) = &self.links else { return Vec::new() };
-        let found = links.with(remote);
-        found.map(|(index, _)| self.place.stand_in(index as u64)).collect()
+        links.with(remote).map(|(index, _)| link_peer(self.socket, index)).collect()
     }
 
     /// Whether the session that [`Self::want`] began is established.
     pub(crate) fn poll_established(
         &mut self,
-        stand_in: SocketAddr,
+        peer: PeerId,
         cx: &Context<'_>,
     ) -> Poll<Result<(), Failure>> {
-        let link = self.links.as_mut().and_then(|links| links.at(stand_in));
+        let PeerId::Session(key) = peer else { return Poll::Ready(Err(Failure::NoAnswer)) };
+        let link = self.links.as_mut().and_then(|links| links.link_mut(key));
         let Some(link) = link else { return Poll::Ready(Err(Failure::NoAnswer)) };
         if link.established {
             return Poll::Ready(Ok(()));
@@ -256,11 +260,11 @@ impl Sessions {
 
     /// Records that a server does not answer. It may have lost its session, for example by a
     /// restart, so the next message begins a new one.
-    pub(crate) fn suspect(&mut self, stand_in: SocketAddr) {
+    pub(crate) fn suspect(&mut self, peer: PeerId) {
         let now = self.now;
-        let Some(links) = &mut self.links else { return };
+        let (Some(links), PeerId::Session(key)) = (&mut self.links, peer) else { return };
         let session =
-            links.at(stand_in).filter(|link| link.established).and_then(|link| link.session);
+            links.link_mut(key).filter(|link| link.established).and_then(|link| link.session);
         if let Some(session) = session {
             self.endpoint.close(now, session);
             links.ended(session);

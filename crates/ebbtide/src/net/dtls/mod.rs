@@ -2,10 +2,9 @@
 //! records.
 //!
 //! A socket either speaks DTLS or does not; one that does has [`Sessions`]. Its endpoint
-//! identifies peers by the stand-ins of their sessions (`address`), so that congestion control,
-//! exchanges and observations survive a change of the peer's address.
+//! identifies peers by their sessions, so that congestion control, exchanges and observations
+//! survive a change of the peer's address.
 
-pub(crate) mod address;
 mod client;
 pub(crate) mod config;
 #[cfg(feature = "dtls13")]
@@ -18,11 +17,11 @@ use super::beside;
 use super::clock::{Clock, seeded_for_secrets};
 use super::peer::PeerInfo;
 use super::socket::Outbound;
-use address::Place;
 use client::Links;
 use config::{DtlsBind, DtlsConfig};
 use ebbtide_core::endpoint::Sent;
 use ebbtide_core::time::{Instant, Micros};
+use ebbtide_core::{PeerId, SessionKey};
 use ebbtide_dtls::{Endpoint, SendError, SessionId};
 #[cfg(feature = "dtls13")]
 use engine::Engine;
@@ -50,7 +49,8 @@ pub(crate) struct Sessions {
     clock: Clock,
     /// The instant of the present call. A clock read for each record would take longer than some of its encryption.
     now: Instant,
-    place: Place,
+    /// The number of the socket.
+    socket: u32,
     /// Present at a client.
     links: Option<Links>,
     /// The next instant at which to call the sessions.
@@ -63,18 +63,27 @@ pub(crate) struct Sessions {
     spare: OpenedMessages,
 }
 
+/// A message that is to be sent over a session.
+#[derive(Debug)]
+pub(crate) struct Queued<'m> {
+    /// The local address to send from, if that matters.
+    pub(crate) local: Option<IpAddr>,
+    pub(crate) datagram: &'m [u8],
+    pub(crate) what: Sent,
+}
+
 /// Messages that came in one datagram.
 #[derive(Debug, Default)]
 pub(crate) struct OpenedMessages {
     bytes: Vec<u8>,
-    messages: Vec<(SocketAddr, Range<usize>)>,
+    messages: Vec<(SessionKey, Range<usize>)>,
 }
 
 impl OpenedMessages {
-    /// The sender and the bytes of each message.
-    pub(crate) fn messages(&self) -> impl Iterator<Item = (SocketAddr, &[u8])> {
+    /// The session and the bytes of each message.
+    pub(crate) fn messages(&self) -> impl Iterator<Item = (SessionKey, &[u8])> {
         let bytes = |range: &Range<usize>| self.bytes.get(range.clone()).unwrap_or_default();
-        self.messages.iter().map(move |(from, range)| (*from, bytes(range)))
+        self.messages.iter().map(move |(session, range)| (*session, bytes(range)))
     }
 }
 
@@ -82,7 +91,7 @@ impl Sessions {
     pub(crate) fn new(
         side: Side,
         config: &DtlsConfig,
-        place: Place,
+        socket: u32,
         clock: Clock,
     ) -> io::Result<Self> {
         #[cfg(feature = "dtls13")]
@@ -119,7 +128,7 @@ impl Sessions {
             endpoint,
             clock,
             now: clock.now(),
-            place,
+            socket,
             links,
             deadline: None,
             record: Vec::new(),
@@ -133,44 +142,46 @@ impl Sessions {
         self.now = self.now.max(now);
     }
 
-    /// The stand-in for a session's peer.
-    fn stand_in(&self, session: SessionId) -> Option<SocketAddr> {
+    /// The key of a session: of a client's, that of the link with its server, which outlives the session.
+    fn key(&self, session: SessionId) -> Option<SessionKey> {
         let number = match &self.links {
             Some(links) => links.number(session)?,
             None => session.as_u64(),
         };
-        Some(self.place.stand_in(number))
+        Some(SessionKey::new(self.socket, number))
     }
 
-    /// The session behind a stand-in.
-    fn session(&self, stand_in: SocketAddr) -> Option<SessionId> {
-        let number = address::number(stand_in)?;
+    /// The session with this key.
+    fn session(&self, key: SessionKey) -> Option<SessionId> {
         match &self.links {
-            Some(links) => links.session(number),
-            None => Some(SessionId::from_u64(number)),
+            Some(links) => links.session(key.number()),
+            None => Some(SessionId::from_u64(key.number())),
         }
     }
 
-    /// The address of the peer behind a stand-in.
-    pub(crate) fn address(&self, stand_in: SocketAddr) -> Option<SocketAddr> {
-        let number = address::number(stand_in)?;
+    /// The address of a peer.
+    pub(crate) fn address(&self, peer: PeerId) -> Option<SocketAddr> {
+        let PeerId::Session(key) = peer else { return peer.address() };
         match &self.links {
-            Some(links) => links.remote(number),
-            None => self.endpoint.remote(SessionId::from_u64(number)),
+            Some(links) => links.remote(key.number()),
+            None => self.endpoint.remote(SessionId::from_u64(key.number())),
         }
     }
 
     /// The peer of a session.
-    pub(crate) fn peer(&self, stand_in: SocketAddr) -> Option<PeerInfo> {
-        let session = self.session(stand_in)?;
+    pub(crate) fn peer(&self, peer: PeerId) -> Option<PeerInfo> {
+        let PeerId::Session(key) = peer else { return None };
+        let session = self.session(key)?;
         let address = self.endpoint.remote(session)?;
         let identity = self.endpoint.identity(session).filter(|identity| !identity.is_empty());
         Some(PeerInfo { address, identity, certificate: self.endpoint.certificate(session) })
     }
 
     /// Records that a peer has answered a message of ours which was first sent so long ago.
-    pub(crate) fn answered(&mut self, stand_in: SocketAddr, after: Micros) {
-        if let Some(session) = self.session(stand_in) {
+    pub(crate) fn answered(&mut self, peer: PeerId, after: Micros) {
+        if let PeerId::Session(key) = peer
+            && let Some(session) = self.session(key)
+        {
             // The span is rounded down.
             let nanos = after.to_duration().as_nanos() as u64 + 1000;
             let sent = self.now.as_nanos().saturating_sub(nanos);
@@ -206,7 +217,7 @@ impl Sessions {
         opened.messages.clear();
         self.record.clear();
         self.record.extend_from_slice(datagram);
-        let (links, place) = (&self.links, self.place);
+        let (links, socket) = (&self.links, self.socket);
         self.endpoint.handle_datagram(now, from, &mut self.record, &mut |session, message| {
             let number = match links {
                 Some(links) => links.number(session),
@@ -215,8 +226,8 @@ impl Sessions {
             if let Some(number) = number {
                 let start = opened.bytes.len();
                 opened.bytes.extend_from_slice(message);
-                let stand_in = place.stand_in(number);
-                opened.messages.push((stand_in, start..opened.bytes.len()));
+                let session = SessionKey::new(socket, number);
+                opened.messages.push((session, start..opened.bytes.len()));
             }
         });
         opened
@@ -229,22 +240,18 @@ impl Sessions {
 
     /// Encrypts a message and queues it. Without a session it waits for one at a client, and fails
     /// at a server.
-    pub(crate) fn send(
-        &mut self,
-        out: &mut Outbound<Sent>,
-        (to, local): (SocketAddr, Option<IpAddr>),
-        (message, what): (&[u8], Sent),
-    ) {
+    pub(crate) fn send(&mut self, out: &mut Outbound<Sent>, to: SessionKey, message: Queued<'_>) {
+        let Queued { local, datagram, what } = message;
         let sent = match self.session(to) {
             Some(session) => out.append(local, what, |record| {
-                self.endpoint.send(self.now, session, message, record)
+                self.endpoint.send(self.now, session, datagram, record)
             }),
             None => Err(SendError::NoSession),
         };
         match (sent, &mut self.links) {
             // What may not be sent to an unverified address counts as lost by the network.
             (Ok(()) | Err(SendError::Unverified), _) => {}
-            (Err(_), Some(links)) => links.keep(to, message, what, &mut self.unsent),
+            (Err(_), Some(links)) => links.keep(to, datagram, what, &mut self.unsent),
             (Err(_), None) => self.unsent.push(what),
         }
     }

@@ -2,11 +2,13 @@
 
 use super::super::pending::Answer;
 use super::super::shared::SocketState;
+use super::Queued;
 use ebbtide_core::endpoint::Sent;
 use ebbtide_core::time::{Instant, Micros};
+use ebbtide_core::{PeerId, SessionKey};
 use ebbtide_dtls::{Event, Failure, Output, RoundTrip, SessionId, Timing};
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 
 impl SocketState {
     /// Carries out the output of the sessions. Returns true if the endpoint may have new output as
@@ -56,7 +58,7 @@ impl SocketState {
     /// whose congestion control decides how long to wait.
     fn begin_wanted(&mut self) {
         let Some(sessions) = &mut self.dtls else { return };
-        let (now, place) = (sessions.now, sessions.place);
+        let (now, socket) = (sessions.now, sessions.socket);
         let Some(links) = &mut sessions.links else { return };
         while let Some((number, link, credentials)) = links.next_wanted() {
             let Some(credentials) = credentials else {
@@ -64,7 +66,7 @@ impl SocketState {
                 self.wake.append(&mut link.wakers);
                 continue;
             };
-            link.flight = self.endpoint.begin_flight(now, place.stand_in(number));
+            link.flight = self.endpoint.begin_flight(now, SessionKey::new(socket, number).into());
             let timing = timing(link.flight.as_ref().map(|flight| flight.timeout()));
             let session = sessions.endpoint.connect(now, link.remote, credentials, timing);
             links.begun(number, session);
@@ -77,10 +79,9 @@ impl SocketState {
             Event::Established { session, resumed } => {
                 self.on_established(session);
                 let sessions = self.dtls.as_ref();
-                let scope = sessions.and_then(|sessions| sessions.stand_in(session));
                 let remote = sessions.and_then(|sessions| sessions.endpoint.remote(session));
-                if let (Some(scope), Some(remote)) = (scope, remote) {
-                    tracing::debug!(%scope, %remote, resumed, "DTLS session established");
+                if let Some(remote) = remote {
+                    tracing::debug!(%remote, resumed, "DTLS session established");
                 }
             }
             Event::Ended { session, remote, identity, established, reason } => {
@@ -92,9 +93,8 @@ impl SocketState {
                 }
                 self.on_ended(session, established, reason);
             }
-            Event::AddressChanged { session, from, to } => {
-                let scope = self.dtls.as_ref().and_then(|sessions| sessions.stand_in(session));
-                tracing::debug!(?scope, %from, %to, "DTLS peer moved");
+            Event::AddressChanged { from, to, .. } => {
+                tracing::debug!(%from, %to, "DTLS peer moved");
             }
             _ => {}
         }
@@ -104,13 +104,13 @@ impl SocketState {
     /// answer to the next one.
     fn on_round_trip(&mut self, session: SessionId, sample: &RoundTrip) {
         let Some(sessions) = &mut self.dtls else { return };
-        let (now, place) = (sessions.now, sessions.place);
+        let (now, socket) = (sessions.now, sessions.socket);
         let Some((number, link)) = sessions.links.as_mut().and_then(|links| links.of(session))
         else {
             return;
         };
         let Some(flight) = link.flight.take() else { return };
-        let scope = place.stand_in(number);
+        let scope = SessionKey::new(socket, number).into();
         self.endpoint.end_flight(now, scope, &flight, Some(&sample.into()));
         link.flight = self.endpoint.begin_flight(now, scope);
         let timing = timing(link.flight.as_ref().map(|flight| flight.timeout()));
@@ -120,7 +120,7 @@ impl SocketState {
     fn on_established(&mut self, session: SessionId) {
         let Some(sessions) = &mut self.dtls else { return };
         let now = sessions.now;
-        let Some(scope) = sessions.stand_in(session) else { return };
+        let Some(key) = sessions.key(session) else { return };
         let saved = sessions.endpoint.saved_session(session);
         let Some((_, link)) = sessions.links.as_mut().and_then(|links| links.of(session)) else {
             return;
@@ -131,17 +131,18 @@ impl SocketState {
         self.wake.append(&mut link.wakers);
         let flight = link.flight.take();
         for (message, what) in waiting {
-            sessions.send(&mut self.out, (scope, None), (&message, what));
+            let queued = Queued { local: None, datagram: &message, what };
+            sessions.send(&mut self.out, key, queued);
         }
         if let Some(flight) = flight {
-            self.endpoint.end_flight(now, scope, &flight, None);
+            self.endpoint.end_flight(now, key.into(), &flight, None);
         }
     }
 
     fn on_ended(&mut self, session: SessionId, established: bool, reason: Failure) {
         let Some(sessions) = &mut self.dtls else { return };
         let now = sessions.now;
-        let Some(scope) = sessions.stand_in(session) else { return };
+        let Some(key) = sessions.key(session) else { return };
         if let Some(links) = &mut sessions.links {
             if let Some((_, link)) = links.of(session) {
                 if !established {
@@ -150,7 +151,7 @@ impl SocketState {
                 }
                 self.wake.append(&mut link.wakers);
                 if let Some(flight) = link.flight.take() {
-                    self.endpoint.end_flight(now, scope, &flight, None);
+                    self.endpoint.end_flight(now, key.into(), &flight, None);
                 }
             }
             links.ended(session);
@@ -159,7 +160,7 @@ impl SocketState {
                 return;
             }
         }
-        self.fail_all(now, scope, reason);
+        self.fail_all(now, key.into(), reason);
     }
 
     /// The answer to a call whose session has ended. A server cannot begin another one.
@@ -171,7 +172,7 @@ impl SocketState {
     }
 
     /// Fails the exchanges with a peer whose session has ended and who cannot be reached.
-    fn fail_all(&mut self, now: Instant, remote: SocketAddr, reason: Failure) {
+    fn fail_all(&mut self, now: Instant, remote: PeerId, reason: Failure) {
         for exchange in self.pending.with_remote(remote) {
             let answer = self.ended(|| reason.into());
             self.end(exchange, answer);

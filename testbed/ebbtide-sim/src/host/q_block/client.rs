@@ -102,7 +102,7 @@ impl QBlockClient {
         datagram: &[u8],
         recorder: &mut impl Recorder,
     ) -> bool {
-        match self.endpoint.handle_datagram(now, server_address(), datagram) {
+        match self.endpoint.handle_datagram(now, server_address().into(), datagram) {
             Received::Notification { exchange, message, .. } if !self.is_done() => {
                 let block = self.open.iter().find(|(id, _)| *id == exchange);
                 let block = block.map_or(0, |(_, num)| *num);
@@ -227,7 +227,7 @@ impl QBlockClient {
             self.endpoint.cancel(now, exchange);
         }
         // What finds no message ID is lost like in the network: it is asked for again.
-        if let Ok(exchange) = self.endpoint.request_block(now, server_address(), &content) {
+        if let Ok(exchange) = self.endpoint.request_block(now, server_address().into(), &content) {
             self.open.push_back((exchange, num));
         }
         self.emit(now, recorder, send);

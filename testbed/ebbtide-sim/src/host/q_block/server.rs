@@ -64,7 +64,7 @@ impl QBlockServer {
     /// A datagram arrives. The block in it.
     pub(crate) fn receive(&mut self, now: Instant, datagram: &[u8], tag: Tag) -> Range<u32> {
         let from = client_address(self.client);
-        let received = self.endpoint.handle_datagram(now, from, datagram);
+        let received = self.endpoint.handle_datagram(now, from.into(), datagram);
         let Received::Request(incoming, message) = received else { return 0..0 };
         let option = message.option(OptionNumber::Q_BLOCK1);
         let Some(block) = option.and_then(|option| Block::from_option(&option).ok()) else {

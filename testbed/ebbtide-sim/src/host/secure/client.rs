@@ -109,7 +109,7 @@ impl SecureClient {
         if self.security.timers != Timers::Control {
             return default;
         }
-        self.flight = self.client.exchanges.endpoint.begin_flight(now, server_address());
+        self.flight = self.client.exchanges.endpoint.begin_flight(now, server_address().into());
         let first = self.flight.as_ref().map(|flight| flight.timeout().into());
         first.map_or(default, |first| default.beginning_with(first))
     }
@@ -117,7 +117,7 @@ impl SecureClient {
     fn end_flight(&mut self, now: Instant, sample: Option<&Sample>) {
         if let Some(flight) = self.flight.take() {
             let endpoint = &mut self.client.exchanges.endpoint;
-            endpoint.end_flight(now, server_address(), &flight, sample);
+            endpoint.end_flight(now, server_address().into(), &flight, sample);
         }
     }
 

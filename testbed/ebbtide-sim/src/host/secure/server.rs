@@ -75,7 +75,7 @@ impl SecureServer {
                     self.measured.packets_down += 1;
                     self.measured.bytes_down += datagram.len() as u64;
                     // Nobody is at a client's earlier address any more.
-                    if let Some(client) = client_at(to)
+                    if let Some(client) = client_at(to.into())
                         && to == client_address(client)
                     {
                         send(client, datagram, HANDSHAKE);

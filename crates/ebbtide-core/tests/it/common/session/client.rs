@@ -6,6 +6,7 @@ use super::body::{answer, mix, pattern, request_length, state};
 use super::server::ADDRESS as SERVER;
 use super::watcher::Watcher;
 use ebbtide_core::ExchangeId;
+use ebbtide_core::PeerId;
 use ebbtide_core::endpoint::{
     Endpoint, EndpointConfig, Event, Output, Received, Reliability, SendError,
 };
@@ -16,7 +17,6 @@ use ebbtide_core::session::client::{
 use ebbtide_core::session::{BlockSizes, Options, Response};
 use ebbtide_core::time::{Duration, Instant};
 use ebbtide_core::wire::{Code, Content, OptionNumber};
-use std::net::SocketAddr;
 
 /// One request.
 struct Job {
@@ -41,7 +41,7 @@ enum End {
 
 pub(crate) struct ClientSide {
     pub(crate) endpoint: Endpoint,
-    pub(crate) address: SocketAddr,
+    pub(crate) address: PeerId,
     pub(crate) timeout: Option<Instant>,
     rng: SplitMix,
     q_block: bool,
@@ -56,7 +56,7 @@ pub(crate) struct ClientSide {
 }
 
 impl ClientSide {
-    pub(crate) fn new(config: EndpointConfig, address: SocketAddr, seed: u64) -> Self {
+    pub(crate) fn new(config: EndpointConfig, address: PeerId, seed: u64) -> Self {
         Self {
             q_block: config.q_block,
             endpoint: Endpoint::new(config, Box::new(SplitMix(seed ^ 3))),
@@ -134,7 +134,7 @@ impl ClientSide {
         self.jobs.len() + self.watchers.len()
     }
 
-    pub(crate) fn receive(&mut self, now: Instant, from: SocketAddr, datagram: &[u8]) {
+    pub(crate) fn receive(&mut self, now: Instant, from: PeerId, datagram: &[u8]) {
         match self.endpoint.handle_datagram(now, from, datagram) {
             Received::Notification { exchange, message, .. } => {
                 let response = Response::from_message(&message);

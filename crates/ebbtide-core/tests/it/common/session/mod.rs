@@ -15,9 +15,10 @@ use ebbtide_core::session::Verify;
 use ebbtide_core::session::server::SessionConfig;
 use ebbtide_core::time::{Duration, Instant};
 use ebbtide_core::wire::{Code, Content, Message, MessageId, Opt, OptionNumber, Token, Type};
+use ebbtide_core::{PeerId, Source};
 use server::{ADDRESS as SERVER, ServerSide};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 
 /// Bytes of IPv4 and UDP headers.
 const HEADERS: usize = 28;
@@ -47,8 +48,8 @@ impl Script<'_> {
 /// A datagram on the wire.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Flying {
-    pub(crate) from: SocketAddr,
-    pub(crate) to: SocketAddr,
+    pub(crate) from: PeerId,
+    pub(crate) to: PeerId,
     pub(crate) bytes: Vec<u8>,
     pub(crate) sent: Instant,
 }
@@ -94,14 +95,14 @@ struct World {
     server: ServerSide,
     clients: [ClientSide; CLIENTS],
     wire: Vec<Flying>,
-    traffic: BTreeMap<IpAddr, Traffic>,
+    traffic: BTreeMap<Source, Traffic>,
     seen: VecDeque<Flying>,
     next_number: u32,
     next_port: u16,
 }
 
-fn address(last: u8, port: u16) -> SocketAddr {
-    SocketAddr::from(([192, 0, 2, last], port))
+fn address(last: u8, port: u16) -> PeerId {
+    PeerId::Address(SocketAddr::from(([192, 0, 2, last], port)))
 }
 
 /// Settings small enough that bounds are reached.
@@ -151,7 +152,7 @@ impl World {
         let mut out = Vec::new();
         self.server.settle(self.now, &mut out);
         for datagram in &out {
-            let traffic = self.traffic.entry(datagram.to.ip()).or_default();
+            let traffic = self.traffic.entry(datagram.to.source()).or_default();
             traffic.got += datagram.bytes.len() + HEADERS;
             let (got, sent) = (traffic.got, traffic.sent);
             assert!(
@@ -171,7 +172,7 @@ impl World {
         if datagram.to == SERVER {
             self.at_server(datagram);
         } else if let Some(client) = self.clients.iter_mut().find(|c| c.address == datagram.to) {
-            let traffic = self.traffic.entry(datagram.to.ip()).or_default();
+            let traffic = self.traffic.entry(datagram.to.source()).or_default();
             let message = Message::parse(&datagram.bytes).unwrap();
             traffic.echoes.extend(message.option(OptionNumber::ECHO).map(|o| o.value.to_vec()));
             traffic.heard.insert(message.message_id());
@@ -181,7 +182,7 @@ impl World {
     }
 
     fn at_server(&mut self, datagram: &Flying) {
-        let traffic = self.traffic.entry(datagram.from.ip()).or_default();
+        let traffic = self.traffic.entry(datagram.from.source()).or_default();
         traffic.sent += datagram.bytes.len() + HEADERS;
         if let Ok(message) = Message::parse(&datagram.bytes) {
             let echo = message.option(OptionNumber::ECHO);
@@ -327,7 +328,7 @@ impl World {
             // Both have both roles. A server asks only those that have shown that they are there.
             26 => {
                 let client = self.clients[who].address;
-                if self.traffic.get(&client.ip()).is_some_and(|traffic| traffic.shown) {
+                if self.traffic.get(&client.source()).is_some_and(|traffic| traffic.shown) {
                     self.next_number += 1;
                     self.server.ask(self.now, client, self.next_number);
                 }

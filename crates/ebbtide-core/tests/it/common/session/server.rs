@@ -4,6 +4,7 @@ use super::super::split_mix::SplitMix;
 use super::Flying;
 use super::body::{answer, mix, number, pattern, request_length, state};
 use ebbtide_core::ExchangeId;
+use ebbtide_core::PeerId;
 use ebbtide_core::endpoint::{
     Endpoint, EndpointConfig, Event, Incoming, Output, Received as Datagram, Reliability, Remember,
 };
@@ -21,8 +22,10 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
-pub(crate) const ADDRESS: SocketAddr =
-    SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 1)), 5683);
+pub(crate) const ADDRESS: PeerId = PeerId::Address(SocketAddr::new(
+    std::net::IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 1)),
+    5683,
+));
 const SUBJECT: Subject = Subject { id: 1, confirmable: false };
 pub(crate) const MAX_OBSERVERS: usize = 6;
 /// Of a body in blocks.
@@ -31,7 +34,7 @@ const MAX_BODY: usize = 1500;
 /// A request that waits, and what it will be answered.
 struct Waiting {
     request: PendingRequest,
-    message: (SocketAddr, MessageId),
+    message: (PeerId, MessageId),
     /// When it arrived. After EXCHANGE_LIFETIME the message ID may name another request.
     since: Instant,
     response: Response,
@@ -40,7 +43,7 @@ struct Waiting {
 /// A notification under way.
 struct Notification {
     observer: ObserverId,
-    whom: (SocketAddr, Token),
+    whom: (PeerId, Token),
 }
 
 pub(crate) struct ServerSide {
@@ -54,10 +57,10 @@ pub(crate) struct ServerSide {
     unsent: Vec<Finished>,
     notifications: BTreeMap<ExchangeId, Notification>,
     /// Who has acknowledged a notification under this token.
-    shown: BTreeSet<(SocketAddr, Vec<u8>)>,
+    shown: BTreeSet<(PeerId, Vec<u8>)>,
     pub(crate) version: u8,
     /// For which POST the handler ran, by number and address.
-    ran: BTreeSet<(u32, SocketAddr)>,
+    ran: BTreeSet<(u32, PeerId)>,
     /// Its own requests to clients, and the number of each.
     asked: BTreeMap<ExchangeId, u32>,
     /// Of those, the ones that were answered.
@@ -93,12 +96,12 @@ impl ServerSide {
         is_idle && self.notifications.is_empty() && self.asked.is_empty()
     }
 
-    pub(crate) fn receive(&mut self, now: Instant, from: SocketAddr, datagram: &[u8]) {
+    pub(crate) fn receive(&mut self, now: Instant, from: PeerId, datagram: &[u8]) {
         let much = self.endpoint.is_dedup_half_full();
         let mut vouched = true;
         let session = &self.session;
         let received = self.endpoint.receive(now, from.into(), datagram, |_, message| {
-            let remember = session.remember(now, from.ip(), message, much);
+            let remember = session.remember(now, from.source(), message, much);
             vouched = remember != Remember::No;
             remember
         });
@@ -222,7 +225,7 @@ impl ServerSide {
     }
 
     /// Asks a client, which has the role of a server then.
-    pub(crate) fn ask(&mut self, now: Instant, client: SocketAddr, number: u32) {
+    pub(crate) fn ask(&mut self, now: Instant, client: PeerId, number: u32) {
         let options = [Opt { number: OptionNumber::URI_PATH, value: b"role" }];
         let payload = &number.to_be_bytes();
         let content = Content { code: Code::FETCH, options: &options, payload };
