@@ -3,7 +3,7 @@
 use crate::control::{PythonControl, Raised, registry};
 use crate::pool::{Cancel, in_pool};
 use crate::{attended, errors};
-use ebbtide_map::{Map, MapError, Plan, Ranges, document, render, scenario_of};
+use ebbtide_map::{Map, MapError, Plan, PlanSettings, Ranges, document, render, scenario_of};
 use ebbtide_sim::run::Progress;
 use ebbtide_sim::scenario::load;
 use pyo3::exceptions::PyOSError;
@@ -39,8 +39,10 @@ impl MapPlan {
         let planned = move || {
             let ranges = Ranges::new(&preset, &ranges)?;
             let source = load(scenario_of(&preset))?.with_controls(registry);
-            let run = (networks, reps, seed);
-            Plan::new(source, (&preset, ranges), (cc, against), run, work)
+            let published = against;
+            let settings =
+                PlanSettings { preset, ranges, cc, published, networks, reps, seed, work };
+            Plan::new(source, settings)
         };
         let keeps = raised.clone();
         let work = move || keeps.during(|| planned().map_err(|error| errors::argument(&error)));

@@ -45,7 +45,7 @@ impl Plan {
         let axes = axes.into_iter().map(|(key, values)| Axis { key, values }).collect();
         let (registry, raised) = registry(py, &controls)?;
         let source = Source::new(place, text).with_controls(registry);
-        let plan = move || Campaign::plan(source, axes, cc, (reps, seed));
+        let plan = move || Campaign::plan(source, axes, cc, reps, seed);
         Self::planned(py, raised, plan)
     }
 
@@ -66,7 +66,7 @@ impl Plan {
             return Err(PyValueError::new_err(text));
         }
         let papers = Paper::named(&papers);
-        Self::planned(py, Raised::default(), move || plan(&papers, (reps, seed)))
+        Self::planned(py, Raised::default(), move || plan(&papers, reps, seed))
     }
 
     /// The campaign of a folder of results.
@@ -410,8 +410,9 @@ pub(crate) fn run_chunk(
         let mut tasks = Vec::new();
         for (settings, cc, replications) in work {
             let axes = settings.into_iter().map(|(key, value)| Axis { key, values: vec![value] });
-            let run = (replications.iter().max().map(|last| last.saturating_add(1)), Some(seed));
-            let planned = Campaign::plan(source.clone(), axes.collect(), vec![cc], run);
+            let reps = replications.iter().max().map(|last| last.saturating_add(1));
+            let planned =
+                Campaign::plan(source.clone(), axes.collect(), vec![cc], reps, Some(seed));
             let planned = planned.map_err(|error| errors::argument(&error))?;
             let whole =
                 whole.get_or_insert_with(|| Campaign { cells: Vec::new(), ..planned.clone() });

@@ -11,7 +11,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let source = load("nb-iot")?.with_controls(registry);
     let axes = vec![parse_set("clients=100")?];
     let cc = ["default", "doubling", "doubling:factor=6"].map(str::to_owned).to_vec();
-    let campaign = Campaign::plan(source, axes, cc, (Some(2), None))?;
+    let campaign = Campaign::plan(source, axes, cc, Some(2), None)?;
     let results = campaign.run(None, None, &())?;
     for (_, result) in results.cells {
         let cell = result.cell;

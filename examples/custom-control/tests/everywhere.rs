@@ -18,7 +18,7 @@ fn plan(cc: &[&str]) -> Result<Campaign, String> {
     let source = load("nb-iot").unwrap().with_controls(registry());
     let axes = vec![parse_set("clients=100").unwrap()];
     let cc = cc.iter().map(|&name| name.to_owned()).collect();
-    Campaign::plan(source, axes, cc, (Some(1), Some(1))).map_err(|error| error.to_string())
+    Campaign::plan(source, axes, cc, Some(1), Some(1)).map_err(|error| error.to_string())
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Compares published figures with measured ones.
 
-use super::figures::{Figure, Quantity};
+use super::figures::{PublishedFigure, Quantity};
 use super::papers::Paper;
 use ebbtide_sim::result::Comparison;
 use ebbtide_sim::result::{CellResult, Results};
@@ -10,7 +10,7 @@ use ebbtide_sim::stats::mean_and_half_width;
 
 /// A measured value and its 95 % confidence interval over replications.
 #[derive(Copy, Clone, Debug, PartialEq)]
-pub struct Measured {
+pub struct MeasuredFigure {
     /// The value.
     pub value: f64,
     /// Its confidence interval; NaN if there is none.
@@ -27,14 +27,14 @@ pub fn compare(paper: Paper, campaign: &Campaign, results: &Results) -> Vec<Comp
             _ => Vec::new(),
         };
     }
-    let find = |figure: &Figure, cc: &str| -> Option<&CellResult> {
+    let find = |figure: &PublishedFigure, cc: &str| -> Option<&CellResult> {
         results.cells.iter().find_map(|(index, result)| {
             let spec = &campaign.cells[*index];
             let settings = spec.settings.iter().map(|(_, value)| value.as_str());
             (spec.cc == cc && settings.eq(figure.settings)).then_some(result)
         })
     };
-    let figures = Figure::of(paper.source());
+    let figures = PublishedFigure::published_by(paper.source());
     let rows = figures.iter().filter_map(|figure| {
         let result = find(figure, figure.cc)?;
         let against = find(figure, figure.against);
@@ -51,7 +51,7 @@ fn measure(
     quantity: Quantity,
     result: &CellResult,
     against: Option<&CellResult>,
-) -> Option<Measured> {
+) -> Option<MeasuredFigure> {
     let nothing = (f64::NAN, f64::NAN);
     let fct = &result.cell.fct;
     Some(match quantity {
@@ -60,11 +60,11 @@ fn measure(
             let shares = [0.0, 0.10, 0.25, 0.50, 0.75, 0.90, 1.0];
             let place = shares.iter().position(|one| *one == share)?;
             let ci = if share == 0.5 { result.cell.fct_ci } else { nothing };
-            Measured { value: all[place], ci }
+            MeasuredFigure { value: all[place], ci }
         }
         Quantity::Unnecessary => {
             let values: Vec<f64> = result.per_run.iter().map(|run| run.unnecessary).collect();
-            Measured { value: result.cell.number(UNNECESSARY), ci: interval(&values) }
+            MeasuredFigure { value: result.cell.number(UNNECESSARY), ci: interval(&values) }
         }
         Quantity::RetransmissionClass(class) => {
             let share = |counts: &[u64]| {
@@ -77,7 +77,7 @@ fn measure(
             };
             let values: Vec<f64> =
                 result.per_run.iter().map(|run| share(&run.by_retransmissions)).collect();
-            Measured {
+            MeasuredFigure {
                 value: share(result.cell.counts("exchanges_by_retransmissions")),
                 ci: interval(&values),
             }
@@ -90,7 +90,7 @@ fn measure(
             let values: Vec<f64> =
                 pairs.map(|(own, other)| reduction(own.unnecessary, other.unnecessary)).collect();
             let (own, other) = (result.cell.number(UNNECESSARY), against.cell.number(UNNECESSARY));
-            Measured { value: reduction(own, other), ci: interval(&values) }
+            MeasuredFigure { value: reduction(own, other), ci: interval(&values) }
         }
         Quantity::FctChange => {
             let against = against?;
@@ -99,7 +99,7 @@ fn measure(
             let values: Vec<f64> =
                 pairs.map(|(own, other)| change(own.median_fct, other.median_fct)).collect();
             let value = change(result.cell.fct.median, against.cell.fct.median);
-            Measured { value, ci: interval(&values) }
+            MeasuredFigure { value, ci: interval(&values) }
         }
     })
 }
@@ -109,7 +109,7 @@ fn interval(values: &[f64]) -> (f64, f64) {
     (mean - half, mean + half)
 }
 
-fn row(figure: &Figure, result: &CellResult, measured: Measured) -> Comparison {
+fn row(figure: &PublishedFigure, result: &CellResult, measured: MeasuredFigure) -> Comparison {
     let [workload, clients, buffer, errors] = figure.settings;
     let mut cell = format!("{clients} {workload}, buffer {buffer}");
     if errors != "none" {
@@ -156,7 +156,7 @@ pub(super) const CALIBRATED: &str = "Calibrated, once for all controls: each pac
      and a bad state lasts 2.5 packets on average. The papers give neither number.";
 
 /// How far a measured value may lie from the published one: see [`TOLERANCES`].
-fn tolerance(figure: &Figure, result: &CellResult) -> Option<f64> {
+fn tolerance(figure: &PublishedFigure, result: &CellResult) -> Option<f64> {
     if figure.cc == TCP {
         return None;
     }
@@ -174,7 +174,7 @@ fn tolerance(figure: &Figure, result: &CellResult) -> Option<f64> {
 }
 
 /// The explanation, found in traces, of cells that differ by more than their noise.
-fn note(figure: &Figure, measured: Measured) -> String {
+fn note(figure: &PublishedFigure, measured: MeasuredFigure) -> String {
     let (low, high) = measured.ci;
     if low <= figure.value && figure.value <= high {
         return "the interval includes the published value".to_owned();

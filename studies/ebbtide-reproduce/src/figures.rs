@@ -22,7 +22,7 @@ pub enum Quantity {
 
 /// One published figure.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Figure {
+pub struct PublishedFigure {
     /// The paper.
     pub source: &'static str,
     /// Its table or section.
@@ -69,11 +69,11 @@ impl Quantity {
     }
 }
 
-impl Figure {
+impl PublishedFigure {
     /// All figures of a paper, in the order of the file. Lines that do not contain a figure are
     /// skipped; a test checks that there are none.
     #[must_use]
-    pub fn of(source: &str) -> Vec<Self> {
+    pub fn published_by(source: &str) -> Vec<Self> {
         Self::lines().filter_map(Self::parse).filter(|figure| figure.source == source).collect()
     }
 
@@ -98,9 +98,12 @@ mod tests {
 
     #[test]
     fn every_line_of_the_file_is_a_figure_of_a_known_quantity() {
-        for line in Figure::lines() {
-            assert!(Figure::parse(line).is_some(), "{line}");
+        for line in PublishedFigure::lines() {
+            assert!(PublishedFigure::parse(line).is_some(), "{line}");
         }
-        assert!(Figure::of("ANRW18").len() > 30 && Figure::of("Thesis19").len() > 70);
+        assert!(
+            PublishedFigure::published_by("ANRW18").len() > 30
+                && PublishedFigure::published_by("Thesis19").len() > 70
+        );
     }
 }

@@ -3,6 +3,7 @@
 mod compare;
 mod figures;
 mod low_power;
+mod measured_campaign;
 mod page;
 mod pages;
 mod papers;
@@ -14,8 +15,8 @@ mod statements;
 #[cfg(test)]
 mod tests;
 
-pub use compare::{Measured, compare};
-pub use figures::{FIGURES, Figure, Quantity};
+pub use compare::{MeasuredFigure, compare};
+pub use figures::{FIGURES, PublishedFigure, Quantity};
 pub use page::Page;
 pub use pages::pages;
 pub use papers::{PAPERS_REPS, Paper};

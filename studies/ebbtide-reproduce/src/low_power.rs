@@ -1,5 +1,6 @@
 //! The two studies of low-power networks: SOCNE14's tables and WiMob17's statements.
 
+use super::measured_campaign::MeasuredCampaign;
 use super::papers::{CellSettings, Paper};
 use ebbtide_sim::result::Results;
 use ebbtide_sim::result::{Cell, Comparison};
@@ -102,13 +103,13 @@ pub(super) fn cells(paper: Paper) -> Vec<CellSettings> {
 
 /// The measured cell with these settings under a control.
 pub(super) fn find<'r>(
-    (campaign, results): (&Campaign, &'r Results),
+    measured: MeasuredCampaign<'r>,
     scenario: &str,
     wanted: &[(&str, &str)],
     cc: &str,
 ) -> Option<&'r Cell> {
-    results.cells.iter().find_map(|(index, result)| {
-        let spec = &campaign.cells[*index];
+    measured.results.cells.iter().find_map(|(index, result)| {
+        let spec = &measured.campaign.cells[*index];
         let has =
             |(key, value): &(&str, &str)| spec.settings.iter().any(|(k, v)| k == key && v == value);
         let is_it = spec.scenario.name == scenario && spec.cc == cc && wanted.iter().all(has);
@@ -118,6 +119,7 @@ pub(super) fn find<'r>(
 
 /// Compares SOCNE14's tables with measured values.
 pub(super) fn compare(campaign: &Campaign, results: &Results) -> Vec<Comparison> {
+    let measured = MeasuredCampaign { campaign, results };
     let mut rows = Vec::new();
     let lines = TABLES.lines().filter(|line| !line.starts_with('#')).skip(1);
     let lines: Vec<Vec<&str>> = lines.map(|line| line.split(',').collect()).collect();
@@ -131,7 +133,7 @@ pub(super) fn compare(campaign: &Campaign, results: &Results) -> Vec<Comparison>
         for line in lines.iter().filter(|line| line[0] == duty_cycle) {
             let [workload, cc] = [line[1], line[2]];
             let wanted = [("workload", workload), ("duty_cycle", duty_cycle)];
-            let found = find((campaign, results), Paper::Socne14.scenario(), &wanted, cc);
+            let found = find(measured, Paper::Socne14.scenario(), &wanted, cc);
             let (Some(cell), Ok(published)) = (found, line[column].parse::<f64>()) else {
                 continue;
             };

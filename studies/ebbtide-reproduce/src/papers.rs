@@ -24,7 +24,7 @@ pub enum Paper {
 /// Represents the papers' own numbers of replications in a manifest.
 pub const PAPERS_REPS: u32 = 0;
 
-/// The keys of a cell, in the order of [`Figure::settings`].
+/// The keys of a cell, in the order of [`PublishedFigure::settings`].
 pub(super) const KEYS: [&str; 4] = ["workload", "clients", "buffer", "errors"];
 const BUFFERS: &[&str] = &["2500", "14100", "28200", "infinite"];
 const WORKLOADS: &[&str] = &["continuous", "random"];

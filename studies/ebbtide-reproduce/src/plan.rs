@@ -1,6 +1,6 @@
 //! The campaign that repeats the experiments of some papers.
 
-use super::figures::Figure;
+use super::figures::PublishedFigure;
 use super::papers::{KEYS, PAPERS_REPS, Paper};
 use super::{low_power, rcoap21};
 use ebbtide_core::cc::Registry;
@@ -44,7 +44,7 @@ pub fn campaign_of(manifest: &Manifest, controls: Registry) -> Result<Campaign, 
     }
     let papers = Paper::named(&manifest.papers);
     let reps = (manifest.reps != PAPERS_REPS).then_some(manifest.reps);
-    plan(&papers, (reps, Some(manifest.seed)))
+    plan(&papers, reps, Some(manifest.seed))
 }
 
 /// The cells of some papers, each once, with the papers' numbers of replications: 20, or 40 with
@@ -55,7 +55,8 @@ pub fn campaign_of(manifest: &Manifest, controls: Registry) -> Result<Campaign, 
 /// No error can be caused by the caller: the scenario and the controls are built in.
 pub fn plan(
     papers: &[Paper],
-    (reps, seed): (Option<u32>, Option<u64>),
+    reps: Option<u32>,
+    seed: Option<u64>,
 ) -> Result<Campaign, ScenarioError> {
     let source = load(papers.first().map_or("nb-iot", |paper| paper.scenario()))?;
     let mut cells: Vec<CellSpec> = Vec::new();
@@ -98,7 +99,7 @@ pub fn plan(
             }
         }
         // Every published cell must be run, even if a block omits it.
-        for figure in Figure::of(paper.source()) {
+        for figure in PublishedFigure::published_by(paper.source()) {
             for cc in [figure.cc, figure.against].into_iter().filter(|cc| !cc.is_empty()) {
                 add(figure.settings, cc)?;
             }

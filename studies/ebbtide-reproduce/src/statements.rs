@@ -1,6 +1,7 @@
 //! Statements in the text of the studies of low-power networks, compared with measured values.
 
 use super::low_power::{CLOUD_CONTROLS, CODES, Code, DUTY_CYCLES, LOADS, SIZES, find};
+use super::measured_campaign::MeasuredCampaign;
 use super::papers::Paper;
 use super::rcoap21;
 use super::statement::Statement;
@@ -11,17 +12,17 @@ use ebbtide_sim::run::Campaign;
 /// Checks the statements of a study against measured values.
 #[must_use]
 pub fn check_statements(paper: Paper, campaign: &Campaign, results: &Results) -> Vec<Statement> {
+    let measured = MeasuredCampaign { campaign, results };
     match paper {
-        Paper::Socne14 => socne14((campaign, results), &CLOUD_CONTROLS),
-        Paper::Wimob17 => wimob17((campaign, results)),
-        Paper::Rcoap21 => rcoap21::statements((campaign, results)),
+        Paper::Socne14 => socne14(measured, &CLOUD_CONTROLS),
+        Paper::Wimob17 => wimob17(measured),
+        Paper::Rcoap21 => rcoap21::statements(measured),
         Paper::Anrw18 | Paper::Thesis19 => Vec::new(),
     }
 }
 
 /// The measurements under `default` and under `cocoa-plus`.
 type Pair<'m> = Option<(&'m Cell, &'m Cell)>;
-type MeasuredCampaign<'m> = (&'m Campaign, &'m Results);
 
 /// The order of the controls in each table, and the advantage of `cocoa-01`, with NSTART 1 or 4, over
 /// `default`. The paper's abstract has 19 to 112 %: from its tables 112, 26, 50, 111, 19 and 23 %.

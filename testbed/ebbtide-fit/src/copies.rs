@@ -1,7 +1,7 @@
 //! Packets that a capture holds twice, because it was taken at several interfaces or merged.
 
-use super::FitError;
-use super::read::{Contents, Datagram};
+use super::error::FitError;
+use super::read::{CapturedDatagram, Contents};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
@@ -18,8 +18,8 @@ const LEAST: usize = 8;
 /// identification.
 type CopyKey = (usize, SocketAddr, SocketAddr, u64, u16);
 
-fn key(datagram: &Datagram) -> CopyKey {
-    let Datagram { interface, from, to, hash, ip_id, .. } = datagram;
+fn key(datagram: &CapturedDatagram) -> CopyKey {
+    let CapturedDatagram { interface, from, to, hash, ip_id, .. } = datagram;
     (*interface, *from, *to, *hash, *ip_id)
 }
 
@@ -85,7 +85,7 @@ fn join_interfaces(contents: &mut Contents) {
 }
 
 /// The usual time between two copies of a packet, ns, if most packets of both directions appear twice.
-fn apart(all: &[Datagram]) -> Option<u64> {
+fn apart(all: &[CapturedDatagram]) -> Option<u64> {
     let mut seen: BTreeMap<CopyKey, (u64, bool)> = BTreeMap::new();
     let mut gaps = Vec::new();
     for datagram in all {

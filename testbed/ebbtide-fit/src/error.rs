@@ -1,6 +1,6 @@
 //! Why no scenario can be fitted to a capture.
 
-use super::words::time;
+use super::wording::time;
 use std::net::SocketAddr;
 use std::{fmt, io};
 

@@ -1,6 +1,6 @@
 //! Messages to exchanges: the copies of each message that opens one, and the answers.
 
-use super::read::Datagram;
+use super::read::CapturedDatagram;
 use super::sides::Sides;
 use ebbtide_core::params::Parameters;
 use ebbtide_core::wire::{Token, Type};
@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 
 /// A message that is answered, as it was seen at one place.
 #[derive(Debug)]
-pub(super) struct Exchange {
+pub(super) struct CapturedExchange {
     /// The device that takes part.
     pub(super) device: SocketAddr,
     /// The instants and the numbers of the datagrams of its copies, in order.
@@ -27,8 +27,12 @@ pub(super) struct Exchange {
 const CROSSING_NS: u64 = 1_000_000_000_000;
 
 /// The exchanges at a place, in the order of their first messages.
-pub(super) fn exchanges(all: &[Datagram], sides: &Sides, interface: usize) -> Vec<Exchange> {
-    let mut list: Vec<Exchange> = Vec::new();
+pub(super) fn exchanges(
+    all: &[CapturedDatagram],
+    sides: &Sides,
+    interface: usize,
+) -> Vec<CapturedExchange> {
+    let mut list: Vec<CapturedExchange> = Vec::new();
     let mut by_id: BTreeMap<(SocketAddr, SocketAddr, u16), usize> = BTreeMap::new();
     let mut by_token: BTreeMap<(SocketAddr, SocketAddr, u128), usize> = BTreeMap::new();
     for (number, datagram) in all.iter().enumerate() {
@@ -53,7 +57,7 @@ pub(super) fn exchanges(all: &[Datagram], sides: &Sides, interface: usize) -> Ve
                 })
             });
             let place = known.unwrap_or_else(|| {
-                list.push(Exchange {
+                list.push(CapturedExchange {
                     device: sides.device(datagram),
                     copies: Vec::new(),
                     answers: Vec::new(),

@@ -8,8 +8,10 @@
 
 mod copies;
 mod error;
+mod estimates;
 mod exchanges;
 mod figures;
+mod fitted;
 mod hops;
 mod logarithm;
 mod losses;
@@ -18,51 +20,27 @@ mod path;
 mod read;
 mod search;
 mod sides;
+mod taken_at;
 mod translated;
-mod words;
+mod unknown;
+mod wording;
+
 mod workload;
 mod write;
 
 pub use error::FitError;
-pub use figures::Figure;
+pub use figures::Estimate;
+pub use fitted::Fit;
+pub use taken_at::TakenAt;
 
-use ebbtide_sim::scenario::{Scenario, Source};
-use path::Path;
+use ebbtide_sim::scenario::Source;
+use path::FittedPath;
 use sides::Sides;
 use std::io::Read;
 use workload::{Sizes, traffic};
 
 /// Fewer exchanges show nothing.
 const LEAST_EXCHANGES: usize = 4;
-
-/// Where a capture was taken.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub enum TakenAt {
-    /// Next to the clients.
-    Clients,
-    /// Next to the server.
-    Server,
-    /// At both ends, each with an interface of its own in the file.
-    Link,
-}
-
-impl TakenAt {
-    /// Its name on the command line.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Clients => "clients",
-            Self::Server => "server",
-            Self::Link => "link",
-        }
-    }
-
-    /// The place with this name.
-    #[must_use]
-    pub fn from_name(name: &str) -> Option<Self> {
-        [Self::Clients, Self::Server, Self::Link].into_iter().find(|place| place.name() == name)
-    }
-}
 
 /// Settings of a fit.
 #[derive(Clone, Debug)]
@@ -81,29 +59,6 @@ impl Default for Options {
     fn default() -> Self {
         Self { name: "fitted".into(), port: 5683, taken_at: None, most_messages: 2_000_000 }
     }
-}
-
-/// A scenario that was fitted to a capture.
-#[derive(Clone, Debug)]
-pub struct Fit {
-    /// The scenario file, with the origin of each figure in comments.
-    pub toml: String,
-    /// The same scenario.
-    pub scenario: Scenario,
-    /// The estimates, with ranges.
-    pub figures: Vec<Figure>,
-    /// A sentence for each thing that the capture cannot tell.
-    pub unknown: Vec<String>,
-    /// Where the capture was taken.
-    pub taken_at: TakenAt,
-    /// Whether that was given or named in the file, rather than guessed from the times.
-    pub is_place_certain: bool,
-    /// CoAP messages in the capture.
-    pub messages: usize,
-    /// Exchanges among them.
-    pub exchanges: usize,
-    /// The time from the first message to the last one, s.
-    pub duration_s: f64,
 }
 
 /// Fits a scenario to a capture in pcap or pcapng format.
@@ -126,9 +81,9 @@ pub fn fit(source: impl Read, options: &Options) -> Result<Fit, FitError> {
     copies::remove(&mut contents)?;
     translated::refuse_within(&contents.datagrams)?;
     let all = &contents.datagrams;
-    let sides = Sides::of(&contents, options.taken_at)?;
+    let sides = Sides::found_in(&contents, options.taken_at)?;
     if let (Some(near), Some(far)) = (sides.near, sides.far) {
-        translated::refuse_between(all, (near, far))?;
+        translated::refuse_between(all, near, far)?;
     }
     let own = sides.near.or(sides.far).unwrap_or(0);
     let list = exchanges::exchanges(all, &sides, own);
@@ -138,8 +93,8 @@ pub fn fit(source: impl Read, options: &Options) -> Result<Fit, FitError> {
         _ => {}
     }
     let traffic = traffic(all, &sides, &list, sides.near.is_some());
-    let sizes = Sizes::of(&contents, &list);
-    let path = Path::of(all, &sides, &list, traffic.is_back_to_back);
+    let sizes = Sizes::found_in(&contents, &list);
+    let path = FittedPath::estimated(all, &sides, &list, traffic.is_back_to_back);
     let far = match (sides.near, sides.far) {
         (Some(_), Some(far)) => exchanges::exchanges(all, &sides, far),
         _ => Vec::new(),
@@ -150,7 +105,7 @@ pub fn fit(source: impl Read, options: &Options) -> Result<Fit, FitError> {
         (None, Some(_)) if !sides.is_from_server => TakenAt::Server,
         _ => TakenAt::Clients,
     };
-    let measured = figures::Measured {
+    let measured = figures::MeasuredCapture {
         contents: &contents,
         sides: &sides,
         exchanges: &list,
@@ -161,7 +116,8 @@ pub fn fit(source: impl Read, options: &Options) -> Result<Fit, FitError> {
         taken_at,
     };
     let network = figures::network(&measured);
-    let (figures, unknown) = words::said(&measured, &network);
+    let figures = estimates::estimates(&measured, &network);
+    let unknown = unknown::unknown(&measured, &network);
     let toml = write::scenario(&options.name, &measured, &network, &figures, &unknown);
     let scenario = Source::new("the fitted scenario", toml.as_str())
         .scenario(&[])

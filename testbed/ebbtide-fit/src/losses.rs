@@ -4,7 +4,7 @@ use super::hops::Score;
 
 /// A bad state in which packets are lost, in the terms of a scenario's `per-packet` errors; in the good one none is.
 #[derive(Copy, Clone, Debug, PartialEq)]
-pub(super) struct Bursts {
+pub(super) struct LossBursts {
     /// The share that is lost in the bad state.
     pub(super) bad: f64,
     /// The mean stay in it, packets.
@@ -15,7 +15,7 @@ pub(super) struct Bursts {
 ///
 /// A chain of two states has covariances between the losses of packets `k` apart that fall as a power of `k`. With
 /// no losses in the good state, the average and the first two covariances give all of it.
-pub(super) fn bursts(scores: [&Score; 2]) -> Option<Bursts> {
+pub(super) fn bursts(scores: [&Score; 2]) -> Option<LossBursts> {
     let average = |lag: usize| {
         let (mut sum, mut count) = (0_u32, 0_u32);
         for score in scores {
@@ -40,5 +40,5 @@ pub(super) fn bursts(scores: [&Score; 2]) -> Option<Bursts> {
     let bad = (share + first / (share * stays)).clamp(1.05 * share, 1.0);
     let share_bad = share / bad;
     let recovers = ((1.0 - share_bad) * (1.0 - stays)).clamp(0.001, 1.0);
-    Some(Bursts { bad, packets: 1.0 / recovers })
+    Some(LossBursts { bad, packets: 1.0 / recovers })
 }

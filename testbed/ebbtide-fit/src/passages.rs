@@ -1,8 +1,8 @@
 //! The capture as passages over links: each packet with the instants at which it entered and left.
 
-use super::exchanges::Exchange;
+use super::exchanges::CapturedExchange;
 use super::hops::{Passage, Seen};
-use super::read::Datagram;
+use super::read::CapturedDatagram;
 use super::sides::Sides;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -75,9 +75,10 @@ const NEIGHBOURS: usize = 3;
 
 /// The packets from the interface `from` to the interface `to`, in one direction.
 pub(super) fn one_way(
-    all: &[Datagram],
+    all: &[CapturedDatagram],
     sides: &Sides,
-    (from, to): (usize, usize),
+    from: usize,
+    to: usize,
     outward: bool,
 ) -> Vec<Passage> {
     type PassageKey = (SocketAddr, SocketAddr, u64);
@@ -120,7 +121,10 @@ pub(super) fn one_way(
 }
 
 /// The round trips that are seen next to the hosts that begin exchanges: a copy, and its answer.
-pub(super) fn round_trips(all: &[Datagram], exchanges: &[Exchange]) -> Vec<Passage> {
+pub(super) fn round_trips(
+    all: &[CapturedDatagram],
+    exchanges: &[CapturedExchange],
+) -> Vec<Passage> {
     let last = all.last().map_or(0, |datagram| datagram.at);
     let usual = usual_answer(all, exchanges);
     let longest = exchanges
@@ -146,8 +150,11 @@ pub(super) fn round_trips(all: &[Datagram], exchanges: &[Exchange]) -> Vec<Passa
 
 /// The trips that are seen next to the hosts that answer: an answer, and the next message of the host that got it.
 /// They are round trips if those hosts go on at once.
-pub(super) fn return_trips(all: &[Datagram], exchanges: &[Exchange]) -> Vec<Passage> {
-    let mut of_device: BTreeMap<SocketAddr, Vec<&Exchange>> = BTreeMap::new();
+pub(super) fn return_trips(
+    all: &[CapturedDatagram],
+    exchanges: &[CapturedExchange],
+) -> Vec<Passage> {
+    let mut of_device: BTreeMap<SocketAddr, Vec<&CapturedExchange>> = BTreeMap::new();
     for exchange in exchanges {
         of_device.entry(exchange.device).or_default().push(exchange);
     }
@@ -172,7 +179,7 @@ pub(super) fn return_trips(all: &[Datagram], exchanges: &[Exchange]) -> Vec<Pass
 }
 
 /// The length of most answers in bytes.
-fn usual_answer(all: &[Datagram], exchanges: &[Exchange]) -> u32 {
+fn usual_answer(all: &[CapturedDatagram], exchanges: &[CapturedExchange]) -> u32 {
     let mut counts: BTreeMap<u32, u32> = BTreeMap::new();
     for answer in exchanges.iter().flat_map(|own| &own.answers) {
         *counts.entry(all[*answer].bytes).or_default() += 1;

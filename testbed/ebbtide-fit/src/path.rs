@@ -1,9 +1,9 @@
 //! The links between the two sides: what is known of each from where the capture was taken.
 
-use super::exchanges::Exchange;
+use super::exchanges::CapturedExchange;
 use super::hops::settle;
 use super::passages::{one_way, return_trips, round_trips};
-use super::read::Datagram;
+use super::read::CapturedDatagram;
 use super::search::{Found, search};
 use super::sides::Sides;
 use ebbtide_sim::stats::quantile;
@@ -28,7 +28,7 @@ impl Leg {
     }
 
     /// The same with other rates, which leave other delays.
-    pub(super) fn at(&self, rate: [f64; 2]) -> Self {
+    pub(super) fn at_rate(&self, rate: [f64; 2]) -> Self {
         let mut found = self.found.clone();
         found.hops.rate = rate;
         found.score = settle(&found.passages, &found.hops);
@@ -53,7 +53,7 @@ fn delay_of(residuals: &[f64], has_pauses: bool) -> (f64, f64, f64) {
 
 /// The known links. The first direction is that of the messages that open exchanges.
 #[derive(Debug)]
-pub(super) enum Path {
+pub(super) enum FittedPath {
     /// Both directions by themselves.
     Both(Box<[Leg; 2]>),
     /// There and back: the first hop is the way there.
@@ -67,7 +67,7 @@ pub(super) enum Path {
 /// Clocks and busy hosts disturb times by this much, ns.
 const TOLERANCE_NS: f64 = 1e6;
 
-impl Path {
+impl FittedPath {
     /// Whether one link in each direction explains the times. A model that suits leaves no times below zero, unless
     /// the clocks of the two places differ, which makes all times of a direction smaller.
     pub(super) fn is_suited(&self) -> bool {
@@ -76,16 +76,16 @@ impl Path {
     }
 
     /// `are_back_to_back`: whether hosts send the next message as soon as the one before is answered.
-    pub(super) fn of(
-        all: &[Datagram],
+    pub(super) fn estimated(
+        all: &[CapturedDatagram],
         sides: &Sides,
-        exchanges: &[Exchange],
+        exchanges: &[CapturedExchange],
         are_back_to_back: bool,
     ) -> Self {
         let leg = |passages, both| search(passages, both).map(|found| Leg::new(found, false));
         if let (Some(near), Some(far)) = (sides.near, sides.far) {
-            let out = leg(one_way(all, sides, (near, far), true), false);
-            let back = leg(one_way(all, sides, (far, near), false), false);
+            let out = leg(one_way(all, sides, near, far, true), false);
+            let back = leg(one_way(all, sides, far, near, false), false);
             if let (Some(out), Some(back)) = (out, back) {
                 return Self::Both(Box::new([out, back]));
             }

@@ -1,6 +1,6 @@
 //! Reading a capture: pcap and pcapng files, down to the CoAP messages in them.
 
-use super::FitError;
+use super::error::FitError;
 use ebbtide_core::wire::{Code, Message, OptionNumber, Token, Type};
 use etherparse::{LaxNetSlice, LaxSlicedPacket, TransportSlice};
 use pcap_file::pcap::PcapReader;
@@ -13,7 +13,7 @@ use std::net::{IpAddr, SocketAddr};
 
 /// A CoAP message as it was seen at one place.
 #[derive(Clone, Debug)]
-pub(super) struct Datagram {
+pub(super) struct CapturedDatagram {
     /// Nanoseconds since the epoch of the capture.
     pub(super) at: u64,
     /// The number of its interface in the file.
@@ -43,7 +43,7 @@ pub(super) struct Datagram {
 #[derive(Debug, Default)]
 pub(super) struct Contents {
     /// The messages in the order of time.
-    pub(super) datagrams: Vec<Datagram>,
+    pub(super) datagrams: Vec<CapturedDatagram>,
     /// The names of the interfaces, in the file's order.
     pub(super) interfaces: Vec<Option<String>>,
     /// The distinct paths of requests, at most [`PATHS`].
@@ -219,7 +219,7 @@ impl CaptureReader {
             }
             return Ok(());
         };
-        let Some(datagram) = self.datagram(at, packet) else {
+        let Some(datagram) = self.datagram(at.0, at.1, packet) else {
             self.other(packet);
             return Ok(());
         };
@@ -236,7 +236,7 @@ impl CaptureReader {
     }
 
     /// The CoAP message in an IP packet, if there is one.
-    fn datagram(&mut self, (at, interface): (u64, usize), packet: &[u8]) -> Option<Datagram> {
+    fn datagram(&mut self, at: u64, interface: usize, packet: &[u8]) -> Option<CapturedDatagram> {
         let sliced = LaxSlicedPacket::from_ip(packet).ok()?;
         let (from, to, header, ip_id) = match sliced.net.as_ref()? {
             LaxNetSlice::Ipv4(ip) => {
@@ -280,7 +280,7 @@ impl CaptureReader {
             true => self.path(&message),
             false => None,
         };
-        Some(Datagram {
+        Some(CapturedDatagram {
             at,
             interface,
             from: SocketAddr::new(from, udp.source_port()),

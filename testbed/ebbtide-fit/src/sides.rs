@@ -1,7 +1,8 @@
 //! The two sides of the traffic, and the place of the capture.
 
-use super::read::{Contents, Datagram};
-use super::{FitError, TakenAt};
+use super::error::FitError;
+use super::read::{CapturedDatagram, Contents};
+use super::taken_at::TakenAt;
 use ebbtide_core::wire::Type;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -32,7 +33,10 @@ pub(super) struct Sides {
 const SAME_CLOCK_NS: i64 = 1_000_000;
 
 impl Sides {
-    pub(super) fn of(contents: &Contents, taken_at: Option<TakenAt>) -> Result<Self, FitError> {
+    pub(super) fn found_in(
+        contents: &Contents,
+        taken_at: Option<TakenAt>,
+    ) -> Result<Self, FitError> {
         let all = &contents.datagrams;
         // Requests and notifications decide who is who.
         let requests = all.iter().filter(|d| d.code.is_request()).count();
@@ -80,17 +84,17 @@ impl Sides {
     }
 
     /// Whether a message goes from the initiators to the hosts that answer.
-    pub(super) fn is_outward(&self, datagram: &Datagram) -> bool {
+    pub(super) fn is_outward(&self, datagram: &CapturedDatagram) -> bool {
         self.initiators.contains_key(&datagram.from)
     }
 
     /// The device at one end of a message that opens an exchange.
-    pub(super) fn device(&self, opening: &Datagram) -> SocketAddr {
+    pub(super) fn device(&self, opening: &CapturedDatagram) -> SocketAddr {
         if self.is_from_server { opening.to } else { opening.from }
     }
 
     /// Whether a message opens an exchange, or is a copy of one that does.
-    pub(super) fn opens(&self, datagram: &Datagram) -> bool {
+    pub(super) fn opens(&self, datagram: &CapturedDatagram) -> bool {
         if self.are_notifications {
             opens_notification(datagram)
         } else {
@@ -98,7 +102,7 @@ impl Sides {
         }
     }
 
-    fn check_directions(&self, all: &[Datagram]) -> Result<(), FitError> {
+    fn check_directions(&self, all: &[CapturedDatagram]) -> Result<(), FitError> {
         let (outward, back): (Vec<_>, Vec<_>) = all.iter().partition(|d| self.is_outward(d));
         if outward.is_empty() {
             return Err(FitError::OneDirection("answers but no requests", back.len()));
@@ -140,7 +144,7 @@ impl Sides {
             }
             (None | Some(TakenAt::Link), [one, other]) => {
                 let all = &contents.datagrams;
-                let first = match self.transits(all, (*one, *other)) {
+                let first = match self.transits(all, *one, *other) {
                     // The clocks of the interfaces may differ, which does not change the sum.
                     Some((out, back)) => out.saturating_add(back) >= 0,
                     None => self.seen_first(all, *one, *other),
@@ -169,7 +173,7 @@ impl Sides {
             }
         }
         if let (Some(near), Some(far)) = (self.near, self.far)
-            && let Some((out, back)) = self.transits(&contents.datagrams, (near, far))
+            && let Some((out, back)) = self.transits(&contents.datagrams, near, far)
             && out.min(back) < -SAME_CLOCK_NS
         {
             // Nothing arrives before it leaves.
@@ -181,7 +185,7 @@ impl Sides {
 
     /// Short times of the way there, from the first place to the second, and of the way back, ns; negative ones show
     /// that clocks differ.
-    fn transits(&self, all: &[Datagram], (near, far): (usize, usize)) -> Option<(i64, i64)> {
+    fn transits(&self, all: &[CapturedDatagram], near: usize, far: usize) -> Option<(i64, i64)> {
         type SideKey = (SocketAddr, SocketAddr, u64);
         let mut seen: BTreeMap<SideKey, [Option<u64>; 2]> = BTreeMap::new();
         let mut times = [Vec::new(), Vec::new()];
@@ -210,7 +214,7 @@ impl Sides {
     }
 
     /// Whether outward messages are seen at `one` before they are seen at `other`.
-    fn seen_first(&self, all: &[Datagram], one: usize, other: usize) -> bool {
+    fn seen_first(&self, all: &[CapturedDatagram], one: usize, other: usize) -> bool {
         let mut waiting: BTreeMap<(SocketAddr, u64), usize> = BTreeMap::new();
         let mut balance = 0_i64;
         for datagram in all.iter().filter(|d| self.is_outward(d)) {
@@ -228,7 +232,7 @@ impl Sides {
 
     /// Whether answers follow their requests so fast, compared with the time between answers and the next
     /// requests, that the capture was taken where the answers come from.
-    fn is_near_answering(&self, all: &[Datagram]) -> bool {
+    fn is_near_answering(&self, all: &[CapturedDatagram]) -> bool {
         let mut asked: BTreeMap<(SocketAddr, u16), u64> = BTreeMap::new();
         let mut answered: BTreeMap<SocketAddr, u64> = BTreeMap::new();
         let (mut forward, mut backward) = (Vec::new(), Vec::new());
@@ -258,6 +262,6 @@ impl Sides {
 }
 
 /// Whether a message is a notification (RFC 7641) that is not the answer to the registration.
-fn opens_notification(datagram: &Datagram) -> bool {
+fn opens_notification(datagram: &CapturedDatagram) -> bool {
     datagram.is_notification && matches!(datagram.kind, Type::Confirmable | Type::NonConfirmable)
 }

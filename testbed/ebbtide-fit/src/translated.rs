@@ -1,9 +1,9 @@
 //! Addresses that the path translates (NAT): a message then has other addresses behind the translator than before
 //! it, and nothing says that the two packets are one.
 
-use super::FitError;
 use super::copies::SAME_PLACE_NS;
-use super::read::Datagram;
+use super::error::FitError;
+use super::read::CapturedDatagram;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
@@ -13,12 +13,13 @@ use std::net::SocketAddr;
 ///
 /// Returns an error if more than a tenth of the messages at the second interface are such.
 pub(super) fn refuse_between(
-    all: &[Datagram],
-    (near, far): (usize, usize),
+    all: &[CapturedDatagram],
+    near: usize,
+    far: usize,
 ) -> Result<(), FitError> {
     let at = |place: usize| all.iter().filter(move |own| own.interface == place);
     let pairs: BTreeSet<_> = at(near).map(|own| (own.from, own.to)).collect();
-    let by_hash: BTreeMap<u64, &Datagram> = at(near).map(|own| (own.hash, own)).collect();
+    let by_hash: BTreeMap<u64, &CapturedDatagram> = at(near).map(|own| (own.hash, own)).collect();
     let mut example = None;
     let translated = at(far)
         .filter(|own| !pairs.contains(&(own.from, own.to)))
@@ -39,8 +40,8 @@ pub(super) fn refuse_between(
 ///
 /// Returns an error if more than three tenths of the messages appear at once under another address as well; if all
 /// do, the second ones are half of the messages.
-pub(super) fn refuse_within(all: &[Datagram]) -> Result<(), FitError> {
-    let mut last: BTreeMap<(usize, u64), &Datagram> = BTreeMap::new();
+pub(super) fn refuse_within(all: &[CapturedDatagram]) -> Result<(), FitError> {
+    let mut last: BTreeMap<(usize, u64), &CapturedDatagram> = BTreeMap::new();
     let mut example = None;
     let mut translated = 0;
     for own in all {
@@ -59,6 +60,6 @@ pub(super) fn refuse_within(all: &[Datagram]) -> Result<(), FitError> {
 }
 
 /// The two addresses of one host, of which a message shows one at each side.
-fn addresses(one: &Datagram, other: &Datagram) -> (SocketAddr, SocketAddr) {
+fn addresses(one: &CapturedDatagram, other: &CapturedDatagram) -> (SocketAddr, SocketAddr) {
     if one.from == other.from { (one.to, other.to) } else { (one.from, other.from) }
 }

@@ -1,7 +1,7 @@
 //! The activity of the devices: when they send, how much, and how many exchanges they keep open.
 
-use super::exchanges::Exchange;
-use super::read::{Contents, Datagram};
+use super::exchanges::CapturedExchange;
+use super::read::{CapturedDatagram, Contents};
 use super::sides::Sides;
 use ebbtide_core::wire::Type;
 use ebbtide_sim::stats::quantile;
@@ -41,9 +41,9 @@ const AT_ONCE_NS: u64 = 10_000_000;
 /// Describes the traffic by the exchanges that were seen at one place; `is_near`: next to the hosts that begin
 /// them.
 pub(super) fn traffic(
-    all: &[Datagram],
+    all: &[CapturedDatagram],
     sides: &Sides,
-    exchanges: &[Exchange],
+    exchanges: &[CapturedExchange],
     is_near: bool,
 ) -> Traffic {
     let mut devices: BTreeMap<SocketAddr, ObservedDevice> = BTreeMap::new();
@@ -322,10 +322,11 @@ pub(super) struct Sizes {
 }
 
 impl Sizes {
-    pub(super) fn of(contents: &Contents, exchanges: &[Exchange]) -> Self {
+    pub(super) fn found_in(contents: &Contents, exchanges: &[CapturedExchange]) -> Self {
         let all = &contents.datagrams;
-        let opening: Vec<&Datagram> = exchanges.iter().map(|own| &all[own.copies[0]]).collect();
-        let answers: Vec<&Datagram> =
+        let opening: Vec<&CapturedDatagram> =
+            exchanges.iter().map(|own| &all[own.copies[0]]).collect();
+        let answers: Vec<&CapturedDatagram> =
             exchanges.iter().filter_map(|own| Some(&all[own.response?])).collect();
         let is_ipv6 = 2 * opening.iter().filter(|own| own.from.is_ipv6()).count() > opening.len();
         let header = if is_ipv6 { 48 } else { 28 };
@@ -340,7 +341,7 @@ impl Sizes {
         let most = paths.iter().max_by_key(|(_, count)| **count).map(|(path, _)| *path);
         let path = most.and_then(|path| contents.paths.get(path as usize)).cloned();
         let token = tokens.into_iter().max_by_key(|(_, count)| *count).map_or(0, |(len, _)| len);
-        let rest = |own: &&Datagram| {
+        let rest = |own: &&CapturedDatagram| {
             let fixed = header + 4 + own.token.as_slice().len() as u32;
             own.bytes.saturating_sub(fixed)
         };

@@ -1,7 +1,9 @@
 //! The scenario file.
 
-use super::exchanges::Exchange;
-use super::figures::{Direction, Figure, Measured, Network, Room, given_up, has_bound};
+use super::exchanges::CapturedExchange;
+use super::figures::{
+    BufferRoom, Estimate, FittedDirection, FittedNetwork, MeasuredCapture, given_up, has_bound,
+};
 use ebbtide_sim::scenario::units::{Rate, Time};
 use std::fmt::Write;
 
@@ -11,23 +13,24 @@ const MICRO: f64 = 1e3;
 /// The scenario as TOML, with the origin of its figures in comments.
 pub(super) fn scenario(
     name: &str,
-    measured: &Measured<'_>,
-    network: &Network,
-    figures: &[Figure],
+    measured: &MeasuredCapture<'_>,
+    network: &FittedNetwork,
+    figures: &[Estimate],
     unknown: &[String],
 ) -> String {
     let mut text = String::new();
     // Writing to a string cannot fail.
-    let _ = write_all(&mut text, name, measured, network, (figures, unknown));
+    let _ = write_all(&mut text, name, measured, network, figures, unknown);
     text
 }
 
 fn write_all(
     out: &mut String,
     name: &str,
-    measured: &Measured<'_>,
-    network: &Network,
-    (figures, unknown): (&[Figure], &[String]),
+    measured: &MeasuredCapture<'_>,
+    network: &FittedNetwork,
+    figures: &[Estimate],
+    unknown: &[String],
 ) -> std::fmt::Result {
     let (traffic, sizes) = (measured.traffic, measured.sizes);
     let name = toml_text(name);
@@ -94,8 +97,8 @@ fn write_all(
     Ok(())
 }
 
-fn link(out: &mut String, key: &str, direction: &Direction) -> std::fmt::Result {
-    let Direction { rate, rates, is_rate_known, delay, room, .. } = direction;
+fn link(out: &mut String, key: &str, direction: &FittedDirection) -> std::fmt::Result {
+    let FittedDirection { rate, rates, is_rate_known, delay, room, .. } = direction;
     writeln!(out, "\n[network.{key}]")?;
     if !is_rate_known {
         match has_bound(rates.0) {
@@ -108,12 +111,12 @@ fn link(out: &mut String, key: &str, direction: &Direction) -> std::fmt::Result 
     // Rounding must not take it below its own bound.
     let is_below = !is_rate_known && near < rates.0 as u64;
     writeln!(out, "rate = \"{}\"", Rate(near + if is_below { unit } else { 0 }))?;
-    writeln!(out, "delay = {}", delays(*delay))?;
+    writeln!(out, "delay = {}", delays(delay.0, delay.1, delay.2))?;
     match room.bytes() {
         // The range of a scenario begins with the smallest packet.
         Some(bytes) => writeln!(out, "buffer = {}", bytes.max(64.0))?,
         None => {
-            if let Room::AtLeast(most) = room
+            if let BufferRoom::AtLeast(most) = room
                 && has_bound(*most)
             {
                 writeln!(out, "# Not known: at least {most:.0} bytes.")?;
@@ -124,7 +127,7 @@ fn link(out: &mut String, key: &str, direction: &Direction) -> std::fmt::Result 
     Ok(())
 }
 
-fn workload(out: &mut String, measured: &Measured<'_>) -> std::fmt::Result {
+fn workload(out: &mut String, measured: &MeasuredCapture<'_>) -> std::fmt::Result {
     let (traffic, sizes) = (measured.traffic, measured.sizes);
     writeln!(out, "\n[workload]\nkind = \"{}\"", traffic.kind)?;
     writeln!(out, "exchanges = {}", traffic.exchanges)?;
@@ -170,8 +173,8 @@ fn path(real: &str, option_bytes: u32) -> String {
 }
 
 /// The most copies after the first that a host sends.
-fn max_retransmit(measured: &Measured<'_>) -> usize {
-    let copies = |own: &Exchange| own.copies.len() - 1;
+fn max_retransmit(measured: &MeasuredCapture<'_>) -> usize {
+    let copies = |own: &CapturedExchange| own.copies.len() - 1;
     match given_up(measured) {
         Some(copies) => copies.min(254),
         None => match measured.exchanges.iter().map(copies).max().unwrap_or(0) {
@@ -184,7 +187,7 @@ fn max_retransmit(measured: &Measured<'_>) -> usize {
 }
 
 /// A delay, or the range of delays if they differ by more than the noise of clocks.
-fn delays((low, mean, high): (f64, f64, f64)) -> String {
+fn delays(low: f64, mean: f64, high: f64) -> String {
     let (low, mean, high) = (low.max(0.0), mean.max(0.0), high.max(0.0));
     if high - low > (0.01 * mean).max(200.0 * MICRO) {
         format!("[\"{}\", \"{}\"]", time(low), time(high))
@@ -198,7 +201,7 @@ fn range(low: f64, high: f64) -> String {
     if high < 50.0 * MICRO {
         return "\"0 s\"".to_owned();
     }
-    delays((low, f64::midpoint(low, high), high))
+    delays(low, f64::midpoint(low, high), high)
 }
 
 /// A time in whole microseconds, and in whole milliseconds from a minute on.

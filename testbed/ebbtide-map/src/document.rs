@@ -3,7 +3,7 @@
 use super::plan::Plan;
 use super::ranges::Ranges;
 use super::regret::Spread;
-use super::result::{Map, RegretSummary, Summary};
+use super::result::{Map, MapSummary, RegretSummary};
 use serde_json::{Value, json};
 
 /// The map as one JSON document.
@@ -20,7 +20,7 @@ pub fn document(plan: &Plan, map: &Map) -> Value {
             "transmissions": three(regret.cost),
         })
     };
-    let summary = |s: Summary| {
+    let summary = |s: MapSummary| {
         let mut summary = regret(&s.regret);
         summary["cc"] = s.cc.into();
         summary["overloaded"] = s.overloaded.into();

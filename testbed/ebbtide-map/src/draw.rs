@@ -1,6 +1,6 @@
 //! The draw: from ranges to networks.
 
-use super::network::Network;
+use super::network::DrawnNetwork;
 use super::ranges::{Choice, PATH, PROPERTIES, Property, Ranges};
 use super::sobol::{Point, Sobol};
 use super::strata::{Stratum, sequence};
@@ -38,7 +38,7 @@ pub struct Draw {
     pub networks: u32,
 }
 
-impl Network {
+impl DrawnNetwork {
     /// The networks of a draw in one stratum.
     ///
     /// # Errors
@@ -60,7 +60,7 @@ pub(super) fn draw(
     source: &Source,
     strata: &[Stratum],
     drawing: Draw,
-) -> Result<Vec<Network>, ScenarioError> {
+) -> Result<Vec<DrawnNetwork>, ScenarioError> {
     let sobol: Vec<Sobol> =
         (0..strata.len()).map(|place| Sobol::new(drawing.seed, place)).collect();
     let alarms = load(ALARMS)?.with_controls(source.custom.clone());
@@ -69,7 +69,7 @@ pub(super) fn draw(
         let point = sobol[place].point(drawn[place]);
         drawn[place] += 1;
         let network = Drawn { stratum: &strata[place], point }.network(source, &alarms)?;
-        Ok(Network { number, stratum: place, ..network })
+        Ok(DrawnNetwork { number, stratum: place, ..network })
     };
     (0..drawing.networks).zip(sequence(strata, drawing.networks)?).map(network).collect()
 }
@@ -101,7 +101,7 @@ impl Drawn<'_> {
     }
 
     /// The network, as the first one of the first stratum.
-    fn network(&self, source: &Source, alarms: &Source) -> Result<Network, ScenarioError> {
+    fn network(&self, source: &Source, alarms: &Source) -> Result<DrawnNetwork, ScenarioError> {
         // One device alone cannot be of two classes.
         let has_classes =
             self.word(Property::Workload) == ALARMS && self.number(Property::Clients) > 1;
@@ -168,7 +168,7 @@ impl Drawn<'_> {
         let idle_s =
             up_s + down_s + round_trip as f64 / 1e9 + mean(scenario.server.processing.ends());
         let bottleneck = if up_s > down_s { up_rate } else { rate };
-        Ok(Network {
+        Ok(DrawnNetwork {
             number: 0,
             stratum: 0,
             source: source.clone(),
@@ -308,10 +308,14 @@ mod tests {
     use super::*;
     use crate::ranges::FLEETS;
 
-    fn draw(preset: &str, changes: &[&str], count: u32) -> Result<Vec<Network>, ScenarioError> {
+    fn draw(
+        preset: &str,
+        changes: &[&str],
+        count: u32,
+    ) -> Result<Vec<DrawnNetwork>, ScenarioError> {
         let changes: Vec<String> = changes.iter().map(|text| (*text).to_owned()).collect();
         let source = load("nb-iot").unwrap();
-        Network::draw(
+        DrawnNetwork::draw(
             &source,
             &Ranges::new(preset, &changes)?,
             Draw { seed: 7, networks: count },
@@ -325,7 +329,7 @@ mod tests {
         let ranges = Ranges::new(FLEETS, &[]).unwrap();
         let strata = super::super::strata::strata(FLEETS, &ranges, None).unwrap();
         let networks = draw_in(&source, &strata, Draw { seed: 5, networks: 600 }).unwrap();
-        let count = |network: &Network| network.scenario.clients.count;
+        let count = |network: &DrawnNetwork| network.scenario.clients.count;
         for network in &networks {
             let work = u64::from(count(network)) * u64::from(network.scenario.workload.exchanges);
             assert!(work <= strata[network.stratum].work, "{:?}", network.settings);
@@ -337,7 +341,8 @@ mod tests {
         for (kind, least) in
             [("Continuous", 150), ("Random", 75), ("Synchronised", 225), ("Periodic", 75)]
         {
-            let is_kind = |one: &&Network| format!("{:?}", one.scenario.workload.kind()) == kind;
+            let is_kind =
+                |one: &&DrawnNetwork| format!("{:?}", one.scenario.workload.kind()) == kind;
             let of_kind = networks.iter().filter(is_kind).count();
             assert!((least..least + 50).contains(&of_kind), "{kind}: {of_kind}");
         }

@@ -57,7 +57,8 @@ impl Journal {
     pub(super) fn add(
         &self,
         key: String,
-        (network, cc): (u32, &str),
+        network: u32,
+        cc: &str,
         measured: Measured,
     ) -> io::Result<()> {
         let Some(file) = &self.file else { return Ok(()) };
@@ -91,14 +92,14 @@ mod tests {
         let measures = Measures { asked: 3, delivered: 2, ..Measures::default() };
         let measures = Measured { all: measures, runs: vec![measures] };
         let journal = Journal::open(folder.path()).unwrap();
-        journal.add("a".to_owned(), (0, "ebb"), measures.clone()).unwrap();
+        journal.add("a".to_owned(), 0, "ebb", measures.clone()).unwrap();
         let path = folder.path().join(NAME);
         let mut text = std::fs::read_to_string(&path).unwrap();
         text.push_str("{\"key\":\"b\",\"netw");
         std::fs::write(&path, text).unwrap();
         let journal = Journal::open(folder.path()).unwrap();
         assert_eq!((journal.get("a"), journal.get("b")), (Some(measures.clone()), None));
-        journal.add("c".to_owned(), (1, "ebb"), measures.clone()).unwrap();
+        journal.add("c".to_owned(), 1, "ebb", measures.clone()).unwrap();
         let journal = Journal::open(folder.path()).unwrap();
         assert_eq!((journal.get("a"), journal.get("c")), (Some(measures.clone()), Some(measures)));
     }

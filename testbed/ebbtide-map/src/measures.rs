@@ -1,6 +1,6 @@
 //! The measurements of one control in one network.
 
-use super::network::Network;
+use super::network::DrawnNetwork;
 use ebbtide_sim::record::{ClientRecord, RunRecord, SparseHistogram};
 use ebbtide_sim::stats::quantile;
 use serde::{Deserialize, Serialize};
@@ -48,16 +48,16 @@ pub struct Measured {
 impl Measured {
     /// The figures of these replications.
     #[must_use]
-    pub fn of(network: &Network, records: &[RunRecord]) -> Self {
-        let runs = records.chunks(1).map(|one| Measures::of(network, one)).collect();
-        Self { all: Measures::of(network, records), runs }
+    pub fn from_records(network: &DrawnNetwork, records: &[RunRecord]) -> Self {
+        let runs = records.chunks(1).map(|one| Measures::from_records(network, one)).collect();
+        Self { all: Measures::from_records(network, records), runs }
     }
 }
 
 impl Measures {
     /// The figures of these replications.
     #[must_use]
-    pub fn of(network: &Network, records: &[RunRecord]) -> Self {
+    pub fn from_records(network: &DrawnNetwork, records: &[RunRecord]) -> Self {
         let clients = || records.iter().flat_map(|record| &record.clients);
         let sum = |field: &dyn Fn(&ClientRecord) -> u64| clients().map(field).sum::<u64>();
         let is_clocked = network.scenario.workload.clocked().is_some();
@@ -99,7 +99,7 @@ impl Measures {
     /// Whether goodput stays above half of the capacity that link errors leave; `None` if the
     /// clients request less than the capacity.
     #[must_use]
-    pub fn is_safe(&self, network: &Network) -> Option<bool> {
+    pub fn is_safe(&self, network: &DrawnNetwork) -> Option<bool> {
         let carried = 1.0 - network.scenario.average_loss();
         (network.load() >= 1.0).then_some(self.goodput as f64 >= 500.0 * carried)
     }
@@ -163,7 +163,7 @@ fn seconds(client: &ClientRecord) -> f64 {
 }
 
 /// Goodput over capacity until nine of ten clients were done.
-fn goodput(network: &Network, record: &RunRecord) -> f64 {
+fn goodput(network: &DrawnNetwork, record: &RunRecord) -> f64 {
     let mut times: Vec<f64> = record.clients.iter().map(seconds).collect();
     times.sort_unstable_by(f64::total_cmp);
     // The time of a client that finished; of two clients it is the last one.
@@ -175,7 +175,7 @@ fn goodput(network: &Network, record: &RunRecord) -> f64 {
 }
 
 /// The share of the bottleneck's work that delivered exchanges needed.
-fn useful_share(network: &Network, record: &RunRecord) -> f64 {
+fn useful_share(network: &DrawnNetwork, record: &RunRecord) -> f64 {
     let delivered: u64 = record.clients.iter().map(|client| u64::from(client.completed)).sum();
     let (up, down) = (&record.totals.up, &record.totals.down);
     let side = if network.is_up { up } else { down };

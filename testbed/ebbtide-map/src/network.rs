@@ -4,7 +4,7 @@ use ebbtide_sim::scenario::{Clocked, Pattern, Scenario, Source};
 
 /// A network of a map.
 #[derive(Clone, Debug)]
-pub struct Network {
+pub struct DrawnNetwork {
     /// Its number in the draw, from 0.
     pub number: u32,
     /// The place of its stratum in [`Plan::strata`](super::Plan::strata).
@@ -25,7 +25,7 @@ pub struct Network {
     pub bdp_bytes: f64,
 }
 
-impl Network {
+impl DrawnNetwork {
     /// The load that the clients offer, divided by the capacity of the bottleneck: the time that it
     /// needs for their exchanges, divided by the time in which they would make them on an idle path.
     #[must_use]

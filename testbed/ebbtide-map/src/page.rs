@@ -2,7 +2,7 @@
 
 use super::plan::Plan;
 use super::regret::{Spread, ln};
-use super::result::{Map, MapCell, RegretSummary, Summary};
+use super::result::{Map, MapCell, MapSummary, RegretSummary};
 use ebbtide_sim::run::VERSION;
 use std::fmt::Write;
 
@@ -71,7 +71,7 @@ fn introduction(plan: &Plan, map: &Map) -> String {
     text
 }
 
-fn table(summaries: &[Summary], chance: Option<RegretSummary>) -> String {
+fn table(summaries: &[MapSummary], chance: Option<RegretSummary>) -> String {
     let mut text = "<h2>Regret</h2>\n<table>\n<tr><th>control</th><th>delivered share, points: 5 %, worst</th>\
                     <th>median: mean, 95 %, worst</th><th>90th percentile: mean, 95 %, worst</th>\
                     <th>transmissions</th><th>unsafe</th><th>of overloaded</th></tr>\n"
@@ -178,21 +178,23 @@ fn panels(map: &Map, shown: &ShownNetwork) -> String {
         shown.title, shown.legend
     );
     for (place, cc) in map.controls.iter().enumerate() {
-        text.push_str(&panel(map, (place, cc), shown));
+        text.push_str(&panel(map, place, cc, shown));
     }
     text.push_str("</div>\n");
     text
 }
 
-fn panel(map: &Map, (place, cc): (usize, &str), shown: &ShownNetwork) -> String {
-    let along = |value: f64, (low, high): (f64, f64)| {
+fn panel(map: &Map, place: usize, cc: &str, shown: &ShownNetwork) -> String {
+    let along = |value: f64, low: f64, high: f64| {
         (ln(value.clamp(low, high)) - ln(low)) / (ln(high) - ln(low))
     };
-    let x = |load: f64| LEFT + along(load, LOADS) * (WIDTH - LEFT - 10.0);
+    let x = |load: f64| LEFT + along(load, LOADS.0, LOADS.1) * (WIDTH - LEFT - 10.0);
     // The topmost row is for buffers without a limit.
     let y = |buffer: Option<f64>| match buffer {
         None => TOP + 8.0,
-        Some(buffer) => HEIGHT - BOTTOM - along(buffer, BUFFERS) * (HEIGHT - BOTTOM - TOP - 22.0),
+        Some(buffer) => {
+            HEIGHT - BOTTOM - along(buffer, BUFFERS.0, BUFFERS.1) * (HEIGHT - BOTTOM - TOP - 22.0)
+        }
     };
     let mut svg = format!(
         "<figure><svg width=\"{WIDTH}\" height=\"{HEIGHT}\" role=\"img\" aria-label=\"{title}, {cc}\">\

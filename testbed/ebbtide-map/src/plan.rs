@@ -1,7 +1,7 @@
 //! The plan of a map: which controls run in which networks.
 
 use super::draw::{Draw, draw};
-use super::network::Network;
+use super::network::DrawnNetwork;
 use super::ranges::{FLEETS, Ranges};
 use super::regret::{COST_OF, PUBLISHED};
 use super::strata::{Stratum, strata};
@@ -26,7 +26,7 @@ pub struct Plan {
     /// The parts of the draw; one, unless the preset has several.
     pub strata: Vec<Stratum>,
     /// The networks.
-    pub networks: Vec<Network>,
+    pub networks: Vec<DrawnNetwork>,
     /// The controls that are compared.
     pub cc: Vec<String>,
     /// The controls that they are compared with.
@@ -41,22 +41,37 @@ pub struct Plan {
     command: String,
 }
 
+/// Settings of a map.
+#[derive(Clone, Debug)]
+pub struct PlanSettings {
+    /// The name of the preset of ranges.
+    pub preset: String,
+    /// The ranges from which the networks are drawn.
+    pub ranges: Ranges,
+    /// The controls to compare.
+    pub cc: Vec<String>,
+    /// The controls to compare them with; [`PUBLISHED`] if there are none.
+    pub published: Option<Vec<String>>,
+    /// The number of networks.
+    pub networks: u32,
+    /// Replications of each control in each network.
+    pub reps: u32,
+    /// Seed of the draw and of every replication.
+    pub seed: u64,
+    /// The maximum of clients times exchanges of a network, unless the preset has a budget for each stratum.
+    pub work: Option<u64>,
+}
+
 impl Plan {
-    /// Draws the networks and checks the controls. `work` is the maximum of clients times exchanges
-    /// of a network, unless the preset has a budget for each stratum.
+    /// Draws the networks and checks the controls.
     ///
     /// # Errors
     ///
     /// Returns an error if a network is not valid, a control is not known, or ranges contradict each
     /// other; the message names them.
-    pub fn new(
-        source: Source,
-        (preset, ranges): (&str, Ranges),
-        (cc, published): (Vec<String>, Option<Vec<String>>),
-        (networks, reps, seed): (u32, u32, u64),
-        work: Option<u64>,
-    ) -> Result<Self, ScenarioError> {
-        let strata = strata(preset, &ranges, work)?;
+    pub fn new(source: Source, settings: PlanSettings) -> Result<Self, ScenarioError> {
+        let PlanSettings { preset, ranges, cc, published, networks, reps, seed, work } = settings;
+        let strata = strata(&preset, &ranges, work)?;
         let networks = draw(&source, &strata, Draw { seed, networks })?;
         let mut words = vec![format!("ebbtide map --preset {preset}")];
         words.extend(ranges.changes().iter().map(|range| format!("--range '{range}'")));
@@ -72,7 +87,6 @@ impl Plan {
         for name in cc.iter().chain(&published) {
             plain.control_config(name)?;
         }
-        let preset = preset.to_owned();
         let chance = false;
         Ok(Self {
             source,
@@ -127,18 +141,19 @@ impl Plan {
 
     /// The seed of a network's replications, the same for all controls. Each network has its own
     /// seed; otherwise chance would affect all networks in the same way.
-    pub(super) const fn seed_of(&self, network: &Network) -> u64 {
+    pub(super) const fn seed_of(&self, network: &DrawnNetwork) -> u64 {
         self.seed.wrapping_mul(1_000_000).wrapping_add(network.number as u64)
     }
 
     /// The command that runs some controls in a network again.
     #[must_use]
-    pub fn command(&self, network: &Network, controls: &str) -> String {
+    pub fn command(&self, network: &DrawnNetwork, controls: &str) -> String {
         ebbtide_sim::run::run_command(
             &network.source.place,
             &network.settings,
             controls,
-            (self.reps, self.seed_of(network)),
+            self.reps,
+            self.seed_of(network),
         )
     }
 }

@@ -202,7 +202,7 @@ impl Ranges {
     }
 
     /// These ranges with another one of a property, in its notation.
-    pub(super) fn with(&self, property: Property, text: &str) -> Result<Self, ScenarioError> {
+    pub(super) fn with_range(&self, property: Property, text: &str) -> Result<Self, ScenarioError> {
         let mut ranges = self.clone();
         for ((own, name, _), (choices, written)) in
             PROPERTIES.into_iter().zip(ranges.choices.iter_mut().zip(&mut ranges.written))

@@ -41,7 +41,7 @@ pub struct Best {
 impl Best {
     /// The best of these controls; `None` if there are none.
     #[must_use]
-    pub fn of(published: &[Measures]) -> Option<Self> {
+    pub fn among(published: &[Measures]) -> Option<Self> {
         let places = || published.iter().enumerate();
         let (share, best) = places().max_by(|a, b| a.1.share().total_cmp(&b.1.share()))?;
         let near = || places().filter(|(_, m)| m.share() >= best.share() - SHARE_TOLERANCE);
@@ -65,8 +65,8 @@ pub struct Reference {
 impl Reference {
     /// The best figures among those of the published controls; `cost_of` are `fasor-token`'s.
     #[must_use]
-    pub fn of(published: &[Measures], cost_of: Option<Measures>) -> Option<Self> {
-        let best = Best::of(published)?;
+    pub fn from_published(published: &[Measures], cost_of: Option<Measures>) -> Option<Self> {
+        let best = Best::among(published)?;
         Some(Self {
             share: published[best.share].share(),
             median_us: published[best.median].median_us,
@@ -131,7 +131,7 @@ pub struct Spread {
 impl Spread {
     /// The spread of factors in any order; `None` if there are none.
     #[must_use]
-    pub fn of(factors: impl Iterator<Item = f64>) -> Option<Self> {
+    pub fn from_factors(factors: impl Iterator<Item = f64>) -> Option<Self> {
         let mut factors: Vec<f64> = factors.collect();
         factors.sort_unstable_by(f64::total_cmp);
         let worst = *factors.last()?;
@@ -162,7 +162,7 @@ mod tests {
     #[test]
     fn only_those_that_deliver_about_as_much_as_the_best_count_for_the_best_time() {
         let published = [measures(1000, 40, 1500), measures(996, 30, 0), measures(900, 10, 0)];
-        let reference = Reference::of(&published, Some(published[0])).unwrap();
+        let reference = Reference::from_published(&published, Some(published[0])).unwrap();
         let regret = reference.regret(&measures(990, 60, 1980));
         assert_eq!((regret.median, regret.p90), (Some(2.0), Some(2.0)));
         assert!((regret.share + 0.01).abs() < 1e-9);
@@ -172,8 +172,8 @@ mod tests {
     #[test]
     fn the_best_one_measured_again_differs_by_chance_alone() {
         let published = [measures(1000, 40, 1500), measures(996, 30, 1200)];
-        assert_eq!(Best::of(&published), Some(Best { share: 0, median: 1, p90: 1 }));
-        let reference = Reference::of(&published, Some(published[0])).unwrap();
+        assert_eq!(Best::among(&published), Some(Best { share: 0, median: 1, p90: 1 }));
+        let reference = Reference::from_published(&published, Some(published[0])).unwrap();
         let again = Again {
             share: measures(999, 50, 0),
             median: measures(990, 33, 0),
@@ -187,7 +187,7 @@ mod tests {
 
     #[test]
     fn times_do_not_count_where_the_best_delivers_less_than_half() {
-        let reference = Reference::of(&[measures(499, 40, 0)], None).unwrap();
+        let reference = Reference::from_published(&[measures(499, 40, 0)], None).unwrap();
         let regret = reference.regret(&measures(600, 4000, 0));
         assert_eq!((regret.median, regret.p90, regret.cost), (None, None, None));
         assert!(regret.share > 0.1);
@@ -195,8 +195,8 @@ mod tests {
 
     #[test]
     fn a_spread_is_the_geometric_mean_and_the_upper_tail() {
-        let spread = Spread::of([0.5, 2.0].into_iter()).unwrap();
+        let spread = Spread::from_factors([0.5, 2.0].into_iter()).unwrap();
         assert_eq!((spread.mean, spread.worst), (1.0, 2.0));
-        assert_eq!(Spread::of(std::iter::empty()), None);
+        assert_eq!(Spread::from_factors(std::iter::empty()), None);
     }
 }

@@ -1,7 +1,7 @@
 //! The results of a map.
 
 use super::measures::{Measured, Measures};
-use super::network::Network;
+use super::network::DrawnNetwork;
 use super::plan::Plan;
 use super::regret::{COST_OF, Reference, Regret, Spread};
 use super::safety::safer;
@@ -27,7 +27,7 @@ pub struct Map {
 #[derive(Clone, Debug)]
 pub struct MapCell {
     /// The network.
-    pub network: Network,
+    pub network: DrawnNetwork,
     /// The figures, in the order of the controls.
     pub measures: Vec<Measures>,
     /// The figures of each replication, in the same order.
@@ -40,7 +40,7 @@ pub struct MapCell {
 
 /// A control over all networks.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Summary {
+pub struct MapSummary {
     /// The control.
     pub cc: String,
     /// Its regret over all networks.
@@ -74,10 +74,11 @@ pub struct RegretSummary {
 
 impl RegretSummary {
     /// The regrets over all networks; `None` if there are none.
-    fn of(regrets: &[Regret]) -> Option<Self> {
+    fn from_regrets(regrets: &[Regret]) -> Option<Self> {
         let mut shares: Vec<f64> = regrets.iter().map(|regret| regret.share).collect();
         shares.sort_unstable_by(f64::total_cmp);
-        let spread = |of: fn(&Regret) -> Option<f64>| Spread::of(regrets.iter().filter_map(of));
+        let spread =
+            |of: fn(&Regret) -> Option<f64>| Spread::from_factors(regrets.iter().filter_map(of));
         (!regrets.is_empty()).then(|| Self {
             share_mean: shares.iter().sum::<f64>() / shares.len() as f64,
             share_p5: quantile(&shares, 0.05),
@@ -110,7 +111,7 @@ impl Map {
                     measured.into_iter().map(|own| (own.all, own.runs)).unzip();
                 let best: Vec<Measures> = published.iter().map(|place| measures[*place]).collect();
                 let cost_of = place(COST_OF).map(|place| measures[place]);
-                let reference = Reference::of(&best, cost_of)?;
+                let reference = Reference::from_published(&best, cost_of)?;
                 let regrets = measures.iter().map(|own| reference.regret(own)).collect();
                 Some(MapCell { network: network.clone(), measures, runs, safer, regrets })
             });
@@ -124,17 +125,17 @@ impl Map {
 
     /// Each control over all networks; empty for an empty map.
     #[must_use]
-    pub fn summaries(&self) -> Vec<Summary> {
+    pub fn summaries(&self) -> Vec<MapSummary> {
         self.summaries_of(&|_| true)
     }
 
     /// Each control over the networks of a stratum; empty if none was finished.
     #[must_use]
-    pub fn summaries_in(&self, stratum: usize) -> Vec<Summary> {
+    pub fn summaries_in(&self, stratum: usize) -> Vec<MapSummary> {
         self.summaries_of(&|cell| cell.network.stratum == stratum)
     }
 
-    fn summaries_of(&self, belongs: &impl Fn(&MapCell) -> bool) -> Vec<Summary> {
+    fn summaries_of(&self, belongs: &impl Fn(&MapCell) -> bool) -> Vec<MapSummary> {
         let cells: Vec<&MapCell> = self.cells.iter().filter(|cell| belongs(cell)).collect();
         let controls = self.controls.iter().enumerate();
         controls.filter_map(|(place, cc)| summary(&cells, place, cc)).collect()
@@ -143,7 +144,7 @@ impl Map {
     /// How the best published controls differ from themselves; `None` unless it was asked for.
     #[must_use]
     pub fn chance(&self) -> Option<RegretSummary> {
-        RegretSummary::of(&self.chance)
+        RegretSummary::from_regrets(&self.chance)
     }
 
     /// The figures of a control in one of the networks.
@@ -154,16 +155,16 @@ impl Map {
 }
 
 /// A control over some networks.
-fn summary(cells: &[&MapCell], place: usize, cc: &str) -> Option<Summary> {
+fn summary(cells: &[&MapCell], place: usize, cc: &str) -> Option<MapSummary> {
     let regrets: Vec<Regret> = cells.iter().map(|cell| cell.regrets[place]).collect();
     let safety = || {
         let judged = |cell: &MapCell| cell.measures[place].is_safe(&cell.network);
         cells.iter().filter_map(move |cell| Some((*cell, judged(cell)?)))
     };
     let is_unsafe = |(_, safe): &(&MapCell, bool)| !safe;
-    Some(Summary {
+    Some(MapSummary {
         cc: cc.to_owned(),
-        regret: RegretSummary::of(&regrets)?,
+        regret: RegretSummary::from_regrets(&regrets)?,
         overloaded: safety().count(),
         unsafe_in: safety().filter(is_unsafe).count(),
         unsafe_where_another_is_safe: cells

@@ -9,7 +9,7 @@ use std::fmt;
 
 /// A step of the rule.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Step {
+pub enum RuleStep {
     /// Networks in which a control is unsafe and another one of the comparison is safe.
     Safety,
     /// The delivered share.
@@ -20,7 +20,7 @@ pub enum Step {
     Transmissions,
 }
 
-impl Step {
+impl RuleStep {
     /// The steps in their order.
     pub const ALL: [Self; 4] = [Self::Safety, Self::Share, Self::Time, Self::Transmissions];
 
@@ -33,7 +33,7 @@ impl Step {
     }
 }
 
-impl fmt::Display for Step {
+impl fmt::Display for RuleStep {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Safety => "safety",
@@ -58,7 +58,7 @@ pub struct Figures {
 }
 
 impl Figures {
-    fn of(cell: &MapCell, place: usize) -> Self {
+    fn from_cell(cell: &MapCell, place: usize) -> Self {
         let regret = cell.regrets[place];
         Self {
             safety: f64::from(u8::from(!cell.safer[place].is_empty())),
@@ -68,12 +68,12 @@ impl Figures {
         }
     }
 
-    const fn by(&self, step: Step) -> Option<f64> {
+    const fn by(&self, step: RuleStep) -> Option<f64> {
         match step {
-            Step::Safety => Some(self.safety),
-            Step::Share => Some(self.share),
-            Step::Time => self.time,
-            Step::Transmissions => self.transmissions,
+            RuleStep::Safety => Some(self.safety),
+            RuleStep::Share => Some(self.share),
+            RuleStep::Time => self.time,
+            RuleStep::Transmissions => self.transmissions,
         }
     }
 }
@@ -84,7 +84,7 @@ pub struct Beaten {
     /// The place of the control.
     pub place: usize,
     /// The step.
-    pub step: Step,
+    pub step: RuleStep,
     /// The place of the control that beats it by the most.
     pub by: usize,
     /// The mean difference over the networks: networks, shares, or logarithms.
@@ -111,7 +111,9 @@ impl Map {
         let figures: Vec<Vec<Figures>> = self
             .cells
             .iter()
-            .map(|cell| (0..self.controls.len()).map(|place| Figures::of(cell, place)).collect())
+            .map(|cell| {
+                (0..self.controls.len()).map(|place| Figures::from_cell(cell, place)).collect()
+            })
             .collect();
         choose(&self.controls, &figures)
     }
@@ -125,7 +127,7 @@ pub fn choose(controls: &[String], networks: &[Vec<Figures>]) -> BestControls {
     if networks.is_empty() {
         return BestControls::default();
     }
-    for step in Step::ALL {
+    for step in RuleStep::ALL {
         let loses = |one: usize, other: usize| {
             let pairs = networks
                 .iter()
@@ -189,7 +191,7 @@ mod tests {
         let chosen = choose(&names(2), &networks);
         assert_eq!((chosen.best, chosen.beaten.len()), (Some(1), 1));
         let beaten = &chosen.beaten[0];
-        assert_eq!((beaten.place, beaten.step, beaten.by), (0, Step::Safety, 1));
+        assert_eq!((beaten.place, beaten.step, beaten.by), (0, RuleStep::Safety, 1));
         assert!((beaten.mean - 0.8).abs() < 1e-9 && (beaten.half - 0.3016).abs() < 1e-3);
     }
 
@@ -204,16 +206,16 @@ mod tests {
             .collect();
         let chosen = choose(&names(2), &networks);
         assert_eq!(chosen.best, Some(0));
-        assert_eq!(chosen.beaten[0].step, Step::Share);
+        assert_eq!(chosen.beaten[0].step, RuleStep::Share);
     }
 
     #[test]
     fn time_decides_before_transmissions_and_both_only_beyond_two_percent() {
         let cheap = |time: f64, cost: f64| Figures { transmissions: Some(cost), ..fast(time) };
         let chosen = choose(&names(2), &everywhere(&[cheap(0.0, 0.7), cheap(0.03, 0.0)]));
-        assert_eq!((chosen.best, chosen.beaten[0].step), (Some(0), Step::Time));
+        assert_eq!((chosen.best, chosen.beaten[0].step), (Some(0), RuleStep::Time));
         let chosen = choose(&names(2), &everywhere(&[cheap(0.0, 0.7), cheap(0.01, 0.0)]));
-        assert_eq!((chosen.best, chosen.beaten[0].step), (Some(1), Step::Transmissions));
+        assert_eq!((chosen.best, chosen.beaten[0].step), (Some(1), RuleStep::Transmissions));
         let chosen = choose(&names(2), &everywhere(&[cheap(0.0, 0.01), cheap(0.01, 0.0)]));
         assert_eq!((chosen.equals, chosen.best), (vec![0, 1], Some(0)));
     }

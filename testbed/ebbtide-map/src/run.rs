@@ -2,7 +2,7 @@
 
 use super::journal::Journal;
 use super::measures::{Measured, Measures};
-use super::network::Network;
+use super::network::DrawnNetwork;
 use super::plan::Plan;
 use super::regret::{Again, Best, COST_OF, Reference, Regret};
 use super::result::{Map, MapCell};
@@ -62,8 +62,7 @@ impl Plan {
             .map(|pair| {
                 let network = &self.networks[pair / count];
                 let watch = ThreadTime::start();
-                let measures =
-                    self.one(network, (controls[pair % count], 0), &journal, progress)?;
+                let measures = self.one(network, controls[pair % count], 0, &journal, progress)?;
                 progress.finished(0.0);
                 Ok((measures, watch.seconds()))
             })
@@ -77,7 +76,7 @@ impl Plan {
             let again: Result<Vec<Option<Regret>>, MapError> = map
                 .cells
                 .par_iter()
-                .map(|cell| self.again(&map, cell, &journal, progress))
+                .map(|cell| self.regret_of_chance(&map, cell, &journal, progress))
                 .collect();
             map.chance = again?.into_iter().flatten().collect();
         }
@@ -86,7 +85,7 @@ impl Plan {
 
     /// The difference between the best published controls of a network and themselves in other
     /// replications.
-    fn again(
+    fn regret_of_chance(
         &self,
         map: &Map,
         cell: &MapCell,
@@ -96,8 +95,8 @@ impl Plan {
         let first = |name: &str| map.measures_of(cell, name);
         let published: Option<Vec<Measures>> = self.published.iter().map(|cc| first(cc)).collect();
         let Some(published) = published else { return Ok(None) };
-        let reference = Reference::of(&published, first(COST_OF));
-        let (Some(best), Some(reference)) = (Best::of(&published), reference) else {
+        let reference = Reference::from_published(&published, first(COST_OF));
+        let (Some(best), Some(reference)) = (Best::among(&published), reference) else {
             return Ok(None);
         };
         let by = |place: usize| self.published[place].as_str();
@@ -109,7 +108,7 @@ impl Plan {
             let measured = match same {
                 Some(earlier) => Some(again[earlier]),
                 None => {
-                    let own = self.one(&cell.network, (name, self.reps), journal, progress)?;
+                    let own = self.one(&cell.network, name, self.reps, journal, progress)?;
                     own.map(|own| own.all)
                 }
             };
@@ -124,13 +123,14 @@ impl Plan {
     /// computed, or left out.
     fn one(
         &self,
-        network: &Network,
-        (cc, first): (&str, u32),
+        network: &DrawnNetwork,
+        cc: &str,
+        first: u32,
         journal: &Journal,
         progress: &impl Progress,
     ) -> Result<Option<Measured>, MapError> {
         let control: Vec<Control> = network.scenario.control_config(cc).into_iter().collect();
-        let key = self.key(network, (cc, first), &control);
+        let key = self.key(network, cc, first, &control);
         if let Some(known) = journal.get(&key) {
             return Ok(Some(known));
         }
@@ -144,12 +144,12 @@ impl Plan {
                 simulate(&network.scenario, &control, self.seed_of(network), replication, false);
             records.push(record.map_err(fail)?);
         }
-        let measured = Measured::of(network, &records);
-        journal.add(key, (network.number, cc), measured.clone()).map_err(MapError::Journal)?;
+        let measured = Measured::from_records(network, &records);
+        journal.add(key, network.number, cc, measured.clone()).map_err(MapError::Journal)?;
         Ok(Some(measured))
     }
 
-    fn key(&self, network: &Network, (cc, first): (&str, u32), control: &[Control]) -> String {
+    fn key(&self, network: &DrawnNetwork, cc: &str, first: u32, control: &[Control]) -> String {
         let settings: String =
             network.settings.iter().map(|(key, value)| format!("{key}={value};")).collect();
         let from = if first == 0 { String::new() } else { format!(" from {first}") };

@@ -1,14 +1,14 @@
 //! Safety: which controls are unsafe in a network in which another one is safe.
 
 use super::measures::Measured;
-use super::network::Network;
+use super::network::DrawnNetwork;
 use ebbtide_sim::stats::mean_and_half_width;
 
 /// For each control the places of those that are safe in the network where it is unsafe, beyond
 /// chance: their goodput is larger by more than the 95 % confidence interval of the difference
 /// between the replications, which met the same luck. With one replication there is no interval,
 /// and every difference counts.
-pub(super) fn safer(network: &Network, measured: &[Measured]) -> Vec<Vec<usize>> {
+pub(super) fn safer(network: &DrawnNetwork, measured: &[Measured]) -> Vec<Vec<usize>> {
     let is_safe = |one: &Measured| one.all.is_safe(network);
     let places = |one: &Measured| {
         if is_safe(one) != Some(false) {
@@ -42,11 +42,11 @@ mod tests {
         Measured { all: run(&mean), runs: goodput.iter().map(run).collect() }
     }
 
-    fn network(changes: &[&str]) -> Network {
+    fn network(changes: &[&str]) -> DrawnNetwork {
         let changes: Vec<String> = changes.iter().map(|text| (*text).to_owned()).collect();
         let ranges = Ranges::new("all", &changes).unwrap();
         let source = load("nb-iot").unwrap();
-        Network::draw(&source, &ranges, Draw { seed: 1, networks: 1 }, 6000).unwrap().remove(0)
+        DrawnNetwork::draw(&source, &ranges, Draw { seed: 1, networks: 1 }, 6000).unwrap().remove(0)
     }
 
     const OVERLOADED: [&str; 4] =

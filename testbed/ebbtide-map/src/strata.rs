@@ -116,12 +116,12 @@ fn fleets(ranges: &Ranges) -> Result<Vec<Stratum>, ScenarioError> {
         if low > high {
             return None;
         }
-        let mut own = ranges.with(Property::Clients, &format!("{low}..{high}"));
+        let mut own = ranges.with_range(Property::Clients, &format!("{low}..{high}"));
         for (property, range) in
             [(Property::Rate, fleet.rate), (Property::Exchanges, fleet.exchanges)]
         {
             if !ranges.is_changed(property) {
-                own = own.and_then(|own| own.with(property, range));
+                own = own.and_then(|own| own.with_range(property, range));
             }
         }
         let name = if low == high {
@@ -208,14 +208,14 @@ fn thousands(value: u64) -> String {
 mod tests {
     use super::*;
 
-    fn of(changes: &[&str]) -> Result<Vec<Stratum>, ScenarioError> {
+    fn strata_of(changes: &[&str]) -> Result<Vec<Stratum>, ScenarioError> {
         let changes: Vec<String> = changes.iter().map(|text| (*text).to_owned()).collect();
         strata(FLEETS, &Ranges::new(FLEETS, &changes)?, None)
     }
 
     #[test]
     fn no_stratum_is_empty_and_the_rest_follow_the_weights() {
-        let strata = of(&[]).unwrap();
+        let strata = strata_of(&[]).unwrap();
         for networks in 6..200 {
             let sequence = sequence(&strata, networks).unwrap();
             assert!((0..6).all(|place| sequence.contains(&place)), "{networks}: {sequence:?}");
@@ -229,13 +229,13 @@ mod tests {
     #[test]
     fn a_range_of_clients_selects_strata_and_narrows_the_outer_ones() {
         let names: Vec<String> =
-            of(&["clients=100..5000"]).unwrap().into_iter().map(|one| one.name).collect();
+            strata_of(&["clients=100..5000"]).unwrap().into_iter().map(|one| one.name).collect();
         assert_eq!(names, ["100 to 300", "301 to 3,000", "3,001 to 5,000"]);
     }
 
     #[test]
     fn contradictions_name_both_keys_and_the_remedy() {
-        let refusal = |changes: &[&str]| of(changes).unwrap_err().to_string();
+        let refusal = |changes: &[&str]| strata_of(changes).unwrap_err().to_string();
         let text = refusal(&["clients=50000", "exchanges=50..60"]);
         assert!(text.contains("clients=50000..50000: contradicts exchanges=50..60"), "{text}");
         assert!(text.contains("--work"), "{text}");
@@ -248,7 +248,7 @@ mod tests {
         let fleets = Ranges::new(FLEETS, &[]).unwrap();
         let text = strata(FLEETS, &fleets, Some(9)).unwrap_err().to_string();
         assert!(text.contains("--work") && text.contains("--preset fleets"), "{text}");
-        let text = sequence(&of(&[]).unwrap(), 5).unwrap_err().to_string();
+        let text = sequence(&strata_of(&[]).unwrap(), 5).unwrap_err().to_string();
         assert!(text.contains("--networks") && text.contains("--range clients"), "{text}");
     }
 }

@@ -10,7 +10,7 @@ const MOST_CELLS: usize = 200;
 const DENSE: usize = 64;
 
 /// Panels that share their scales.
-pub(super) struct Figure<'a> {
+pub(super) struct FigureCells<'a> {
     /// The outer settings in words; empty when there are none.
     pub(super) label: String,
     /// The panels, in order of appearance.
@@ -27,7 +27,7 @@ pub(super) struct Panel<'a> {
 
 /// All figures of a report, and what could not be drawn.
 pub(super) struct Grid<'a> {
-    pub(super) figures: Vec<Figure<'a>>,
+    pub(super) figures: Vec<FigureCells<'a>>,
     /// Combinations of settings left out to keep the file small.
     pub(super) omitted: usize,
     /// Whether there are so many cells that figures should be folded.
@@ -86,7 +86,7 @@ fn push<'a>(groups: &mut Vec<(String, Vec<&'a Cell>)>, label: String, cell: &'a 
 
 impl<'a> Grid<'a> {
     /// Panels by `buffer` where it varies, as the papers arrange them, else by the last key.
-    pub(super) fn of(report: &'a Report) -> Self {
+    pub(super) fn from_report(report: &'a Report) -> Self {
         let keys = varying(report);
         let inner = keys.iter().copied().find(|key| *key == "buffer").or(keys.last().copied());
         let outer: Vec<&str> = keys.iter().copied().filter(|key| Some(*key) != inner).collect();
@@ -105,13 +105,13 @@ impl<'a> Grid<'a> {
             }
             drawn += cells.len();
             let panels = groups.into_iter().map(|(label, cells)| Panel { label, cells });
-            figures.push(Figure { label, panels: panels.collect() });
+            figures.push(FigureCells { label, panels: panels.collect() });
         }
         Self { figures, omitted, dense: report.cells.len() > DENSE }
     }
 }
 
-impl<'a> Figure<'a> {
+impl<'a> FigureCells<'a> {
     /// The largest multiple of the limit among its cells.
     pub(super) fn worst(&self) -> f64 {
         self.cells().iter().filter_map(|cell| cell.multiple()).fold(0.0, f64::max)

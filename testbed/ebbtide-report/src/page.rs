@@ -1,7 +1,7 @@
 //! The page around the sections.
 
 use super::section::{
-    Context, classes, curve, distribution, fct, flows, group, mesh, mesh_spread, packets,
+    PageContext, classes, curve, distribution, fct, flows, group, mesh, mesh_spread, packets,
     published, reproduce, retransmissions, sweep, time, verdict,
 };
 use super::text::escape;
@@ -10,7 +10,7 @@ use ebbtide_sim::result::metrics::{BACKGROUND, LORA, MESH, WIFI};
 
 /// The whole file.
 pub(super) fn page(report: &Report) -> String {
-    let mut context = Context::new(report);
+    let mut context = PageContext::new(report);
     let is_mesh = report.cells.iter().any(|cell| MESH.is_of(cell));
     let has_time_of_its_own = flows::are_streams(report);
     let mut sections = Vec::new();

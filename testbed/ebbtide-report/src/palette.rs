@@ -41,7 +41,7 @@ pub(super) struct Palette {
 
 impl Palette {
     /// Known controls have their place; others take the spare ones in order of appearance.
-    pub(super) fn of(report: &Report) -> Self {
+    pub(super) fn for_report(report: &Report) -> Self {
         let published = report.published.iter().map(|comparison| comparison.cc.as_str());
         let cells = report.cells.iter().map(|cell| cell.cc.as_str());
         let all = super::grid::distinct(cells.chain(published));

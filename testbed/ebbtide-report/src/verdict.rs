@@ -91,7 +91,9 @@ fn stand<'a>(settings: &[Setting<'a>], cc: &'a str) -> ControlSummary<'a> {
     let mut logarithms = Vec::new();
     for setting in settings {
         let of = |name: &str| setting.cells.iter().copied().find(|cell| cell.cc == name);
-        let Some((cell, judgement)) = of(cc).zip(setting.verdict.of(cc)) else { continue };
+        let Some((cell, judgement)) = of(cc).zip(setting.verdict.judgement_of(cc)) else {
+            continue;
+        };
         cells.push((cell, judgement));
         let chosen = setting.verdict.choose.as_deref().and_then(of);
         let time = |cell: &Cell| time_of(cell, setting.verdict.percent?);

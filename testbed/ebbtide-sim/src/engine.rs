@@ -10,13 +10,13 @@ use std::collections::VecDeque;
 use wheel::Wheel;
 
 #[derive(Copy, Clone, Debug)]
-struct Entry<E> {
+struct ScheduledEvent<E> {
     at: Instant,
     sequence: u64,
     event: E,
 }
 
-impl<E> Entry<E> {
+impl<E> ScheduledEvent<E> {
     /// Time and scheduling order as one number, so that one comparison replaces two branches.
     #[inline]
     const fn key(&self) -> u128 {
@@ -47,7 +47,7 @@ impl Lane {
 struct LaneQueue<E> {
     /// The key of the first event; [`NEVER`] if there is none.
     first: u128,
-    queue: VecDeque<Entry<E>>,
+    queue: VecDeque<ScheduledEvent<E>>,
 }
 
 /// The distance from the end of its lane within which an event is inserted in the lane; other
@@ -72,7 +72,7 @@ pub struct Engine<E> {
     wheel: Wheel<E>,
     lanes: Vec<LaneQueue<E>>,
     /// [`Lane::NEAR`], the first event last: a `Vec` is a shorter path to it than a `VecDeque`.
-    near: Vec<Entry<E>>,
+    near: Vec<ScheduledEvent<E>>,
     sequence: u64,
     now: Instant,
     handled: u64,
@@ -130,7 +130,7 @@ impl<E: Copy> Engine<E> {
 
     /// Puts an entry into the wheel or, if its time is near, into the heap.
     #[inline]
-    fn hold(&mut self, entry: Entry<E>) {
+    fn hold(&mut self, entry: ScheduledEvent<E>) {
         if self.wheel.takes(entry.at) {
             self.wheel.push(entry);
         } else {
@@ -195,7 +195,7 @@ impl<E: Copy> Engine<E> {
             self.near.pop()?
         } else if let Some(lane) = from.and_then(|index| self.lanes.get_mut(index)) {
             let entry = lane.queue.pop_front()?;
-            lane.first = lane.queue.front().map_or(NEVER, Entry::key);
+            lane.first = lane.queue.front().map_or(NEVER, ScheduledEvent::key);
             entry
         } else {
             self.heap.pop()?
@@ -208,7 +208,7 @@ impl<E: Copy> Engine<E> {
     /// The key of the first near event; [`NEVER`] if there is none.
     #[inline]
     fn first_near(&self) -> u128 {
-        self.near.last().map_or(NEVER, Entry::key)
+        self.near.last().map_or(NEVER, ScheduledEvent::key)
     }
 
     /// Turns the wheel until every event in it comes after `key`, which is that of the first event
@@ -226,9 +226,9 @@ impl<E: Copy> Engine<E> {
     }
 
     #[inline]
-    fn entry(&mut self, at: Instant, event: E) -> Entry<E> {
+    fn entry(&mut self, at: Instant, event: E) -> ScheduledEvent<E> {
         self.sequence += 1;
-        Entry { at: at.max(self.now), sequence: self.sequence, event }
+        ScheduledEvent { at: at.max(self.now), sequence: self.sequence, event }
     }
 }
 
@@ -239,7 +239,7 @@ const ARITY: usize = 4;
 /// again; the new entry then sinks from the first place, at the cost of one of the two operations.
 #[derive(Debug)]
 struct Heap<E> {
-    entries: Vec<Entry<E>>,
+    entries: Vec<ScheduledEvent<E>>,
     is_vacant: bool,
 }
 
@@ -250,12 +250,12 @@ impl<E: Copy> Heap<E> {
         if self.is_vacant {
             self.close_vacancy();
         }
-        self.entries.first().map_or(NEVER, Entry::key)
+        self.entries.first().map_or(NEVER, ScheduledEvent::key)
     }
 
     /// Removes the first entry.
     #[inline]
-    fn pop(&mut self) -> Option<Entry<E>> {
+    fn pop(&mut self) -> Option<ScheduledEvent<E>> {
         if self.is_vacant {
             self.close_vacancy();
         }
@@ -264,7 +264,7 @@ impl<E: Copy> Heap<E> {
         Some(first)
     }
 
-    fn push(&mut self, entry: Entry<E>) {
+    fn push(&mut self, entry: ScheduledEvent<E>) {
         if self.is_vacant {
             self.is_vacant = false;
             self.sink(entry);
@@ -304,7 +304,7 @@ impl<E: Copy> Heap<E> {
     }
 
     /// Puts an entry into the first place, or below it where it belongs.
-    fn sink(&mut self, entry: Entry<E>) {
+    fn sink(&mut self, entry: ScheduledEvent<E>) {
         let mut at = 0;
         loop {
             let below = at * ARITY + 1;

@@ -138,7 +138,7 @@ pub struct KeyRow {
 }
 
 /// The value at a key of a file, which may be a table of further keys.
-pub(crate) trait Entry {
+pub(crate) trait KeyEntry {
     /// How values are written, for the reference.
     fn kind() -> String
     where
@@ -190,7 +190,7 @@ macro_rules! keys {
             $kvis $key: $type,
         )*}
 
-        impl $crate::keys::Entry for $table {
+        impl $crate::keys::KeyEntry for $table {
             fn kind() -> String {
                 "table".to_owned()
             }
@@ -203,7 +203,7 @@ macro_rules! keys {
                 $({
                     let key = $crate::keys::dotted(table, $crate::keys::key_name!($key $($name)?));
                     let limits = $crate::keys::limits!($($range $(=> $unit)?)?);
-                    $crate::keys::Entry::check(&self.$key, &key, &limits)?;
+                    $crate::keys::KeyEntry::check(&self.$key, &key, &limits)?;
                 })*
                 Ok(())
             }
@@ -219,7 +219,7 @@ macro_rules! keys {
                     let key = $crate::keys::dotted(table, $crate::keys::key_name!($key $($name)?));
                     let limits = $crate::keys::limits!($($range $(=> $unit)?)?);
                     let about = concat!($($doc, "\n"),*);
-                    $crate::keys::Entry::describe(&self.$key, &key, about, &limits, keys);
+                    $crate::keys::KeyEntry::describe(&self.$key, &key, about, &limits, keys);
                 })*
             }
         }
@@ -283,7 +283,7 @@ macro_rules! limits {
 pub(crate) use {key_name, keys, limits, overlay};
 
 /// Adds a key without a default to the reference.
-fn describe_absent<T: Entry>(key: &str, about: &str, limits: &KeyRange, keys: &mut Vec<KeyRow>) {
+fn describe_absent<T: KeyEntry>(key: &str, about: &str, limits: &KeyRange, keys: &mut Vec<KeyRow>) {
     let words: Vec<&str> = about.split_whitespace().collect();
     keys.push(KeyRow {
         key: key.to_owned(),
@@ -295,7 +295,7 @@ fn describe_absent<T: Entry>(key: &str, about: &str, limits: &KeyRange, keys: &m
 }
 
 /// Adds a key with this value as its default to the reference.
-pub(crate) fn describe_value<T: Entry + Serialize>(
+pub(crate) fn describe_value<T: KeyEntry + Serialize>(
     value: &T,
     key: &str,
     about: &str,
@@ -321,7 +321,7 @@ fn written(value: &impl Serialize) -> String {
 /// Values of one number each, or of several.
 macro_rules! numbers {
     ($($type:ty, $kind:literal, $write:expr, $numbers:expr;)*) => {$(
-        impl Entry for $type {
+        impl KeyEntry for $type {
             fn kind() -> String {
                 $kind.to_owned()
             }
@@ -383,7 +383,7 @@ numbers! {
 /// Values without a range: texts and names.
 macro_rules! texts {
     ($($type:ty => $kind:expr),* $(,)?) => {$(
-        impl $crate::keys::Entry for $type {
+        impl $crate::keys::KeyEntry for $type {
             fn kind() -> String {
                 $kind
             }
@@ -421,7 +421,7 @@ pub(crate) fn names<T: DeserializeOwned>() -> String {
     names.join(", ")
 }
 
-impl<T: Entry> Entry for Option<T> {
+impl<T: KeyEntry> KeyEntry for Option<T> {
     fn range(limits: &KeyRange) -> String {
         T::range(limits)
     }
@@ -442,7 +442,7 @@ impl<T: Entry> Entry for Option<T> {
     }
 }
 
-impl<T: Entry> Entry for Vec<T> {
+impl<T: KeyEntry> KeyEntry for Vec<T> {
     fn range(limits: &KeyRange) -> String {
         T::range(limits)
     }
@@ -468,7 +468,7 @@ impl<T: Entry> Entry for Vec<T> {
     }
 }
 
-impl<T> Entry for BTreeMap<String, T> {
+impl<T> KeyEntry for BTreeMap<String, T> {
     fn kind() -> String {
         "table".to_owned()
     }

@@ -19,12 +19,11 @@
 pub mod emulation;
 pub mod engine;
 mod growth;
+mod histogram;
 mod host;
 pub mod judge;
 mod keys;
-mod lowpan;
 pub mod medium;
-pub mod mesh;
 pub mod net;
 pub mod random;
 pub mod record;

@@ -164,8 +164,8 @@ impl Serialize for Buffer {
 
 impl<'de> Deserialize<'de> for Time {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Text;
-        impl Visitor<'_> for Text {
+        struct TimeVisitor;
+        impl Visitor<'_> for TimeVisitor {
             type Value = Time;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a time such as \"200 ms\" or \"1.5 s\", at least 1 ns apart from zero")
@@ -181,14 +181,14 @@ impl<'de> Deserialize<'de> for Time {
                 Err(E::invalid_value(de::Unexpected::Signed(number), &self))
             }
         }
-        deserializer.deserialize_any(Text)
+        deserializer.deserialize_any(TimeVisitor)
     }
 }
 
 impl<'de> Deserialize<'de> for Rate {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Text;
-        impl Visitor<'_> for Text {
+        struct RateVisitor;
+        impl Visitor<'_> for RateVisitor {
             type Value = Rate;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a rate such as \"30 kbit/s\" or \"1 Mbit/s\", at least 1 bit/s")
@@ -200,14 +200,14 @@ impl<'de> Deserialize<'de> for Rate {
                     .ok_or_else(|| E::invalid_value(de::Unexpected::Str(text), &self))
             }
         }
-        deserializer.deserialize_any(Text)
+        deserializer.deserialize_any(RateVisitor)
     }
 }
 
 impl<'de> Deserialize<'de> for Buffer {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Text;
-        impl Visitor<'_> for Text {
+        struct BufferVisitor;
+        impl Visitor<'_> for BufferVisitor {
             type Value = Buffer;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a number of bytes such as 14100 or \"14.1 kB\", or \"infinite\"")
@@ -228,7 +228,7 @@ impl<'de> Deserialize<'de> for Buffer {
                     .map_err(|_| E::invalid_value(de::Unexpected::Signed(number), &self))
             }
         }
-        deserializer.deserialize_any(Text)
+        deserializer.deserialize_any(BufferVisitor)
     }
 }
 

@@ -7,7 +7,7 @@
 use ebbtide::congestion::ControlConfig;
 use ebbtide::server::{Call, Router, Server, post};
 use ebbtide::{Client, Code, Config, Peer};
-use ebbtide_sim::net::{Delay, Schedule, Step};
+use ebbtide_sim::net::{Delay, RateStep, Schedule};
 use ebbtide_testnet::{Conditions, TestNetwork, play};
 use std::error::Error;
 use std::net::Ipv4Addr;
@@ -34,7 +34,8 @@ fn networks() -> Result<Vec<Network>, Box<dyn Error>> {
     let down = Conditions::new().delay(span(406, 424)).rate(30_000, 1 << 20);
     let up = Conditions::new().delay(span(206, 224)).rate(60_000, 1 << 20);
     let delay = Delay { low: 396 * MILLISECOND, high: 404 * MILLISECOND };
-    let step = |from, bits_per_second| Step { from: from * MILLISECOND, bits_per_second, delay };
+    let step =
+        |from, bits_per_second| RateStep { from: from * MILLISECOND, bits_per_second, delay };
     let windows = Schedule::new(vec![step(0, 30_000), step(2560, 0)], Some(40_960 * MILLISECOND));
     let paged = down.clone().schedule(windows.map_err(|error| format!("{error:?}"))?);
     Ok(vec![

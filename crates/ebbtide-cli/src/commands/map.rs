@@ -7,7 +7,7 @@ use crate::failure::Failure;
 use crate::output::map::write;
 use crate::output::progress::CampaignBar;
 use clap::Args;
-use ebbtide_map::{FLEETS, MapError, Plan, Ranges, document, render, scenario_of};
+use ebbtide_map::{FLEETS, MapError, Plan, PlanSettings, Ranges, document, render, scenario_of};
 use ebbtide_sim::run::Progress;
 use ebbtide_sim::scenario::load;
 use std::io::{Write, stdout};
@@ -81,14 +81,17 @@ pub(crate) fn run(args: &MapArgs) -> Result<(), Failure> {
     let published = args.against.as_deref().map(controls).transpose()?;
     // Three are the least whose confidence interval tells anything.
     let reps = args.reps.unwrap_or(if args.preset == FLEETS { 3 } else { 4 });
-    let plan = Plan::new(
-        source,
-        (&args.preset, ranges),
-        (controls(&args.cc)?, published),
-        (args.networks, reps, args.seed),
-        args.work,
-    )
-    .map_err(Failure::usage)?;
+    let settings = PlanSettings {
+        preset: args.preset.clone(),
+        ranges,
+        cc: controls(&args.cc)?,
+        published,
+        networks: args.networks,
+        reps,
+        seed: args.seed,
+        work: args.work,
+    };
+    let plan = Plan::new(source, settings).map_err(Failure::usage)?;
     let plan = if args.chance { plan.with_chance() } else { plan };
     let largest = plan.networks.iter().map(|network| network.scenario.client_count()).max();
     let cores = std::thread::available_parallelism().map_or(1, usize::from);

@@ -244,9 +244,8 @@ fn find(args: &ReplayArgs, axes: Vec<Axis>) -> Result<(CellSpec, u64), Failure> 
         };
     }
     let source: Source = load(&args.what).map_err(Failure::usage)?;
-    let run = (Some(1), args.seed);
-    let campaign =
-        Campaign::plan(source, axes, vec![args.cc.clone()], run).map_err(Failure::usage)?;
+    let campaign = Campaign::plan(source, axes, vec![args.cc.clone()], Some(1), args.seed)
+        .map_err(Failure::usage)?;
     let seed = campaign.seed;
     let cell = campaign.cells.into_iter().next();
     cell.map(|cell| (cell, seed)).ok_or_else(|| Failure::usage("nothing to replay"))

@@ -26,8 +26,7 @@ pub(crate) struct ReproduceArgs {
 
 pub(crate) fn run(args: &ReproduceArgs) -> Result<(), Failure> {
     let papers = named(&args.papers)?;
-    let run = (args.campaign.reps, args.campaign.seed);
-    let campaign = plan(&papers, run).map_err(Failure::work)?;
+    let campaign = plan(&papers, args.campaign.reps, args.campaign.seed).map_err(Failure::work)?;
     let ran = args.campaign.run(&campaign, None)?;
     let compared: Vec<(Paper, Vec<Comparison>)> = papers
         .iter()

@@ -52,9 +52,9 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
         curve
     });
     let source = load(&args.scenario).map_err(Failure::usage)?;
-    let run = (args.campaign.reps, args.campaign.seed);
+    let (reps, seed) = (args.campaign.reps, args.campaign.seed);
     let mut campaign =
-        Campaign::plan(source, axes, controls(&args.cc)?, run).map_err(Failure::usage)?;
+        Campaign::plan(source, axes, controls(&args.cc)?, reps, seed).map_err(Failure::usage)?;
     if let Some(curve) = curve {
         campaign = campaign.with_curve(curve);
     }

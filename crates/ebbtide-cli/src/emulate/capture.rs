@@ -45,11 +45,11 @@ impl Recorder {
         let writer = std::thread::Builder::new().name("capture".into()).spawn(move || {
             for (place, at, frame) in packets {
                 match frame {
-                    Frame::Packet(packet) => capture.packet((place, at), &packet)?,
+                    Frame::Packet(packet) => capture.packet(place, at, &packet)?,
                     Frame::Datagram(from, to, message) => {
                         // Nanoseconds since 1970 fit until 2554.
-                        let place = (place, at.as_nanos() as u64);
-                        capture.datagram(place, (from, to), &message)?;
+                        let ns = at.as_nanos() as u64;
+                        capture.datagram(place, ns, from, to, &message)?;
                     }
                 }
             }

@@ -5,7 +5,7 @@ use super::clock::Clock;
 use super::wakeup::{NAP, WakeUps};
 use super::{Packet, PathEnds};
 use ebbtide_core::time::Instant;
-use ebbtide_sim::emulation::{Emulation, Summary};
+use ebbtide_sim::emulation::{Emulation, EmulationSummary};
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use nix::sys::resource::{UsageWho, getrusage};
@@ -26,7 +26,7 @@ const FIRST_TOKEN: u64 = 2;
 /// The result of the forwarding.
 #[derive(Debug)]
 pub(crate) struct Forwarded {
-    pub(crate) summary: Summary,
+    pub(crate) summary: EmulationSummary,
     /// Whether the thread had real-time priority.
     pub(crate) is_realtime: bool,
     /// The share of one processor's time that the thread took.

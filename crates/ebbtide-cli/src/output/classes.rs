@@ -36,7 +36,7 @@ pub(super) fn rows(
                 out,
                 "{} {:9} {:>9} {:>8} {range:>15} {by:>9} {:>8}",
                 name(&cell.cc, width),
-                verdict.of(&cell.cc).map_or("", Judgement::word),
+                verdict.judgement_of(&cell.cc).map_or("", Judgement::word),
                 percent(all.delivered),
                 significant(time.median),
                 percent(all.unnecessary_share),

@@ -107,7 +107,7 @@ pub(crate) fn json(about: &EmulationFacts<'_>, forwarded: &Forwarded) -> io::Res
 mod tests {
     use super::{EmulationFacts, write};
     use crate::emulate::forward::Forwarded;
-    use ebbtide_sim::emulation::{DirectionSummary, Lateness, Summary};
+    use ebbtide_sim::emulation::{DirectionSummary, EmulationSummary, Lateness};
 
     #[test]
     fn the_summary_of_a_long_emulation_fits_in_80_columns() {
@@ -122,7 +122,7 @@ mod tests {
             utilisation: 1.0,
         };
         let lateness = Lateness { p50_us: 1234.5, p99_us: 123_456.7, max_us: 12_345_678.9 };
-        let summary = Summary {
+        let summary = EmulationSummary {
             seconds: 100_000.0,
             up: side,
             down: side,

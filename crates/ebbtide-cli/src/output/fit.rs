@@ -1,7 +1,7 @@
 //! The table of `ebbtide fit`.
 
 use crate::text::paragraph;
-use ebbtide_fit::{Figure, Fit};
+use ebbtide_fit::{Estimate, Fit};
 use std::io::{self, Write};
 
 /// Writes the figures with their ranges, and what is not known.
@@ -31,7 +31,7 @@ pub(crate) fn write(out: &mut impl Write, fit: &Fit) -> io::Result<()> {
 }
 
 /// The range of a figure, if it says anything: a share from none to all does not.
-fn range(figure: &Figure) -> String {
+fn range(figure: &Estimate) -> String {
     let is_all =
         figure.key.ends_with("loss") && figure.low == Some(0.0) && figure.high == Some(1.0);
     if is_all { String::new() } else { figure.range_text() }

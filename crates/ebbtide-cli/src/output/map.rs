@@ -2,7 +2,7 @@
 
 use super::{name, name_width};
 use crate::text::paragraph;
-use ebbtide_map::{Map, Plan, RegretSummary, Spread, Step, Summary};
+use ebbtide_map::{Map, MapSummary, Plan, RegretSummary, RuleStep, Spread};
 use std::io::{self, Write};
 
 /// The strata, the tables of all controls over all networks and in each stratum, and what the rule
@@ -99,7 +99,7 @@ fn header(out: &mut impl Write, width: usize) -> io::Result<()> {
     )
 }
 
-fn row(out: &mut impl Write, width: usize, s: &Summary) -> io::Result<()> {
+fn row(out: &mut impl Write, width: usize, s: &MapSummary) -> io::Result<()> {
     writeln!(
         out,
         "{} {:>4} {:>4} {}",
@@ -154,18 +154,18 @@ fn rule(out: &mut impl Write, map: &Map) -> io::Result<()> {
         equals => format!(" No step decides between it and {}.", equals.join(", ")),
     };
     paragraph(out, "", &format!("The rule chooses {}.{equal}", name(best)))?;
-    for step in Step::ALL {
+    for step in RuleStep::ALL {
         let beaten = chosen.beaten.iter().filter(|one| one.step == step);
         let beaten: Vec<String> = beaten
             .map(|one| {
                 let by = match step {
-                    Step::Safety | Step::Share => format!(
+                    RuleStep::Safety | RuleStep::Share => format!(
                         "{:.2} ± {:.2} % behind {}",
                         100.0 * one.mean,
                         100.0 * one.half,
                         name(one.by)
                     ),
-                    Step::Time | Step::Transmissions => format!(
+                    RuleStep::Time | RuleStep::Transmissions => format!(
                         "{:.0} ± {:.0} % behind {}",
                         100.0 * one.mean,
                         100.0 * one.half,

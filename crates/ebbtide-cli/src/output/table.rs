@@ -145,7 +145,7 @@ fn rows(out: &mut impl Write, group: &[&CellResult], verdict: &Verdict) -> io::R
             out,
             "{}{:9} {:>9} {:>8} {range:>15} {last:>8} {:>8}",
             name(&cell.cc, width),
-            verdict.of(&cell.cc).map_or("", Judgement::word),
+            verdict.judgement_of(&cell.cc).map_or("", Judgement::word),
             percent(all.delivered),
             significant(time.median),
             percent(all.unnecessary_share),

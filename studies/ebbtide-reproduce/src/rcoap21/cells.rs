@@ -1,11 +1,8 @@
 //! The cells of RCOAP21, and where they are among the results.
 
+use super::super::measured_campaign::MeasuredCampaign;
 use super::super::papers::{CellSettings, Paper};
-use ebbtide_sim::result::{CellResult, FlowCell, Results};
-use ebbtide_sim::run::Campaign;
-
-/// The measured results and the campaign that was run.
-pub(super) type Measured<'m> = (&'m Campaign, &'m Results);
+use ebbtide_sim::result::{CellResult, FlowCell};
 
 /// Plain CoAP and CoCoA, which send at the rate that the application offers.
 pub(super) const OTHERS: [&str; 3] = ["default", "cocoa", "cocoa-plus"];
@@ -94,13 +91,13 @@ pub(in super::super) fn cells() -> Vec<CellSettings> {
 
 /// The measured cell with exactly these settings under a control.
 pub(super) fn find<'r>(
-    (campaign, results): Measured<'r>,
+    measured: MeasuredCampaign<'r>,
     settings: &[(&str, &str)],
     cc: &str,
 ) -> Option<&'r CellResult> {
     let own = || settings.iter().copied();
-    results.cells.iter().find_map(|(index, result)| {
-        let spec = &campaign.cells[*index];
+    measured.results.cells.iter().find_map(|(index, result)| {
+        let spec = &measured.campaign.cells[*index];
         let is_it = spec.scenario.name == Paper::Rcoap21.scenario()
             && spec.cc == cc
             && spec.settings.iter().map(|(key, value)| (key.as_str(), value.as_str())).eq(own());
@@ -109,7 +106,7 @@ pub(super) fn find<'r>(
 }
 
 pub(super) fn flows<'r>(
-    measured: Measured<'r>,
+    measured: MeasuredCampaign<'r>,
     settings: Settings,
     cc: &str,
 ) -> Option<&'r FlowCell> {
@@ -117,7 +114,7 @@ pub(super) fn flows<'r>(
 }
 
 /// The cell in which a control is compared with RCOAP.
-pub(super) fn compared<'r>(measured: Measured<'r>, cc: &str) -> Option<&'r FlowCell> {
+pub(super) fn compared<'r>(measured: MeasuredCampaign<'r>, cc: &str) -> Option<&'r FlowCell> {
     let settings = if OTHERS.contains(&cc) { BY_THE_CLOCK } else { BY_THE_RATE };
     flows(measured, settings, cc)
 }

@@ -1,9 +1,10 @@
 //! The printed figures of RCOAP21 beside the measured ones.
 
+use super::super::measured_campaign::MeasuredCampaign;
 use super::super::papers::Paper;
 use super::cells::{
-    DISCOVERING, Measured, OVERHEAD, RCOAP, RCOAP_16K, RCOAP_BESIDE_TCP, TCP_BY_THE_CLOCK,
-    TCP_BY_THE_RATE, compared, flows,
+    DISCOVERING, OVERHEAD, RCOAP, RCOAP_16K, RCOAP_BESIDE_TCP, TCP_BY_THE_CLOCK, TCP_BY_THE_RATE,
+    compared, flows,
 };
 use super::statements;
 use ebbtide_sim::result::{Comparison, Results};
@@ -15,12 +16,12 @@ const FIGURES: &str = include_str!("../../published/rcoap21.csv");
 
 /// Compares the printed figures with measured values.
 pub(in super::super) fn compare(campaign: &Campaign, results: &Results) -> Vec<Comparison> {
-    let measured = (campaign, results);
+    let measured = MeasuredCampaign { campaign, results };
     let lines = FIGURES.lines().filter(|line| !line.starts_with('#')).skip(1);
     lines.filter_map(|line| comparison(measured, line)).collect()
 }
 
-fn comparison(measured: Measured<'_>, line: &str) -> Option<Comparison> {
+fn comparison(measured: MeasuredCampaign<'_>, line: &str) -> Option<Comparison> {
     let [table, quantity, place, cc, published] =
         <[&str; 5]>::try_from(line.split(',').collect::<Vec<_>>()).ok()?;
     let published: f64 = published.parse().ok()?;

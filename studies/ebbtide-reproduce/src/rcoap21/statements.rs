@@ -1,11 +1,12 @@
 //! Statements in RCOAP21's text, their implications, and its contradictions.
 
+use super::super::measured_campaign::MeasuredCampaign;
 use super::super::statement::Statement;
 use super::cells::{
     BY_THE_CLOCK, BY_THE_RATE, DISCOVERING, ESTIMATION, FOUR_LOST, HIGH_START, HIGH_START_FREE,
-    INTERVALS, LOSING, LOW_START, Measured, NARROW, NO_START, ONE_LOST, OTHERS, OVERHEAD, RCOAP,
-    RCOAP_16K, RCOAP_BESIDE_TCP, RCOAP_OF_ANY_LOAD, RISING, Settings, TCP_BY_THE_CLOCK,
-    TCP_BY_THE_RATE, TWO_LOST, UNBOUNDED, compared, find, flows,
+    INTERVALS, LOSING, LOW_START, NARROW, NO_START, ONE_LOST, OTHERS, OVERHEAD, RCOAP, RCOAP_16K,
+    RCOAP_BESIDE_TCP, RCOAP_OF_ANY_LOAD, RISING, Settings, TCP_BY_THE_CLOCK, TCP_BY_THE_RATE,
+    TWO_LOST, UNBOUNDED, compared, find, flows,
 };
 use super::rates::{self, RateFall};
 use ebbtide_sim::result::{FlowCell, FlowSeries};
@@ -21,7 +22,7 @@ const STARTS: [f64; 3] = [0.0, 3.0, 5.0];
 const END: f64 = 50.0;
 
 /// All statements whose cells are available.
-pub(in super::super) fn check(measured: Measured<'_>) -> Vec<Statement> {
+pub(in super::super) fn check(measured: MeasuredCampaign<'_>) -> Vec<Statement> {
     let mut all = Vec::new();
     estimation(measured, &mut all);
     losses(measured, &mut all);
@@ -40,7 +41,11 @@ fn kbit(rate: f64) -> f64 {
     rate * MESSAGE * 8.0 / 1000.0
 }
 
-fn series<'r>(measured: Measured<'r>, settings: Settings, cc: &str) -> Option<&'r FlowSeries> {
+fn series<'r>(
+    measured: MeasuredCampaign<'r>,
+    settings: Settings,
+    cc: &str,
+) -> Option<&'r FlowSeries> {
     find(measured, settings, cc)?.cell.series.first()?.flows.first()
 }
 
@@ -61,7 +66,7 @@ pub(super) fn most_packets(cc: &str, flow: usize) -> Option<f64> {
     Some(((END - STARTS.get(flow)?) / least).floor())
 }
 
-fn estimation(measured: Measured<'_>, all: &mut Vec<Statement>) {
+fn estimation(measured: MeasuredCampaign<'_>, all: &mut Vec<Statement>) {
     let first = |settings, cc| series(measured, settings, cc).and_then(rates::initial).map(kbit);
     let near = |rate: f64, wanted: f64| (rate / wanted - 1.0).abs() <= 0.05;
     if let Some(rate) = first(ESTIMATION, HIGH_START) {
@@ -144,7 +149,7 @@ fn estimation(measured: Measured<'_>, all: &mut Vec<Statement>) {
     }
 }
 
-fn losses(measured: Measured<'_>, all: &mut Vec<Statement>) {
+fn losses(measured: MeasuredCampaign<'_>, all: &mut Vec<Statement>) {
     let halved = |fall: &RateFall| (fall.after / fall.before - 0.5).abs() < 0.02;
     let rtt = |settings, cc| find(measured, settings, cc).map(|result| result.cell.number("rtt_s"));
     for cc in [LOSING, RISING] {
@@ -170,7 +175,7 @@ fn losses(measured: Measured<'_>, all: &mut Vec<Statement>) {
                 && let Some(fall) = rates::fall(flow)
                 && let Some(rtt) = rtt(settings, cc)
             {
-                kept_down(all, (lost, cc), flow, (&fall, rtt), halved(&fall));
+                kept_down(all, lost, cc, flow, &fall, rtt, halved(&fall));
             }
         }
     }
@@ -178,9 +183,11 @@ fn losses(measured: Measured<'_>, all: &mut Vec<Statement>) {
 
 fn kept_down(
     all: &mut Vec<Statement>,
-    (lost, cc): (&str, &str),
+    lost: &str,
+    cc: &str,
     flow: &FlowSeries,
-    (fall, rtt): (&RateFall, f64),
+    fall: &RateFall,
+    rtt: f64,
     halved: bool,
 ) {
     let Some((lowest, steps)) = rates::rise(flow, fall) else { return };
@@ -213,7 +220,7 @@ fn kept_down(
     }
 }
 
-fn three_flows(measured: Measured<'_>, all: &mut Vec<Statement>) {
+fn three_flows(measured: MeasuredCampaign<'_>, all: &mut Vec<Statement>) {
     let Some(own) = compared(measured, RCOAP) else { return };
     push(
         all,
@@ -245,7 +252,7 @@ fn three_flows(measured: Measured<'_>, all: &mut Vec<Statement>) {
     }
 }
 
-fn background(measured: Measured<'_>, all: &mut Vec<Statement>) {
+fn background(measured: MeasuredCampaign<'_>, all: &mut Vec<Statement>) {
     let delivered = |settings, cc| Some(flows(measured, settings, cc)?.flows.first()?.delivered);
     let Some(own) = delivered(TCP_BY_THE_RATE, RCOAP_BESIDE_TCP) else { return };
     let others: Vec<(f64, &str)> =
@@ -279,7 +286,7 @@ fn background(measured: Measured<'_>, all: &mut Vec<Statement>) {
     }
 }
 
-fn load(measured: Measured<'_>, all: &mut Vec<Statement>) {
+fn load(measured: MeasuredCampaign<'_>, all: &mut Vec<Statement>) {
     let lost = |cc: &str| -> Option<Vec<(f64, f64)>> {
         let cells = INTERVALS.iter().map(|interval| {
             let cell = find(measured, &[("interval", interval)], cc)?;
@@ -315,7 +322,7 @@ fn load(measured: Measured<'_>, all: &mut Vec<Statement>) {
 }
 
 /// Figures of the paper that do not follow from its own description.
-fn contradictions(measured: Measured<'_>, all: &mut Vec<Statement>) {
+fn contradictions(measured: MeasuredCampaign<'_>, all: &mut Vec<Statement>) {
     const PACKETS: [f64; 3] = [137.0, 129.0, 123.0];
     const OTHER_PACKETS: [f64; 3] = [50.0, 47.0, 45.0];
     let throughput = PACKETS[0] * MESSAGE * 8.0 / END / 1000.0;

@@ -6,7 +6,7 @@ use ebbtide_sim::run::CellSpec;
 
 /// One replication of some cells: what it says to the paper's statements and figures.
 fn reproduced(wanted: impl Fn(&CellSpec) -> bool) -> (Vec<Statement>, Vec<Comparison>) {
-    let mut campaign = plan(&[Paper::Rcoap21], (Some(1), Some(1))).unwrap();
+    let mut campaign = plan(&[Paper::Rcoap21], Some(1), Some(1)).unwrap();
     campaign.cells.retain(wanted);
     assert!(!campaign.cells.is_empty());
     let results = campaign.run(None, None, &()).unwrap();

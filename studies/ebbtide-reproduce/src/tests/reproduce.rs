@@ -1,6 +1,6 @@
 //! The papers' experiments: every published figure is compared, and lies where it should.
 
-use crate::{Figure, Paper, REPS_TO_JUDGE, compare, pages, plan, replications};
+use crate::{Paper, PublishedFigure, REPS_TO_JUDGE, compare, pages, plan, replications};
 use ebbtide_sim::run::Campaign;
 
 /// The papers about the bottleneck; those about low-power networks have tests of their own.
@@ -13,8 +13,8 @@ fn only(campaign: &mut Campaign, clients: u32) {
 #[test]
 fn every_published_figure_has_a_cell_of_its_settings_and_control() {
     for paper in Paper::ALL {
-        let campaign = plan(&[*paper], (None, None)).unwrap();
-        for figure in &Figure::of(paper.source()) {
+        let campaign = plan(&[*paper], None, None).unwrap();
+        for figure in &PublishedFigure::published_by(paper.source()) {
             let found = campaign.cells.iter().any(|cell| {
                 let settings = cell.settings.iter().map(|(_, value)| value.as_str());
                 cell.cc == figure.cc && settings.eq(figure.settings)
@@ -26,9 +26,8 @@ fn every_published_figure_has_a_cell_of_its_settings_and_control() {
 
 #[test]
 fn a_cell_of_two_papers_is_run_once() {
-    let both = plan(Paper::ALL, (None, None)).unwrap();
-    let each: usize =
-        Paper::ALL.iter().map(|p| plan(&[*p], (None, None)).unwrap().cells.len()).sum();
+    let both = plan(Paper::ALL, None, None).unwrap();
+    let each: usize = Paper::ALL.iter().map(|p| plan(&[*p], None, None).unwrap().cells.len()).sum();
     assert!(both.cells.len() < each, "they share cells");
     let mut names: Vec<String> = both.cells.iter().map(|cell| cell.name()).collect();
     let all = names.len();
@@ -40,7 +39,7 @@ fn a_cell_of_two_papers_is_run_once() {
 #[test]
 fn cells_without_loss_agree_with_the_papers_after_three_replications() {
     // Nothing is drawn that matters here, so that few replications and small cells suffice.
-    let mut campaign = plan(&BOTTLENECK, (Some(3), None)).unwrap();
+    let mut campaign = plan(&BOTTLENECK, Some(3), None).unwrap();
     only(&mut campaign, 50);
     campaign.cells.retain(|cell| cell.scenario.network.errors == "none");
     let results = campaign.run(None, None, &()).unwrap();
@@ -55,11 +54,11 @@ fn cells_without_loss_agree_with_the_papers_after_three_replications() {
 #[test]
 #[ignore = "two minutes in a debug build: ci.sh runs it in release"]
 fn all_figures_of_anrw18_and_thesis19_are_within_their_tolerances() {
-    let campaign = plan(&BOTTLENECK, (None, None)).unwrap();
+    let campaign = plan(&BOTTLENECK, None, None).unwrap();
     let results = campaign.run(None, None, &()).unwrap();
     for paper in &BOTTLENECK {
         let rows = compare(*paper, &campaign, &results);
-        assert_eq!(rows.len(), Figure::of(paper.source()).len());
+        assert_eq!(rows.len(), PublishedFigure::published_by(paper.source()).len());
         assert!(rows.iter().all(|row| row.within.is_none() == (row.cc == "tcp")));
         let outside: Vec<_> = rows.iter().filter(|row| row.is_outside()).collect();
         assert!(outside.is_empty(), "{outside:#?}");
@@ -80,7 +79,7 @@ fn all_figures_of_anrw18_and_thesis19_are_within_their_tolerances() {
 #[ignore = "a minute in a debug build: ci.sh runs it in release"]
 fn tcp_is_the_fastest_of_many_continuous_clients_and_the_slowest_of_random_ones() {
     // With the buffer of 2500 bytes, against the controls that the thesis compares it with.
-    let mut campaign = plan(&[Paper::Thesis19], (None, None)).unwrap();
+    let mut campaign = plan(&[Paper::Thesis19], None, None).unwrap();
     let of_thesis = ["default", "cocoa", "fasor", "fasor-token", "tcp"];
     campaign.cells.retain(|cell| {
         let clients = cell.scenario.clients.count;
@@ -109,16 +108,16 @@ fn tcp_is_the_fastest_of_many_continuous_clients_and_the_slowest_of_random_ones(
 #[test]
 fn a_paper_is_judged_with_its_own_replications_and_not_with_two() {
     for paper in Paper::ALL.iter().copied() {
-        let own = plan(&[paper], (None, None)).unwrap();
+        let own = plan(&[paper], None, None).unwrap();
         assert!(replications(paper, &own) >= REPS_TO_JUDGE, "{paper:?}");
-        let few = plan(&[paper], (Some(2), None)).unwrap();
+        let few = plan(&[paper], Some(2), None).unwrap();
         assert_eq!(replications(paper, &few), 2, "{paper:?}");
     }
 }
 
 #[test]
 fn the_pages_show_each_half_of_a_competition_and_the_published_figures() {
-    let mut campaign = plan(&[Paper::Thesis19], (Some(1), None)).unwrap();
+    let mut campaign = plan(&[Paper::Thesis19], Some(1), None).unwrap();
     campaign.cells.retain(|cell| {
         cell.scenario.clients.count == 10
             || (cell.scenario.clients.count == 100 && cell.cc.contains('+'))

@@ -3,7 +3,7 @@
 
 use crate::captures::capture;
 use ebbtide_fit::{Fit, Options, TakenAt, fit};
-use ebbtide_map::{Draw, Network, Ranges};
+use ebbtide_map::{Draw, DrawnNetwork, Ranges};
 use ebbtide_sim::judge::{Judgement, Verdict};
 use ebbtide_sim::run::Campaign;
 use ebbtide_sim::scenario::{Override, Scenario, Source, WorkloadKind, load};
@@ -14,7 +14,7 @@ fn figure(fit: &Fit, key: &str) -> (f64, bool, f64) {
 }
 
 /// Whether the rates, the round trip, the buffers and the losses are within their bounds, and a line that shows them.
-fn compare(network: &Network, fit: &Fit) -> ([bool; 4], String) {
+fn compare(network: &DrawnNetwork, fit: &Fit) -> ([bool; 4], String) {
     let truth = &network.scenario;
     let mut line = String::new();
     let mut rate_within = true;
@@ -50,11 +50,11 @@ fn compare(network: &Network, fit: &Fit) -> ([bool; 4], String) {
     ([rate_within, round_trip, buffer_within, loss], line)
 }
 
-fn networks(count: u32, seed: u64, changes: &[&str], work: u64) -> Vec<Network> {
+fn networks(count: u32, seed: u64, changes: &[&str], work: u64) -> Vec<DrawnNetwork> {
     let changes: Vec<String> = changes.iter().map(|change| (*change).to_owned()).collect();
     let ranges = Ranges::new("all", &changes).unwrap();
     let drawn =
-        Network::draw(&load("nb-iot").unwrap(), &ranges, Draw { seed, networks: count }, work)
+        DrawnNetwork::draw(&load("nb-iot").unwrap(), &ranges, Draw { seed, networks: count }, work)
             .unwrap();
     drawn.into_iter().take(count as usize).collect()
 }
@@ -62,7 +62,7 @@ fn networks(count: u32, seed: u64, changes: &[&str], work: u64) -> Vec<Network> 
 /// The verdict on a network.
 fn judged(source: Source, reps: u32, seed: u64) -> Verdict {
     let controls = ["default", "cocoa", "fasor", "fasor-token"].map(str::to_owned).to_vec();
-    let campaign = Campaign::plan(source, Vec::new(), controls, (Some(reps), Some(seed))).unwrap();
+    let campaign = Campaign::plan(source, Vec::new(), controls, Some(reps), Some(seed)).unwrap();
     let results = campaign.run(None, None, &()).unwrap();
     results.judged(campaign.percentile).remove(0).1
 }
@@ -79,14 +79,14 @@ fn words(verdict: &Verdict) -> String {
 
 /// Whether an engineer who uses the control that `found` names loses nothing in a network judged like this.
 fn loses_nothing(truth: &Verdict, found: &Verdict) -> bool {
-    let judgement = found.choose.as_ref().and_then(|cc| truth.of(cc));
+    let judgement = found.choose.as_ref().and_then(|cc| truth.judgement_of(cc));
     matches!(judgement, Some(Judgement::Best | Judgement::Level)) || found.choose == truth.choose
 }
 
 /// Fits captures of networks at a place. The number within each bound; of the fitted networks with the same choice
 /// as the true ones, and with one that is the best or level there; and the same two for the true networks with
 /// another seed.
-fn score(networks: &[Network], place: Option<u32>, reps: u32) -> [usize; 8] {
+fn score(networks: &[DrawnNetwork], place: Option<u32>, reps: u32) -> [usize; 8] {
     let mut counts = [0; 8];
     for network in networks {
         let truth = &network.scenario;

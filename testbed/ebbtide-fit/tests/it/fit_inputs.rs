@@ -1,7 +1,7 @@
 //! What `fit` reads and refuses: formats, link types, damage, and captures that hold too little.
 
 use crate::captures::capture;
-use ebbtide_fit::{Figure, Fit, FitError, Options, TakenAt, fit};
+use ebbtide_fit::{Estimate, Fit, FitError, Options, TakenAt, fit};
 use ebbtide_sim::scenario::{Override, Scenario, load};
 use etherparse::PacketBuilder;
 use pcap_file::pcap::{PcapHeader, PcapPacket, PcapWriter};
@@ -243,7 +243,7 @@ fn at_both(packets: &[(Duration, Vec<u8>)], later: Duration) -> Vec<u8> {
 }
 
 /// A figure with its estimate, whether it is known, and its range.
-fn figure<'f>(fit: &'f Fit, key: &str) -> &'f Figure {
+fn figure<'f>(fit: &'f Fit, key: &str) -> &'f Estimate {
     fit.figures.iter().find(|own| own.key == key).unwrap()
 }
 

@@ -43,7 +43,7 @@ impl Width {
 /// Every drawing of a report in the order of the page, as wide as fits best.
 #[must_use]
 pub fn exported(report: &Report, width: Width) -> Vec<Exported> {
-    let page = super::render(report);
+    let page = crate::page::page(report);
     let mut all: Vec<Exported> = Vec::new();
     for text in page.split("<svg viewBox").skip(1) {
         let Some((text, _)) = text.split_once("</svg>") else { continue };

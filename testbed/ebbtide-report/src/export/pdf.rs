@@ -1,7 +1,7 @@
 //! A drawing as PDF 1.4: vectors and the standard font Helvetica, which every reader has, so that
 //! nothing has to be embedded and the same figure gives the same bytes everywhere.
 
-use super::shapes::{Drawing, Kind, Shape};
+use super::shapes::{Drawing, Shape, ShapeKind};
 use super::style::Style;
 
 /// A page as large as the drawing, so many points wide.
@@ -61,7 +61,7 @@ pub(super) fn write(drawing: &Drawing, points: f64) -> Vec<u8> {
 fn draw(content: &mut String, shape: &Shape, height: f64, alphas: &mut Vec<u8>) {
     let style = &shape.style;
     let up = |(x, y): (f64, f64)| format!("{x:.2} {:.2}", height - y);
-    if let Kind::Text(at, text) = &shape.kind {
+    if let ShapeKind::Text(at, text) = &shape.kind {
         let size = number(style, "font-size").unwrap_or(12.0);
         let is_bold = number(style, "font-weight").is_some_and(|weight| weight >= 550.0);
         let text = encoded(text);
@@ -108,7 +108,7 @@ fn draw(content: &mut String, shape: &Shape, height: f64, alphas: &mut Vec<u8>) 
         }
     }
     match &shape.kind {
-        Kind::Path(parts) => {
+        ShapeKind::Path(parts) => {
             for (points, is_closed) in parts {
                 for (index, at) in points.iter().enumerate() {
                     let operator = if index == 0 { "m" } else { "l" };
@@ -117,8 +117,8 @@ fn draw(content: &mut String, shape: &Shape, height: f64, alphas: &mut Vec<u8>) 
                 content.push_str(if *is_closed { "h " } else { "" });
             }
         }
-        Kind::Circle((x, y), r) => circle(content, (*x, height - y), *r),
-        Kind::Text(..) => {}
+        ShapeKind::Circle((x, y), r) => circle(content, *x, height - y, *r),
+        ShapeKind::Text(..) => {}
     }
     content.push_str(match (fill.is_some(), stroke.is_some()) {
         (true, true) => "B Q\n",
@@ -128,7 +128,7 @@ fn draw(content: &mut String, shape: &Shape, height: f64, alphas: &mut Vec<u8>) 
 }
 
 /// Four arcs of Bézier curves.
-fn circle(content: &mut String, (x, y): (f64, f64), r: f64) {
+fn circle(content: &mut String, x: f64, y: f64, r: f64) {
     const K: f64 = 0.552_285;
     content.push_str(&format!("{:.2} {y:.2} m ", x + r));
     for (from, to) in [((1.0, 0.0), (0.0, 1.0)), ((0.0, 1.0), (-1.0, 0.0))]

@@ -15,13 +15,13 @@ pub(super) struct Drawing {
 /// One shape.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Shape {
-    pub(super) kind: Kind,
+    pub(super) kind: ShapeKind,
     pub(super) style: Style,
 }
 
 /// The geometry or the text of a shape.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Kind {
+pub(super) enum ShapeKind {
     /// Stretches of straight lines, and whether each is closed.
     Path(Vec<(Vec<(f64, f64)>, bool)>),
     /// Centre and radius.
@@ -78,14 +78,14 @@ impl Drawing {
                     drawing.description = content();
                     continue;
                 }
-                "path" => Kind::Path(path(attribute(tag, "d")?)),
+                "path" => ShapeKind::Path(path(attribute(tag, "d")?)),
                 "rect" => {
                     let ((x, y), (w, h)) = (place("x", "y")?, place("width", "height")?);
                     let corners = vec![(x, y), (x + w, y), (x + w, y + h), (x, y + h)];
-                    Kind::Path(vec![(corners, true)])
+                    ShapeKind::Path(vec![(corners, true)])
                 }
-                "circle" => Kind::Circle(place("cx", "cy")?, number("r")?),
-                "text" => Kind::Text(place("x", "y")?, content()),
+                "circle" => ShapeKind::Circle(place("cx", "cy")?, number("r")?),
+                "text" => ShapeKind::Text(place("x", "y")?, content()),
                 _ => continue,
             };
             drawing.shapes.push(Shape { kind, style });

@@ -1,6 +1,6 @@
 //! A drawing as SVG that stands alone: every style is an attribute.
 
-use super::shapes::{Drawing, Kind};
+use super::shapes::{Drawing, ShapeKind};
 use super::style::Style;
 use crate::svg::px;
 use crate::text::escape;
@@ -24,7 +24,7 @@ pub(super) fn write(drawing: &Drawing, points: f64) -> String {
     let mut body = String::new();
     for shape in &drawing.shapes {
         match &shape.kind {
-            Kind::Path(parts) => {
+            ShapeKind::Path(parts) => {
                 let mut d = String::new();
                 for (points, is_closed) in parts {
                     let each: Vec<String> =
@@ -34,14 +34,14 @@ pub(super) fn write(drawing: &Drawing, points: f64) -> String {
                 }
                 body.push_str(&format!("<path d=\"{d}\"{}/>\n", attributes(&shape.style, &SHAPES)));
             }
-            Kind::Circle((x, y), r) => body.push_str(&format!(
+            ShapeKind::Circle((x, y), r) => body.push_str(&format!(
                 "<circle cx=\"{}\" cy=\"{}\" r=\"{}\"{}/>\n",
                 px(*x),
                 px(*y),
                 px(*r),
                 attributes(&shape.style, &SHAPES)
             )),
-            Kind::Text((x, y), text) => body.push_str(&format!(
+            ShapeKind::Text((x, y), text) => body.push_str(&format!(
                 "<text x=\"{}\" y=\"{}\"{}>{}</text>\n",
                 px(*x),
                 px(*y),

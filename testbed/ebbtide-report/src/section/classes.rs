@@ -1,6 +1,6 @@
 //! The classes of clients, each with its judgement, and the links that they share.
 
-use super::{Context, command_line, head, row, table};
+use super::{PageContext, command_line, head, row, table};
 use crate::grid::varying;
 use crate::text::{brief, count, escape, fixed, percent};
 use crate::verdict::settings;
@@ -14,7 +14,7 @@ const MOST_ROWS: usize = 400;
 const MOST_SENTENCES: usize = 24;
 
 /// The table and the sentences; empty without classes.
-pub(crate) fn section(context: &Context<'_>) -> String {
+pub(crate) fn section(context: &PageContext<'_>) -> String {
     let report = context.report;
     let keys = varying(report);
     let mut rows = Vec::new();
@@ -65,7 +65,7 @@ fn figures(cell: &Cell, verdict: &Verdict) -> [String; 7] {
     [
         escape(&cell.class),
         count(cell.clients.into()),
-        verdict.of(&cell.cc).map_or("", Judgement::word).to_owned(),
+        verdict.judgement_of(&cell.cc).map_or("", Judgement::word).to_owned(),
         percent(all.delivered, 2),
         brief(time.median),
         all.delivered_by_s[2].map_or_else(|| "never".to_owned(), brief),
@@ -74,7 +74,7 @@ fn figures(cell: &Cell, verdict: &Verdict) -> [String; 7] {
 }
 
 /// The links other than the bottleneck; empty if there are none.
-pub(crate) fn links(context: &Context<'_>) -> String {
+pub(crate) fn links(context: &PageContext<'_>) -> String {
     let report = context.report;
     let keys = varying(report);
     let all = report.cells.iter().flat_map(|cell| cell.links.iter().map(move |link| (cell, link)));
@@ -109,7 +109,7 @@ fn link_values(link: &LinkCell) -> Vec<String> {
 }
 
 /// The UDP traffic of others; empty if there is none.
-pub(crate) fn cross(context: &Context<'_>) -> String {
+pub(crate) fn cross(context: &PageContext<'_>) -> String {
     let report = context.report;
     let keys = varying(report);
     let all = report.cells.iter().flat_map(|cell| cell.cross.iter().map(move |one| (cell, one)));

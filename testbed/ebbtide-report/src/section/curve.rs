@@ -1,6 +1,6 @@
 //! The figures of `--curve`: where goodput falls as the load grows.
 
-use super::{Caption, Context, where_};
+use super::{Caption, PageContext, where_};
 use crate::grid::distinct;
 use crate::svg::lines::Line;
 use crate::svg::{PANEL, WIDE, curve};
@@ -20,7 +20,7 @@ pub(crate) const GOODPUT: &str = "Curve of goodput over ";
 pub(crate) const DELIVERED: &str = "Curve of the share delivered over ";
 
 /// The section; nothing unless a curve was asked for.
-pub(crate) fn section(context: &mut Context<'_>) -> String {
+pub(crate) fn section(context: &mut PageContext<'_>) -> String {
     let Some(key) = context.report.curve.as_ref().map(|curve| curve.key.clone()) else {
         return String::new();
     };
@@ -54,7 +54,7 @@ enum CurveQuantity {
 }
 
 impl CurveQuantity {
-    const fn of(&self, point: &CurvePoint) -> MeanShare {
+    const fn share_of(&self, point: &CurvePoint) -> MeanShare {
         match self {
             Self::Goodput => point.goodput,
             Self::Delivered => point.delivered,
@@ -77,13 +77,13 @@ impl CurveQuantity {
 }
 
 /// How many exchanges a client has at the largest loads.
-fn work(context: &Context<'_>) -> String {
+fn work(context: &PageContext<'_>) -> String {
     let work = context.report.curve.as_ref().map_or(0, |curve| curve.work);
     format!("Clients share at most {work} exchanges at each point, and each has at least one.")
 }
 
 fn figure(
-    context: &mut Context<'_>,
+    context: &mut PageContext<'_>,
     all: &[CurveLine],
     text: &str,
     quantity: &CurveQuantity,
@@ -103,11 +103,11 @@ fn figure(
             .iter()
             .map(|line| {
                 let points = places.iter().map(|place| {
-                    let share = quantity.of(&at(line, *place)?);
+                    let share = quantity.share_of(&at(line, *place)?);
                     share.mean.is_finite().then_some((share.mean, share.half))
                 });
                 let tip = line.points.iter().map(|point| {
-                    format!("\n{}: {}", point.value, fixed(quantity.of(point).mean, 3))
+                    format!("\n{}: {}", point.value, fixed(quantity.share_of(point).mean, 3))
                 });
                 Line {
                     name: line.cc.clone(),

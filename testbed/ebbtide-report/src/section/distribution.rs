@@ -1,14 +1,14 @@
 //! Distributions: when exchanges were delivered, and how long single exchanges took.
 
-use super::{Caption, Context, where_};
-use crate::grid::{Figure, Panel, distinct};
+use super::{Caption, PageContext, where_};
+use crate::grid::{FigureCells, Panel, distinct};
 use crate::svg::axis::Domain;
 use crate::svg::cdf;
 use crate::text::{brief, percent};
 use ebbtide_sim::result::Cell;
 
 /// One kind of distribution.
-pub(crate) struct Kind {
+pub(crate) struct DistributionKind {
     heading: &'static str,
     pub(crate) title: &'static str,
     axis: &'static str,
@@ -17,7 +17,7 @@ pub(crate) struct Kind {
     has_limit: bool,
 }
 
-pub(crate) const DELIVERED: Kind = Kind {
+pub(crate) const DELIVERED: DistributionKind = DistributionKind {
     heading: "Delivery over time",
     title: "Share of the exchanges delivered over time",
     axis: "since the first request (s",
@@ -27,7 +27,7 @@ pub(crate) const DELIVERED: Kind = Kind {
     has_limit: true,
 };
 
-pub(crate) const EXCHANGES: Kind = Kind {
+pub(crate) const EXCHANGES: DistributionKind = DistributionKind {
     heading: "How long exchanges take",
     title: "Share of the exchanges answered within a time",
     axis: "exchange time (s",
@@ -38,9 +38,9 @@ pub(crate) const EXCHANGES: Kind = Kind {
 };
 
 /// The distributions; nothing if no cell has one.
-pub(crate) fn section(context: &mut Context<'_>) -> String {
+pub(crate) fn section(context: &mut PageContext<'_>) -> String {
     // By the clock everything is due at its own request: the two are one.
-    let kinds: &[Kind] =
+    let kinds: &[DistributionKind] =
         if context.report.is_periodic { &[EXCHANGES] } else { &[DELIVERED, EXCHANGES] };
     let parts: String = kinds.iter().map(|kind| part(context, kind)).collect();
     if parts.is_empty() {
@@ -49,7 +49,7 @@ pub(crate) fn section(context: &mut Context<'_>) -> String {
     format!("<section id=\"cdf\">\n<h2>Distributions</h2>\n{parts}</section>\n")
 }
 
-fn part(context: &mut Context<'_>, kind: &Kind) -> String {
+fn part(context: &mut PageContext<'_>, kind: &DistributionKind) -> String {
     if context.report.cells.iter().all(|cell| (kind.quantiles)(cell).len() < 2) {
         return String::new();
     }
@@ -65,7 +65,7 @@ fn part(context: &mut Context<'_>, kind: &Kind) -> String {
         });
         let domain = Domain::durations(ends);
         let body = context.panels(figure, |context, panel, width| {
-            draw(context, kind, panel, (domain, width, every))
+            draw(context, kind, panel, domain, width, every)
         });
         let names = distinct(cells.iter().map(|cell| cell.cc.as_str()));
         let body = format!("{}{body}", context.legend(&names));
@@ -75,15 +75,17 @@ fn part(context: &mut Context<'_>, kind: &Kind) -> String {
     format!("<h3>{}</h3>\n{figures}", kind.heading)
 }
 
-fn sentence(figure: &Figure<'_>) -> String {
+fn sentence(figure: &FigureCells<'_>) -> String {
     if figure.label.is_empty() { String::new() } else { format!(" Settings: {}.", figure.label) }
 }
 
 fn draw(
-    context: &mut Context<'_>,
-    kind: &Kind,
+    context: &mut PageContext<'_>,
+    kind: &DistributionKind,
     panel: &Panel<'_>,
-    (domain, width, every): (Domain, f64, usize),
+    domain: Domain,
+    width: f64,
+    every: usize,
 ) -> String {
     let said: Vec<String> = panel
         .cells

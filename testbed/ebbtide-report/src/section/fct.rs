@@ -1,7 +1,7 @@
 //! Flow completion times: box plots and distributions.
 
-use super::{Caption, Context, where_};
-use crate::grid::{Figure, Panel};
+use super::{Caption, PageContext, where_};
+use crate::grid::{FigureCells, Panel};
 use crate::svg::axis::Domain;
 use crate::svg::boxplot;
 use crate::text::{brief, interval};
@@ -31,7 +31,7 @@ const EXCHANGES: Names = Names {
 };
 
 /// The box plots.
-pub(crate) fn boxes(context: &mut Context<'_>) -> String {
+pub(crate) fn boxes(context: &mut PageContext<'_>) -> String {
     let names = if context.report.is_periodic { EXCHANGES } else { FLOWS };
     let figures = context.figures(|context, figure| {
         let domain = domain(figure);
@@ -87,7 +87,7 @@ fn is_mixed(cell: &Cell) -> bool {
 
 /// One row of a box plot.
 pub(crate) fn row(
-    context: &Context<'_>,
+    context: &PageContext<'_>,
     cell: &Cell,
     summary: &Summary,
     unit: &str,
@@ -112,7 +112,7 @@ fn tip(cc: &str, summary: &Summary, unit: &str) -> String {
 }
 
 /// The range of a figure, the same in all its panels.
-fn domain(figure: &Figure<'_>) -> Domain {
+fn domain(figure: &FigureCells<'_>) -> Domain {
     let cells = figure.cells();
     let ends = |cell| times(cell).into_iter().flat_map(|(_, _, own)| [own.min, own.max]);
     let limits = cells.iter().map(|cell| cell.fct_limit_s);

@@ -1,9 +1,9 @@
 //! Senders of many messages: what arrived, at which rate, how evenly.
 
-use super::{Caption, Context, command_line, head, load, table, where_};
+use super::{Caption, PageContext, command_line, head, load, table, where_};
 use crate::grid::{distinct, varying, words};
 use crate::svg::axis::Domain;
-use crate::svg::timeseries::{Frame, Trace, draw};
+use crate::svg::timeseries::{ChartFrame, TimeCurve, draw};
 use crate::text::{bit_rate, brief, escape, fixed, multiple, percent};
 use ebbtide_sim::record::FlowSeries;
 use ebbtide_sim::result::{Cell, Report};
@@ -26,7 +26,7 @@ pub(crate) fn are_streams(report: &Report) -> bool {
 }
 
 /// The tables and the drawings; nothing without flows.
-pub(crate) fn section(context: &mut Context<'_>) -> String {
+pub(crate) fn section(context: &mut PageContext<'_>) -> String {
     let cells: Vec<&Cell> =
         context.report.cells.iter().filter(|cell| cell.flows.is_some()).collect();
     if cells.is_empty() {
@@ -52,11 +52,13 @@ pub(crate) fn section(context: &mut Context<'_>) -> String {
     )
 }
 
-fn with_half((mean, half): (f64, f64), print: fn(f64) -> String) -> String {
+/// A mean, with half of its confidence interval if it has one.
+fn with_half(value: (f64, f64), print: fn(f64) -> String) -> String {
+    let (mean, half) = value;
     if half > 0.0 { format!("{} ± {}", print(mean), print(half)) } else { print(mean) }
 }
 
-fn overview(context: &Context<'_>, cells: &[&Cell], keys: &[&str]) -> String {
+fn overview(context: &PageContext<'_>, cells: &[&Cell], keys: &[&str]) -> String {
     type FlowColumn = (&'static str, fn(&Cell, &FlowCell) -> String);
     const COLUMNS: &[FlowColumn] = &[
         ("delivered", |_, f| with_half(f.delivered, brief)),
@@ -100,7 +102,7 @@ fn settings(cell: &Cell, keys: &[&str]) -> String {
 }
 
 /// A row per flow, where there are several and not many.
-fn singles(context: &Context<'_>, cells: &[&Cell], keys: &[&str]) -> String {
+fn singles(context: &PageContext<'_>, cells: &[&Cell], keys: &[&str]) -> String {
     type FlowColumn = (&'static str, fn(&FlowFigures) -> String);
     const COLUMNS: &[FlowColumn] = &[
         ("client", |f| f.client.to_string()),
@@ -177,7 +179,7 @@ fn quantities() -> [FlowQuantity; 3] {
 }
 
 fn figure(
-    context: &mut Context<'_>,
+    context: &mut PageContext<'_>,
     cells: &[&Cell],
     keys: &[&str],
     quantity: &FlowQuantity,
@@ -221,13 +223,13 @@ fn figure(
         let names: Vec<String> =
             flows.iter().map(|flow| format!("client {}", flow.client)).collect();
         most = most.max(flows.len());
-        let traces: Vec<Trace<'_>> = flows
+        let traces: Vec<TimeCurve<'_>> = flows
             .iter()
             .zip(&lines)
             .zip(&names)
             .map(|((flow, points), name)| {
                 let cc = groups[flow.client as usize % groups.len()];
-                Trace {
+                TimeCurve {
                     name,
                     class: format!("{} f{}", context.palette.class(cc), flow.client % 4),
                     points,
@@ -237,7 +239,7 @@ fn figure(
             })
             .collect();
         let (heading, settings) = (cell.cc.clone(), words(cell, keys));
-        let frame = Frame {
+        let frame = ChartFrame {
             heading: &heading,
             settings: &settings,
             axis: quantity.axis,

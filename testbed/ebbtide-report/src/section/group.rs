@@ -1,6 +1,6 @@
 //! A table of the figures of a group: of the cell as a whole, or of a part of its network.
 
-use super::{Context, command_line, head, row, table};
+use super::{PageContext, command_line, head, row, table};
 use crate::grid::varying;
 use crate::text::show;
 use ebbtide_sim::result::{Cell, Group};
@@ -9,7 +9,7 @@ use ebbtide_sim::result::{Cell, Group};
 const MOST_ROWS: usize = 300;
 
 /// A section with the table; empty if no cell has such figures.
-pub(crate) fn section(context: &Context<'_>, group: &Group) -> String {
+pub(crate) fn section(context: &PageContext<'_>, group: &Group) -> String {
     let rows = rows(context, group);
     if rows.is_empty() {
         return String::new();
@@ -22,7 +22,7 @@ pub(crate) fn section(context: &Context<'_>, group: &Group) -> String {
 }
 
 /// The table by itself; empty if no cell has such figures.
-pub(super) fn rows(context: &Context<'_>, group: &Group) -> String {
+pub(super) fn rows(context: &PageContext<'_>, group: &Group) -> String {
     let keys = varying(context.report);
     let cells: Vec<&Cell> = context.report.cells.iter().filter(|cell| group.is_of(cell)).collect();
     if cells.is_empty() {

@@ -1,9 +1,9 @@
 //! Streams against the load that is offered: what a longer or shorter interval changes.
 
-use super::{Caption, Context};
+use super::{Caption, PageContext};
 use crate::grid::{controls, distinct, varying};
 use crate::svg::axis::Domain;
-use crate::svg::timeseries::{Frame, Trace, draw};
+use crate::svg::timeseries::{ChartFrame, TimeCurve, draw};
 use ebbtide_sim::result::Cell;
 use ebbtide_sim::result::FlowCell;
 use ebbtide_sim::scenario::units::Time;
@@ -27,7 +27,7 @@ const QUANTITIES: &[LoadQuantity] = &[
 ];
 
 /// The figure; nothing unless the interval between messages is what is swept.
-pub(super) fn figure(context: &mut Context<'_>, cells: &[&Cell]) -> String {
+pub(super) fn figure(context: &mut PageContext<'_>, cells: &[&Cell]) -> String {
     let seconds = |cell: &Cell| {
         let interval = Time::parse(cell.setting(KEY)).filter(|time| time.0 > 0)?;
         Some(interval.0 as f64 / 1e9)
@@ -52,9 +52,9 @@ pub(super) fn figure(context: &mut Context<'_>, cells: &[&Cell]) -> String {
             .collect();
         let values = lines.iter().flat_map(|(_, points)| points).map(|(_, value)| *value);
         let top = values.filter(|value| value.is_finite()).fold(0.0, f64::max);
-        let traces: Vec<Trace<'_>> = lines
+        let traces: Vec<TimeCurve<'_>> = lines
             .iter()
-            .map(|(cc, points)| Trace {
+            .map(|(cc, points)| TimeCurve {
                 name: cc,
                 class: context.palette.class(cc),
                 points,
@@ -62,7 +62,7 @@ pub(super) fn figure(context: &mut Context<'_>, cells: &[&Cell]) -> String {
                 dots: false,
             })
             .collect();
-        let frame = Frame {
+        let frame = ChartFrame {
             heading: name,
             settings: "",
             axis,

@@ -1,7 +1,7 @@
 //! The matrix of a sweep: settings by controls, coloured by the judgement; which figure stands in it
 //! can be chosen.
 
-use super::{Context, table};
+use super::{PageContext, table};
 use crate::text::{brief, escape, fixed, percent};
 use crate::verdict::{ControlSummary, Setting, time_of};
 use ebbtide_sim::judge::Judgement;
@@ -24,7 +24,7 @@ const FIGURES: [(&str, &str); 5] = [
 
 /// One row per combination of settings, one column per control, best control first.
 pub(super) fn matrix(
-    context: &Context<'_>,
+    context: &PageContext<'_>,
     settings: &[Setting<'_>],
     standings: &[ControlSummary<'_>],
     keys: &[&str],
@@ -79,14 +79,14 @@ pub(super) fn matrix(
 }
 
 /// How many of the figures can be chosen.
-fn shown(context: &Context<'_>) -> usize {
+fn shown(context: &PageContext<'_>) -> usize {
     if context.report.cells.len() > MANY { 1 } else { FIGURES.len() }
 }
 
 fn entry(cell: Option<&Cell>, setting: &Setting<'_>, shown: usize) -> String {
     let Some(cell) = cell else { return "<td></td>".to_owned() };
     let all = &cell.outcome.all;
-    let judgement = setting.verdict.of(&cell.cc).unwrap_or(Judgement::Loses);
+    let judgement = setting.verdict.judgement_of(&cell.cc).unwrap_or(Judgement::Loses);
     let class = match judgement {
         Judgement::Best => "m0",
         Judgement::Level => "m1",

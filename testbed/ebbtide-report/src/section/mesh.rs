@@ -1,6 +1,6 @@
 //! Low-power networks: what was served and lost, and where.
 
-use super::{Caption, Context, command_line, group, table, where_};
+use super::{Caption, PageContext, command_line, group, table, where_};
 use crate::grid::{varying, words};
 use crate::svg::{PANEL, tree};
 use crate::text::{escape, fixed, percent};
@@ -11,7 +11,7 @@ use ebbtide_sim::result::{Cell, MeshNode};
 const MOST_DRAWN: usize = 24;
 
 /// The tables and the pictures.
-pub(crate) fn section(context: &mut Context<'_>) -> String {
+pub(crate) fn section(context: &mut PageContext<'_>) -> String {
     let cells: Vec<&Cell> = context.report.cells.iter().collect();
     let keys = varying(context.report);
     let any = |name: &str| cells.iter().any(|cell| cell.number(name) > 0.0);
@@ -60,7 +60,7 @@ fn each_node(nodes: &[MeshNode]) -> String {
 }
 
 /// Each cell's network.
-fn pictures(context: &mut Context<'_>, cells: &[&Cell], keys: &[&str]) -> String {
+fn pictures(context: &mut PageContext<'_>, cells: &[&Cell], keys: &[&str]) -> String {
     let drawn: Vec<&Cell> = cells.iter().copied().take(MOST_DRAWN).collect();
     let mut panels = String::new();
     for cell in &drawn {

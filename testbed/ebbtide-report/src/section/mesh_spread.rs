@@ -1,6 +1,6 @@
 //! Low-power networks: how timeouts and round trips are spread, and when requests were completed.
 
-use super::{Caption, Context, fct, where_};
+use super::{Caption, PageContext, fct, where_};
 use crate::grid::{Panel, distinct};
 use crate::svg::axis::Domain;
 use crate::svg::{boxplot, cdf};
@@ -21,12 +21,12 @@ const SPREADS: [Spread; 3] = [
 ];
 
 /// The box plots.
-pub(crate) fn boxes(context: &mut Context<'_>) -> String {
+pub(crate) fn boxes(context: &mut PageContext<'_>) -> String {
     let figures: String = SPREADS.iter().map(|spread| boxes_of(context, spread)).collect();
     format!("<section id=\"spread\">\n<h2>Timeouts and round trips</h2>\n{figures}</section>\n")
 }
 
-fn boxes_of(context: &mut Context<'_>, (name, of, axis): &Spread) -> String {
+fn boxes_of(context: &mut PageContext<'_>, (name, of, axis): &Spread) -> String {
     let figures = context.figures(|context, figure| {
         let values = figure.cells().into_iter().map(|cell| cell.spread(of));
         let domain = Domain::durations(values.flat_map(|summary| [summary.min, summary.max]));
@@ -56,7 +56,7 @@ fn completed_by(cell: &Cell) -> &[f64] {
 }
 
 /// Completed requests over time; nothing for workloads that end when they are done.
-pub(crate) fn completions(context: &mut Context<'_>) -> String {
+pub(crate) fn completions(context: &mut PageContext<'_>) -> String {
     let has_any = |cell: &&Cell| completed_by(cell).len() > 1;
     if !context.report.cells.iter().any(|cell| has_any(&cell)) {
         return String::new();

@@ -19,14 +19,14 @@ pub(super) mod time;
 pub(super) mod verdict;
 
 use super::command;
-use super::grid::{Figure, Grid, Panel};
+use super::grid::{FigureCells, Grid, Panel};
 use super::palette::Palette;
 use super::svg::{Descriptions, PANEL, WIDE};
 use super::text::escape;
 use ebbtide_sim::result::{Cell, Report};
 
 /// The report data that all sections share, and the numbers assigned so far.
-pub(super) struct Context<'a> {
+pub(super) struct PageContext<'a> {
     pub(super) report: &'a Report,
     pub(super) grid: Grid<'a>,
     pub(super) palette: Palette,
@@ -45,9 +45,9 @@ pub(super) struct Caption<'a> {
     pub(super) cells: &'a [&'a Cell],
 }
 
-impl<'a> Context<'a> {
+impl<'a> PageContext<'a> {
     pub(super) fn new(report: &'a Report) -> Self {
-        let (grid, palette) = (Grid::of(report), Palette::of(report));
+        let (grid, palette) = (Grid::from_report(report), Palette::for_report(report));
         Self { report, grid, palette, figures: 0, drawings: 0, alternative: None }
     }
 
@@ -80,7 +80,7 @@ impl<'a> Context<'a> {
     /// which the style sheet shows the one that fits.
     pub(super) fn panels(
         &mut self,
-        figure: &Figure<'_>,
+        figure: &FigureCells<'_>,
         mut draw: impl FnMut(&mut Self, &Panel<'_>, f64) -> String,
     ) -> String {
         if let [only] = figure.panels.as_slice() {
@@ -97,11 +97,11 @@ impl<'a> Context<'a> {
     /// farthest from the limit are folded.
     pub(super) fn figures(
         &mut self,
-        mut draw: impl FnMut(&mut Self, &Figure<'a>) -> String,
+        mut draw: impl FnMut(&mut Self, &FigureCells<'a>) -> String,
     ) -> String {
         let figures = std::mem::take(&mut self.grid.figures);
         let fold = self.grid.dense && figures.len() > 1;
-        let worst = figures.iter().map(Figure::worst).fold(0.0, f64::max);
+        let worst = figures.iter().map(FigureCells::worst).fold(0.0, f64::max);
         let unfolded = figures.iter().position(|figure| figure.worst() >= worst);
         let mut out = String::new();
         for (index, figure) in figures.iter().enumerate() {
@@ -177,7 +177,7 @@ pub(super) fn head<'a>(keys: &[&'a str], columns: impl IntoIterator<Item = &'a s
 
 /// A row of such a table: the settings of a cell, its control, and what was measured.
 pub(super) fn row(
-    context: &Context<'_>,
+    context: &PageContext<'_>,
     keys: &[&str],
     cell: &Cell,
     values: impl IntoIterator<Item = String>,

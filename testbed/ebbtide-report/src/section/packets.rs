@@ -1,6 +1,6 @@
 //! Tables of packet outcomes, link utilisation and fairness.
 
-use super::{Context, command_line, group, row, table};
+use super::{PageContext, command_line, group, row, table};
 use crate::grid::varying;
 use crate::text::{count, escape};
 use ebbtide_sim::result::metrics::CELL;
@@ -10,7 +10,7 @@ use ebbtide_sim::result::{Cell, PacketCounts};
 const MOST_ROWS: usize = 300;
 
 /// The tables.
-pub(crate) fn section(context: &Context<'_>) -> String {
+pub(crate) fn section(context: &PageContext<'_>) -> String {
     let keys = varying(context.report);
     let cells = &context.report.cells;
     let rows = cells.iter().take(MOST_ROWS);

@@ -1,6 +1,6 @@
 //! Published figures beside the measured ones.
 
-use super::{Caption, Context, table};
+use super::{Caption, PageContext, table};
 use crate::grid::distinct;
 use crate::svg::{PANEL, WIDE, dots};
 use crate::text::{enumerate, escape, interval, percent, precise, signed_percent};
@@ -19,7 +19,7 @@ const MOST_NAMED: usize = 6;
 const MOST_ROWS: usize = 600;
 
 /// The comparison; nothing if nothing is published.
-pub(crate) fn section(context: &mut Context<'_>) -> String {
+pub(crate) fn section(context: &mut PageContext<'_>) -> String {
     let published = &context.report.published;
     if published.is_empty() {
         return String::new();
@@ -74,7 +74,7 @@ fn named(published: &[Comparison], outside: usize) -> String {
     format!(": {}.", enumerate(&each))
 }
 
-fn draw(context: &mut Context<'_>, width: f64, summary: &str) -> String {
+fn draw(context: &mut PageContext<'_>, width: f64, summary: &str) -> String {
     let published = &context.report.published;
     let controls = distinct(published.iter().map(|one| one.cc.as_str()));
     let rows: Vec<dots::DotRow> = controls
@@ -113,7 +113,7 @@ fn dot(one: &Comparison) -> dots::Dot {
     }
 }
 
-fn row(context: &Context<'_>, one: &Comparison) -> String {
+fn row(context: &PageContext<'_>, one: &Comparison) -> String {
     let relative = signed_percent(one.relative, 2);
     let relative = if one.is_outside() {
         format!("<span class=\"flag\" data-tip=\"outside the tolerance\">{relative}</span>")

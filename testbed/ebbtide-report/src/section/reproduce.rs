@@ -1,14 +1,14 @@
 //! How to get all of this again.
 
 use super::published::notes;
-use super::{Context, command_line};
+use super::{PageContext, command_line};
 use crate::text::escape;
 
 /// Commands of single cells listed at most.
 const MOST_COMMANDS: usize = 200;
 
 /// The last section.
-pub(crate) fn section(context: &Context<'_>) -> String {
+pub(crate) fn section(context: &PageContext<'_>) -> String {
     let report = context.report;
     // On the page of a paper they stand with its figures.
     let notes = if report.published.is_empty() { notes(report) } else { String::new() };

@@ -1,15 +1,15 @@
 //! Retransmissions: how many the exchanges took, and how many were unnecessary.
 
 use super::fct::row;
-use super::{Caption, Context, where_};
-use crate::grid::Figure;
+use super::{Caption, PageContext, where_};
+use crate::grid::FigureCells;
 use crate::svg::axis::Domain;
 use crate::svg::{bars, boxplot};
 use crate::text::{brief, percent};
 use ebbtide_sim::result::{Cell, Summary};
 
 /// Both kinds of figures.
-pub(crate) fn section(context: &mut Context<'_>) -> String {
+pub(crate) fn section(context: &mut PageContext<'_>) -> String {
     let key: String = bars::CLASSES
         .iter()
         .enumerate()
@@ -41,7 +41,7 @@ pub(crate) fn section(context: &mut Context<'_>) -> String {
     )
 }
 
-fn draw_bars(context: &mut Context<'_>, figure: &Figure<'_>) -> String {
+fn draw_bars(context: &mut PageContext<'_>, figure: &FigureCells<'_>) -> String {
     context.panels(figure, |context, panel, width| {
         let rows: Vec<bars::BarRow> = panel
             .cells
@@ -69,7 +69,7 @@ fn unnecessary(cell: &Cell) -> Summary {
     cell.spread("unnecessary_retransmissions")
 }
 
-fn draw_unnecessary(context: &mut Context<'_>, figure: &Figure<'_>) -> String {
+fn draw_unnecessary(context: &mut PageContext<'_>, figure: &FigureCells<'_>) -> String {
     let cells = figure.cells();
     let domain = Domain::counts(
         cells.iter().map(|cell| unnecessary(cell)).flat_map(|all| [all.min, all.max]),

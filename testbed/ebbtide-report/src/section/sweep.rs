@@ -1,7 +1,7 @@
 //! The figure of a sweep: what is measured over a swept setting, a line per control, with confidence
 //! bands. Which setting and which figure can be chosen.
 
-use super::{Caption, Context};
+use super::{Caption, PageContext};
 use crate::grid::{controls, distinct, varying, words};
 use crate::svg::axis::Domain;
 use crate::svg::{PANEL, WIDE, lines};
@@ -61,7 +61,7 @@ const MEASURES: [Measure; 5] = [
 ];
 
 /// The section; nothing if nothing was swept.
-pub(crate) fn section(context: &mut Context<'_>) -> String {
+pub(crate) fn section(context: &mut PageContext<'_>) -> String {
     let report = context.report;
     let keys: Vec<&str> = varying(report);
     if keys.is_empty() {
@@ -103,11 +103,11 @@ pub(crate) fn section(context: &mut Context<'_>) -> String {
 }
 
 /// The settings that are drawn: a part of it where there are many cells, to keep the file small.
-fn measures(context: &Context<'_>) -> &'static [Measure] {
+fn measures(context: &PageContext<'_>) -> &'static [Measure] {
     if context.grid.dense { &MEASURES[..DENSE] } else { &MEASURES }
 }
 
-fn figure(context: &mut Context<'_>, key: &str, keys: &[&str], measure: &Measure) -> String {
+fn figure(context: &mut PageContext<'_>, key: &str, keys: &[&str], measure: &Measure) -> String {
     let report = context.report;
     let others: Vec<&str> = keys.iter().copied().filter(|other| *other != key).collect();
     let values: Vec<String> =

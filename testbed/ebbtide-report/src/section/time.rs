@@ -1,9 +1,9 @@
 //! Time series of chosen replications.
 
-use super::{Caption, Context, where_};
+use super::{Caption, PageContext, where_};
 use crate::grid::{varying, words};
 use crate::svg::axis::Domain;
-use crate::svg::timeseries::{Frame, Trace, draw};
+use crate::svg::timeseries::{ChartFrame, TimeCurve, draw};
 use ebbtide_sim::record::Series;
 use ebbtide_sim::result::{Cell, Report};
 
@@ -38,7 +38,7 @@ struct TimeQuantity {
 type List = fn(&Series) -> &[(f64, f64)];
 
 /// Queue lengths, timeouts, throughput; nothing if no replication was chosen.
-pub(crate) fn section(context: &mut Context<'_>) -> String {
+pub(crate) fn section(context: &mut PageContext<'_>) -> String {
     let all = chosen(context.report);
     if all.is_empty() {
         return String::new();
@@ -115,7 +115,7 @@ fn quantities(chosen: &[Chosen<'_>]) -> Vec<TimeQuantity> {
     ]
 }
 
-fn figure(context: &mut Context<'_>, chosen: &[Chosen<'_>], quantity: &TimeQuantity) -> String {
+fn figure(context: &mut PageContext<'_>, chosen: &[Chosen<'_>], quantity: &TimeQuantity) -> String {
     let with: Vec<&Chosen<'_>> = chosen
         .iter()
         .filter(|one| quantity.lists.iter().any(|(_, _, list)| !list(one.series).is_empty()))
@@ -136,20 +136,20 @@ fn figure(context: &mut Context<'_>, chosen: &[Chosen<'_>], quantity: &TimeQuant
     } else {
         Domain::linear(0.0, values.filter(|value| value.is_finite()).fold(0.0, f64::max))
     };
-    fn frame<'a>(one: &'a Chosen<'_>, axis: &'a str, ranges: (Domain, Domain)) -> Frame<'a> {
+    fn frame<'a>(one: &'a Chosen<'_>, axis: &'a str, ranges: (Domain, Domain)) -> ChartFrame<'a> {
         let (time, values) = ranges;
         let across = "time (s";
-        Frame { heading: &one.label, settings: &one.settings, axis, time, across, values }
+        ChartFrame { heading: &one.label, settings: &one.settings, axis, time, across, values }
     }
     let ranges = (Domain::linear(0.0, last), values);
     let mut body = String::from("<div class=\"panels\">\n");
     for one in &with {
         let class = context.palette.class(&one.cell.cc);
-        let traces: Vec<Trace<'_>> = quantity
+        let traces: Vec<TimeCurve<'_>> = quantity
             .lists
             .iter()
             .rev()
-            .map(|(name, look, list)| Trace {
+            .map(|(name, look, list)| TimeCurve {
                 name,
                 class: if look.is_empty() { class.clone() } else { (*look).to_owned() },
                 points: list(one.series),

@@ -1,7 +1,7 @@
 //! The verdict: what to use in plain words, the ranking, and for sweeps the matrix.
 
 use super::matrix::matrix;
-use super::{Context, command_line, table};
+use super::{PageContext, command_line, table};
 use crate::grid::varying;
 use crate::text::{brief, escape, fixed, multiple, percent};
 use crate::verdict::{ControlSummary, Setting, rank, settings, span, time_of};
@@ -25,7 +25,7 @@ const DEFINITIONS: &str = "<b>Best</b>: the control that delivers the most; of t
 const MOST_SENTENCES: usize = 24;
 
 /// The first section.
-pub(crate) fn section(context: &Context<'_>) -> String {
+pub(crate) fn section(context: &PageContext<'_>) -> String {
     let settings = settings(context.report);
     let standings = rank(context.report, &settings);
     let keys = varying(context.report);
@@ -129,7 +129,7 @@ fn sentences(settings: &[Setting<'_>]) -> String {
 }
 
 /// The ranking when only the control varies.
-fn ranking(context: &Context<'_>, standings: &[ControlSummary<'_>]) -> String {
+fn ranking(context: &PageContext<'_>, standings: &[ControlSummary<'_>]) -> String {
     let longest =
         standings.iter().filter_map(|one| one.cells.first()?.0.multiple()).fold(1.0f64, f64::max);
     let by = context.report.percentile;
@@ -178,7 +178,7 @@ fn marked(judgement: Judgement, cell: &Cell) -> String {
     }
 }
 
-fn facts(context: &Context<'_>) -> String {
+fn facts(context: &PageContext<'_>) -> String {
     let cells = &context.report.cells;
     format!(
         "<p class=\"note\">{} replications of {} clients each. Delivered: share of the exchanges asked \
@@ -192,7 +192,7 @@ fn facts(context: &Context<'_>) -> String {
 }
 
 /// The ranking of a sweep.
-fn sweep_ranking(context: &Context<'_>, standings: &[ControlSummary<'_>]) -> String {
+fn sweep_ranking(context: &PageContext<'_>, standings: &[ControlSummary<'_>]) -> String {
     let body: String = standings
         .iter()
         .map(|one| {

@@ -11,7 +11,7 @@ use crate::text::fixed;
 
 /// How values become positions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum ScaleKind {
     /// Equal steps.
     Linear,
     /// Equal ratios; positive values only.
@@ -23,7 +23,7 @@ pub(crate) enum Kind {
 /// A range of values and its scale, shared by the panels of a figure.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Domain {
-    pub(crate) kind: Kind,
+    pub(crate) kind: ScaleKind,
     lo: f64,
     hi: f64,
 }
@@ -36,7 +36,7 @@ impl Domain {
     pub(crate) fn durations(values: impl Iterator<Item = f64>) -> Self {
         let (lo, hi) = extent(values.filter(|value| *value > 0.0));
         if hi / lo > LOG_FROM {
-            return Self { kind: Kind::Log, lo: floor_125(lo), hi: ceil_125(hi) };
+            return Self { kind: ScaleKind::Log, lo: floor_125(lo), hi: ceil_125(hi) };
         }
         if hi > 2.0 * lo {
             return Self::linear(0.0, hi);
@@ -49,7 +49,7 @@ impl Domain {
     pub(crate) fn counts(values: impl Iterator<Item = f64>) -> Self {
         let (_, hi) = extent(values);
         if hi > LOG_FROM {
-            return Self { kind: Kind::Log1p, lo: 0.0, hi: ceil_125(hi) };
+            return Self { kind: ScaleKind::Log1p, lo: 0.0, hi: ceil_125(hi) };
         }
         Self::linear(0.0, hi.max(1.0))
     }
@@ -58,12 +58,16 @@ impl Domain {
     pub(crate) fn linear(lo: f64, hi: f64) -> Self {
         let hi = if hi > lo { hi } else { lo + 1.0 };
         let step = nice_step((hi - lo) / 5.0);
-        Self { kind: Kind::Linear, lo: (lo / step).floor() * step, hi: (hi / step).ceil() * step }
+        Self {
+            kind: ScaleKind::Linear,
+            lo: (lo / step).floor() * step,
+            hi: (hi / step).ceil() * step,
+        }
     }
 
     /// Equal ratios between two positive values.
     pub(crate) const fn logarithmic(lo: f64, hi: f64) -> Self {
-        Self { kind: Kind::Log, lo, hi }
+        Self { kind: ScaleKind::Log, lo, hi }
     }
 
     /// The same range on so many pixels.
@@ -73,33 +77,33 @@ impl Domain {
 
     /// Text to append to the axis title; empty for a linear scale.
     pub(crate) fn remark(self) -> &'static str {
-        if self.kind == Kind::Linear { "" } else { ", log scale" }
+        if self.kind == ScaleKind::Linear { "" } else { ", log scale" }
     }
 
     fn bend(self, value: f64) -> f64 {
         match self.kind {
-            Kind::Linear => value,
-            Kind::Log => value.max(self.lo).ln(),
-            Kind::Log1p => value.max(0.0).ln_1p(),
+            ScaleKind::Linear => value,
+            ScaleKind::Log => value.max(self.lo).ln(),
+            ScaleKind::Log1p => value.max(0.0).ln_1p(),
         }
     }
 
     /// Ticks at 1, 2 and 5 times powers of ten, about as many as asked for at most.
     fn ticks(self, most: usize) -> Vec<f64> {
         let most = most.max(2);
-        if self.kind == Kind::Linear {
+        if self.kind == ScaleKind::Linear {
             let step = nice_step((self.hi - self.lo) / most as f64);
             let first = (self.lo / step - 1e-9).ceil() as i64;
             let last = (self.hi / step + 1e-9).floor() as i64;
             return (first..=last).map(|index| index as f64 * step).collect();
         }
-        let lo = if self.kind == Kind::Log { self.lo } else { 1.0 };
+        let lo = if self.kind == ScaleKind::Log { self.lo } else { 1.0 };
         let exponents = lo.log10().floor() as i32..=self.hi.log10().ceil() as i32;
         for digits in [&[1.0, 2.0, 5.0][..], &[1.0, 3.0], &[1.0]] {
             let all = exponents.clone().flat_map(|e| digits.iter().map(move |d| d * 10f64.powi(e)));
             let mut ticks: Vec<f64> =
                 all.filter(|t| *t >= lo * 0.999 && *t <= self.hi * 1.001).collect();
-            if self.kind == Kind::Log1p {
+            if self.kind == ScaleKind::Log1p {
                 ticks.insert(0, 0.0);
             }
             if ticks.len() <= most || digits.len() == 1 {
@@ -121,7 +125,7 @@ pub(crate) struct Scale {
 
 impl Scale {
     /// The pixel of a value; values outside stop at the edge.
-    pub(crate) fn at(&self, value: f64) -> f64 {
+    pub(crate) fn position(&self, value: f64) -> f64 {
         let (lo, hi) = (self.domain.bend(self.domain.lo), self.domain.bend(self.domain.hi));
         let share = ((self.domain.bend(value) - lo) / (hi - lo)).clamp(0.0, 1.0);
         self.from + share * (self.to - self.from)
@@ -131,7 +135,7 @@ impl Scale {
     pub(crate) fn draw_x(&self, svg: &mut Svg, top: f64, bottom: f64, title: &str) {
         let ticks = self.domain.ticks((((self.to - self.from) / 58.0) as usize).min(10));
         for tick in &ticks {
-            let x = self.at(*tick);
+            let x = self.position(*tick);
             svg.line((x, top), (x, bottom), "grid");
             svg.text(
                 (x, bottom + 14.0),
@@ -149,7 +153,7 @@ impl Scale {
     pub(crate) fn draw_y(&self, svg: &mut Svg, left: f64, right: f64, title: &str) {
         let ticks = self.domain.ticks(((self.from - self.to) / 30.0) as usize);
         for tick in &ticks {
-            let y = self.at(*tick);
+            let y = self.position(*tick);
             svg.line((left, y), (right, y), "grid");
             svg.text(
                 (left - 6.0, y + 4.0),
@@ -163,9 +167,9 @@ impl Scale {
 }
 
 /// A tick with as many decimals as the step (linear) or the tick itself (log) needs.
-fn label(tick: f64, ticks: &[f64], kind: Kind) -> String {
+fn label(tick: f64, ticks: &[f64], kind: ScaleKind) -> String {
     let fineness = match (kind, ticks) {
-        (Kind::Linear, [first, second, ..]) => second - first,
+        (ScaleKind::Linear, [first, second, ..]) => second - first,
         _ => tick.abs(),
     };
     let decimals = if fineness > 0.0 { -(fineness * 1.000_1).log10().floor() } else { 0.0 };
@@ -205,17 +209,17 @@ mod tests {
 
     #[test]
     fn a_wide_range_is_logarithmic_and_a_narrow_one_is_not() {
-        assert_eq!(Domain::durations([10.0, 300.0].into_iter()).kind, Kind::Log);
-        assert_eq!(Domain::durations([500.0, 2425.0].into_iter()).kind, Kind::Linear);
-        assert_eq!(Domain::counts([0.0, 300.0].into_iter()).kind, Kind::Log1p);
+        assert_eq!(Domain::durations([10.0, 300.0].into_iter()).kind, ScaleKind::Log);
+        assert_eq!(Domain::durations([500.0, 2425.0].into_iter()).kind, ScaleKind::Linear);
+        assert_eq!(Domain::counts([0.0, 300.0].into_iter()).kind, ScaleKind::Log1p);
     }
 
     #[test]
     fn ticks_are_1_2_5_and_no_more_than_asked_for() {
         let ticks = Domain::durations([500.0, 2425.0].into_iter()).ticks(6);
         assert_eq!(ticks, [0.0, 500.0, 1000.0, 1500.0, 2000.0, 2500.0]);
-        assert_eq!(label(0.4, &[0.0, 0.2, 0.4], Kind::Linear), "0.4");
-        assert_eq!(label(0.0, &[0.0, 1.0, 10.0], Kind::Log1p), "0");
+        assert_eq!(label(0.4, &[0.0, 0.2, 0.4], ScaleKind::Linear), "0.4");
+        assert_eq!(label(0.0, &[0.0, 1.0, 10.0], ScaleKind::Log1p), "0");
     }
 
     #[test]
@@ -225,7 +229,7 @@ mod tests {
                 [Domain::durations(values.iter().copied()), Domain::counts(values.iter().copied())]
             {
                 assert!(domain.ticks(5).len() >= 2, "{values:?}");
-                assert!(domain.place(0.0, 100.0).at(33.0).is_finite());
+                assert!(domain.place(0.0, 100.0).position(33.0).is_finite());
             }
         }
     }

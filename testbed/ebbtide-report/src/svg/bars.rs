@@ -48,7 +48,7 @@ pub(crate) fn draw(rows: &[BarRow], heading: &str, width: f64, words: &Descripti
         svg.open(&format!("row {}", row.class), "");
         svg.text((LEFT - 8.0, middle + 4.0), Anchor::End, "name", &shortened(&row.name, 13));
         match &row.shares {
-            Some(shares) => stack(&mut svg, row, shares, middle, |value| scale.at(value)),
+            Some(shares) => stack(&mut svg, row, shares, middle, |value| scale.position(value)),
             None => svg.text((LEFT + 6.0, middle + 4.0), Anchor::Start, "tick", "no exchanges"),
         }
         svg.close();

@@ -48,7 +48,7 @@ pub(crate) fn draw(rows: &[BoxRow], frame: &BoxFrame<'_>, words: &Descriptions) 
     svg.text((frame.width, top - 6.0), Anchor::End, "tick", "median");
     scale.draw_x(&mut svg, top, bottom, &format!("{}{})", frame.axis, frame.domain.remark()));
     if let Some(limit) = frame.limit.filter(|limit| limit.is_finite() && *limit > 0.0) {
-        let x = scale.at(limit);
+        let x = scale.position(limit);
         svg.line((x, top - 2.0), (x, bottom), "limit");
         let anchor = if x > right - 40.0 { Anchor::End } else { Anchor::Middle };
         svg.text((x, top - 6.0), anchor, "limit-text", &format!("limit {}", brief(limit)));
@@ -60,7 +60,7 @@ pub(crate) fn draw(rows: &[BoxRow], frame: &BoxFrame<'_>, words: &Descriptions) 
         let name = shortened(&row.name, 13);
         svg.text((LEFT - 8.0, middle + 4.0), Anchor::End, "name", &name);
         svg.text((frame.width, middle + 4.0), Anchor::End, "value", &brief(row.summary.median));
-        draw_box(&mut svg, &row.summary, middle, |value| scale.at(value));
+        draw_box(&mut svg, &row.summary, middle, |value| scale.position(value));
         svg.close();
     }
     svg.finish(words)

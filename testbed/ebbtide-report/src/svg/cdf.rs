@@ -55,7 +55,7 @@ pub(crate) fn draw(curves: &[Curve<'_>], frame: &CdfFrame<'_>, words: &Descripti
     svg.text((2.0, heading + 12.0), Anchor::Start, "title", frame.share);
     x.draw_x(&mut svg, top, bottom, &format!("{}{})", frame.axis, frame.domain.remark()));
     if let Some(limit) = frame.limit.filter(|limit| limit.is_finite() && *limit > 0.0) {
-        let at = x.at(limit);
+        let at = x.position(limit);
         svg.line((at, top - 4.0), (at, bottom), "limit");
         let anchor = if at > right - 30.0 { Anchor::End } else { Anchor::Middle };
         svg.text((at, top - 8.0), anchor, "limit-text", &format!("limit {}", brief(limit)));
@@ -70,11 +70,11 @@ pub(crate) fn draw(curves: &[Curve<'_>], frame: &CdfFrame<'_>, words: &Descripti
             .filter(|(index, value)| {
                 value.is_finite() && (index.is_multiple_of(frame.every.max(1)) || *index == last)
             })
-            .map(|(index, value)| (x.at(*value), y.at(share(index))));
+            .map(|(index, value)| (x.position(*value), y.position(share(index))));
         svg.path(&polyline(points), &format!("curve {}", curve.class), &curve.tip);
     }
     if curves.len() <= MOST_LABELS {
-        label(&mut svg, curves, (top, bottom), right, |value| x.at(value));
+        label(&mut svg, curves, top, bottom, right, |value| x.position(value));
     }
     svg.finish(words)
 }
@@ -84,7 +84,8 @@ pub(crate) fn draw(curves: &[Curve<'_>], frame: &CdfFrame<'_>, words: &Descripti
 fn label(
     svg: &mut Svg,
     curves: &[Curve<'_>],
-    (top, bottom): (f64, f64),
+    top: f64,
+    bottom: f64,
     right: f64,
     at: impl Fn(f64) -> f64,
 ) {

@@ -48,25 +48,26 @@ pub(crate) fn draw(lines: Vec<Line>, frame: &CurveFrame<'_>, words: &Description
     let x = Domain::logarithmic(*first, *last).place(LEFT + 10.0, right - 10.0);
     x.draw_x(&mut svg, top, bottom, &format!("{}, log scale", frame.across));
     svg.line((LEFT, bottom), (right, bottom), "axis");
-    let at = |place: usize| frame.places.get(place).map_or(LEFT, |value| x.at(*value));
+    let at = |place: usize| frame.places.get(place).map_or(LEFT, |value| x.position(*value));
     let limit = frame.limit.iter().enumerate().filter(|(_, value)| value.is_finite());
     svg.path(
-        &polyline(limit.map(|(place, value)| (at(place), y.at(*value)))),
+        &polyline(limit.map(|(place, value)| (at(place), y.position(*value)))),
         "limit unfilled",
         "",
     );
     for (index, line) in lines.iter().enumerate() {
         for run in runs(&line.points) {
-            let upper = run.iter().map(|(place, mean, half)| (at(*place), y.at(mean + half)));
-            let lower = run.iter().rev().map(|(place, mean, half)| (at(*place), y.at(mean - half)));
+            let upper = run.iter().map(|(place, mean, half)| (at(*place), y.position(mean + half)));
+            let lower =
+                run.iter().rev().map(|(place, mean, half)| (at(*place), y.position(mean - half)));
             let outline: Vec<String> = upper.chain(lower).map(point).collect();
             let band = format!("M{}Z", outline.join("L"));
             svg.path(&band, &format!("confidence {}", line.class), "");
-            let middle = run.iter().map(|(place, mean, _)| (at(*place), y.at(*mean)));
+            let middle = run.iter().map(|(place, mean, _)| (at(*place), y.position(*mean)));
             svg.path(&polyline(middle), &format!("curve {}", line.class), &line.tip);
             for (place, mean, _) in run {
                 let mark = if (frame.is_complete)(index, place) { "inside" } else { "outside" };
-                svg.dot((at(place), y.at(mean)), 3.0, &format!("{mark} {}", line.class), "");
+                svg.dot((at(place), y.position(mean)), 3.0, &format!("{mark} {}", line.class), "");
             }
         }
     }
@@ -75,6 +76,6 @@ pub(crate) fn draw(lines: Vec<Line>, frame: &CurveFrame<'_>, words: &Description
         let (name, class, tip) = (LIMIT.to_owned(), "up".to_owned(), String::new());
         named.push(Line { name, class, points: vec![Some((*end, 0.0))], tip });
     }
-    names(&mut svg, &named, (top, bottom), right, |value| y.at(value));
+    names(&mut svg, &named, top, bottom, right, |value| y.position(value));
     svg.finish(words)
 }

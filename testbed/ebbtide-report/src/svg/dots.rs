@@ -47,11 +47,11 @@ pub(crate) fn draw(rows: &[DotRow], band: Option<f64>, width: f64, words: &Descr
     let mut svg = Svg::new(width, bottom + 38.0);
     let scale = Domain::linear(-reach * 105.0, reach * 105.0).place(LEFT, right);
     if let Some(band) = band {
-        let (left, right) = (scale.at(-band * 100.0), scale.at(band * 100.0));
+        let (left, right) = (scale.position(-band * 100.0), scale.position(band * 100.0));
         svg.rect((left, top), (right, bottom), "band", "");
     }
     scale.draw_x(&mut svg, top, bottom, "measured minus published (%)");
-    svg.line((scale.at(0.0), top), (scale.at(0.0), bottom), "axis");
+    svg.line((scale.position(0.0), top), (scale.position(0.0), bottom), "axis");
     for (index, line) in rows.iter().enumerate() {
         let middle = top + 2.0 + row * (index as f64 + 0.5);
         svg.open(&format!("row {}", line.class), "");
@@ -60,11 +60,11 @@ pub(crate) fn draw(rows: &[DotRow], band: Option<f64>, width: f64, words: &Descr
             let lane = if line.dots.len() > 1 { place % LANES } else { LANES / 2 };
             let y = middle + 5.0 * (lane as f64 - (LANES / 2) as f64);
             if dot.ci.0.is_finite() && dot.ci.1.is_finite() {
-                let ends = (scale.at(dot.ci.0 * 100.0), scale.at(dot.ci.1 * 100.0));
+                let ends = (scale.position(dot.ci.0 * 100.0), scale.position(dot.ci.1 * 100.0));
                 svg.line((ends.0, y), (ends.1, y), "ci");
             }
             let class = if dot.outside { "outside" } else { "inside" };
-            svg.dot((scale.at(dot.relative * 100.0), y), 3.2, class, &dot.tip);
+            svg.dot((scale.position(dot.relative * 100.0), y), 3.2, class, &dot.tip);
         }
         svg.close();
     }

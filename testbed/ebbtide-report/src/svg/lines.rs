@@ -63,22 +63,23 @@ pub(crate) fn draw(lines: &[Line], frame: &LineFrame<'_>, words: &Descriptions) 
     svg.text(((LEFT + right) / 2.0, bottom + 31.0), Anchor::Middle, "title", frame.across);
     for line in lines {
         for run in runs(&line.points) {
-            let upper = run.iter().map(|(place, mean, half)| (at(*place), y.at(mean + half)));
-            let lower = run.iter().rev().map(|(place, mean, half)| (at(*place), y.at(mean - half)));
+            let upper = run.iter().map(|(place, mean, half)| (at(*place), y.position(mean + half)));
+            let lower =
+                run.iter().rev().map(|(place, mean, half)| (at(*place), y.position(mean - half)));
             let outline: Vec<String> = upper.chain(lower).map(point).collect();
             svg.path(
                 &format!("M{}Z", outline.join("L")),
                 &format!("confidence {}", line.class),
                 "",
             );
-            let middle = run.iter().map(|(place, mean, _)| (at(*place), y.at(*mean)));
+            let middle = run.iter().map(|(place, mean, _)| (at(*place), y.position(*mean)));
             svg.path(&polyline(middle), &format!("curve {}", line.class), &line.tip);
             for (place, mean, _) in run {
-                svg.dot((at(place), y.at(mean)), 2.6, &format!("end-dot {}", line.class), "");
+                svg.dot((at(place), y.position(mean)), 2.6, &format!("end-dot {}", line.class), "");
             }
         }
     }
-    names(&mut svg, lines, (top, bottom), right, |value| y.at(value));
+    names(&mut svg, lines, top, bottom, right, |value| y.position(value));
     svg.finish(words)
 }
 
@@ -99,7 +100,8 @@ pub(super) fn runs(points: &[Option<(f64, f64)>]) -> Vec<Vec<(usize, f64, f64)>>
 pub(super) fn names(
     svg: &mut Svg,
     lines: &[Line],
-    (top, bottom): (f64, f64),
+    top: f64,
+    bottom: f64,
     right: f64,
     at: impl Fn(f64) -> f64,
 ) {

@@ -131,8 +131,8 @@ pub(super) fn px(value: f64) -> String {
 }
 
 /// Two coordinates of a path.
-pub(super) fn point((x, y): (f64, f64)) -> String {
-    format!("{} {}", px(x), px(y))
+pub(super) fn point(at: (f64, f64)) -> String {
+    format!("{} {}", px(at.0), px(at.1))
 }
 
 /// A line through points.

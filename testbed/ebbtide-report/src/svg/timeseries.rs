@@ -5,7 +5,7 @@ use super::{Anchor, Descriptions, PANEL, Svg, px};
 use crate::text::shortened;
 
 /// One line or cloud of dots.
-pub(crate) struct Trace<'a> {
+pub(crate) struct TimeCurve<'a> {
     /// Name of the trace, shown when the trace is pointed at; may be empty.
     pub(crate) name: &'a str,
     /// Class of its look.
@@ -19,7 +19,7 @@ pub(crate) struct Trace<'a> {
 }
 
 /// Headings and axes that all traces share.
-pub(crate) struct Frame<'a> {
+pub(crate) struct ChartFrame<'a> {
     /// Heading inside the drawing.
     pub(crate) heading: &'a str,
     /// Second line of the heading; may be empty.
@@ -40,7 +40,11 @@ const LEFT: f64 = 46.0;
 const COLUMNS: f64 = 150.0;
 
 /// Draws the traces.
-pub(crate) fn draw(traces: &[Trace<'_>], frame: &Frame<'_>, words: &Descriptions) -> String {
+pub(crate) fn draw(
+    traces: &[TimeCurve<'_>],
+    frame: &ChartFrame<'_>,
+    words: &Descriptions,
+) -> String {
     let top = if frame.settings.is_empty() { 44.0 } else { 60.0 };
     let (bottom, right) = (top + 130.0, PANEL - 12.0);
     let mut svg = Svg::new(PANEL, bottom + 38.0);
@@ -55,7 +59,7 @@ pub(crate) fn draw(traces: &[Trace<'_>], frame: &Frame<'_>, words: &Descriptions
             .points
             .iter()
             .filter(|(at, value)| at.is_finite() && value.is_finite())
-            .map(|(at, value)| (x.at(*at), y.at(value / trace.unit)));
+            .map(|(at, value)| (x.position(*at), y.position(value / trace.unit)));
         let d = if trace.dots { cloud(points) } else { envelope(points, right - LEFT) };
         if !d.is_empty() {
             let kind = if trace.dots { "cloud" } else { "trace" };

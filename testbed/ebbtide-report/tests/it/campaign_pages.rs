@@ -9,7 +9,7 @@ use ebbtide_sim::scenario::{LoadCurve, load, parse_set};
 fn campaign(name: &str, sets: &[&str], cc: &[&str]) -> Campaign {
     let axes = sets.iter().map(|text| parse_set(text).unwrap()).collect();
     let cc = cc.iter().map(|name| (*name).to_owned()).collect();
-    Campaign::plan(load(name).unwrap(), axes, cc, (Some(1), Some(1))).unwrap()
+    Campaign::plan(load(name).unwrap(), axes, cc, Some(1), Some(1)).unwrap()
 }
 
 fn reported(campaign: &Campaign) -> Report {
@@ -63,7 +63,7 @@ fn the_page_has_the_curve_and_export_its_data() {
     let mut axes: Vec<_> = sets.iter().map(|text| parse_set(text).unwrap()).collect();
     axes.push(axis);
     let cc = ["default", "ebb"].map(str::to_owned).to_vec();
-    let plan = Campaign::plan(load("nb-iot").unwrap(), axes, cc, (Some(1), None)).unwrap();
+    let plan = Campaign::plan(load("nb-iot").unwrap(), axes, cc, Some(1), None).unwrap();
     let data = reported(&plan.with_curve(curve));
     let page = render(&data);
     assert!(page.contains("<section id=\"curve\">"), "{page:.200}");

@@ -2,7 +2,7 @@
 
 #![expect(clippy::disallowed_methods, reason = "made-up curves, not results")]
 
-use ebbtide_sim::judge::{Outcome, Percentile, RunFigures};
+use ebbtide_sim::judge::{ControlOutcome, Percentile, RunFigures};
 use ebbtide_sim::result::{
     Cell, Comparison, Figures, PacketCounts, Packets, Report, Series, Summary, Value,
 };
@@ -281,7 +281,7 @@ fn cell(shape: &Shape, clients: u32, crowded: f64, settings: &[(String, String)]
 }
 
 /// What such a control would be judged by: everything is delivered, with so many copies.
-fn outcome(shape: &Shape, fct: &dyn Fn(f64) -> f64, load: f64, sent: u64) -> Outcome {
+fn outcome(shape: &Shape, fct: &dyn Fn(f64) -> f64, load: f64, sent: u64) -> ControlOutcome {
     let copies = shape.unnecessary * load / 50.0;
     let run = |factor: f64| RunFigures {
         delivered: 1.0,
@@ -295,11 +295,11 @@ fn outcome(shape: &Shape, fct: &dyn Fn(f64) -> f64, load: f64, sent: u64) -> Out
         deadline_missed: None,
         fairness: 0.9987,
     };
-    Outcome {
+    ControlOutcome {
         asked: sent,
         all: run(1.0),
         runs: (0..20).map(|index| run(1.0 + 0.0002 * f64::from(index))).collect(),
-        ..Outcome::default()
+        ..ControlOutcome::default()
     }
 }
 

@@ -24,13 +24,13 @@ mod summary;
 #[cfg(test)]
 mod tests;
 
-pub use summary::{DirectionSummary, LATENESS_LIMIT, Lateness, Summary};
+pub use summary::{DirectionSummary, EmulationSummary, LATENESS_LIMIT, Lateness};
 
 use crate::engine::Engine;
 use crate::net::queue;
 use crate::net::{Bottleneck, Fate, LinkCounts};
 use crate::random::Streams;
-use crate::scenario::Path;
+use crate::scenario::LinkPath;
 use crate::scenario::Scenario;
 use ebbtide_core::time::{Duration, Instant};
 use hdrhistogram::Histogram;
@@ -48,7 +48,7 @@ pub enum Direction {
 
 /// A packet that has passed the path.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Delivery<P> {
+pub struct DeliveredPacket<P> {
     /// Its direction.
     pub direction: Direction,
     /// When it was due.
@@ -71,8 +71,8 @@ enum EmulatedEvent {
 /// type of the driver.
 #[derive(Debug)]
 pub struct Emulation<P> {
-    up: Path,
-    down: Path,
+    up: LinkPath,
+    down: LinkPath,
     engine: Engine<EmulatedEvent>,
     packets: Packets<P>,
     /// The latest instant that was passed in; time does not run backwards.
@@ -98,8 +98,8 @@ impl<P> Emulation<P> {
         let streams = Streams::new(seed, 0);
         let (network, loss) = (&scenario.network, scenario.loss_model());
         Ok(Self {
-            up: Path::up(network, loss, &streams),
-            down: Path::down(network, loss, &streams),
+            up: LinkPath::up(network, loss, &streams),
+            down: LinkPath::down(network, loss, &streams),
             engine: Engine::new(0),
             packets: Packets::default(),
             now: Instant::ZERO,
@@ -110,7 +110,7 @@ impl<P> Emulation<P> {
 
     /// Takes a packet of `bytes`, headers included, that a host sends at `now`.
     ///
-    /// The packets under way are bounded ([`Summary::refused`]), since a flood could fill an
+    /// The packets under way are bounded ([`EmulationSummary::refused`]), since a flood could fill an
     /// infinite buffer without limit.
     pub fn handle_packet(&mut self, now: Instant, direction: Direction, bytes: u32, packet: P) {
         self.now = self.now.max(now);
@@ -118,7 +118,7 @@ impl<P> Emulation<P> {
         let Some(place) = self.packets.put(bytes, packet) else { return };
         match direction {
             Direction::Up => {
-                self.onto_link(now, direction, (place, bytes));
+                self.onto_link(now, direction, place, bytes);
             }
             Direction::Down => {
                 let at = now + draw(&mut self.down);
@@ -135,14 +135,14 @@ impl<P> Emulation<P> {
     /// The next packet that is due at `now`, in the order of time; `None` if there is none. `now`
     /// must be the instant at which the packet is handed over, because the difference to the
     /// instant at which it was due counts as lateness.
-    pub fn poll_packet(&mut self, now: Instant) -> Option<Delivery<P>> {
+    pub fn poll_packet(&mut self, now: Instant) -> Option<DeliveredPacket<P>> {
         self.now = self.now.max(now);
         while self.engine.next_at().is_some_and(|at| at <= self.now) {
             let (at, event) = self.engine.pop()?;
             match event {
                 EmulatedEvent::AtDownLink(place) => {
                     let bytes = self.packets.bytes(place);
-                    self.onto_link(at, Direction::Down, (place, bytes));
+                    self.onto_link(at, Direction::Down, place, bytes);
                 }
                 EmulatedEvent::LinkFree(direction) => {
                     self.link(direction).handle_timeout(at);
@@ -156,7 +156,7 @@ impl<P> Emulation<P> {
                     delivered.bytes += u64::from(bytes);
                     // The histogram grows by itself.
                     let _ = self.lateness.record(self.now.as_nanos() - at.as_nanos());
-                    return Some(Delivery { direction, due: at, packet });
+                    return Some(DeliveredPacket { direction, due: at, packet });
                 }
             }
         }
@@ -165,13 +165,13 @@ impl<P> Emulation<P> {
 
     /// The summary up to `now`.
     #[must_use]
-    pub fn summary(&self, now: Instant) -> Summary {
+    pub fn summary(&self, now: Instant) -> EmulationSummary {
         let now = self.now.max(now);
         let side = |direction: Direction, counts: LinkCounts| {
             let delivered = self.delivered[direction as usize];
             DirectionSummary::new(counts, delivered.packets, delivered.bytes, now)
         };
-        Summary {
+        EmulationSummary {
             seconds: now.as_nanos() as f64 / 1e9,
             up: side(Direction::Up, self.up.link.counts_until(now)),
             down: side(Direction::Down, self.down.link.counts_until(now)),
@@ -188,10 +188,10 @@ impl<P> Emulation<P> {
         }
     }
 
-    fn onto_link(&mut self, now: Instant, direction: Direction, (place, bytes): (u32, u32)) {
+    fn onto_link(&mut self, now: Instant, direction: Direction, place: u32, bytes: u32) {
         // Real packets are one flow: whose they are is known to their hosts alone.
         let packet =
-            queue::Packet { id: place, client: 0, bytes, queued_at: now, is_marked: false };
+            queue::QueuedPacket { id: place, client: 0, bytes, queued_at: now, is_marked: false };
         match self.link(direction).send(now, packet) {
             Some(fate) => self.on_link(direction, place, fate),
             None => self.turn(direction),
@@ -200,7 +200,9 @@ impl<P> Emulation<P> {
 
     /// Handles the fates that a queue discipline has decided.
     fn turn(&mut self, direction: Direction) {
-        while let Some((queue::Packet { id: place, .. }, fate)) = self.link(direction).poll_fate() {
+        while let Some((queue::QueuedPacket { id: place, .. }, fate)) =
+            self.link(direction).poll_fate()
+        {
             self.on_link(direction, place, fate);
         }
         if let Some(at) = self.link(direction).poll_timeout() {
@@ -225,7 +227,7 @@ impl<P> Emulation<P> {
 }
 
 /// The delay of one packet beyond the link.
-fn draw(path: &mut Path) -> Duration {
+fn draw(path: &mut LinkPath) -> Duration {
     let (delay, rng) = &mut path.beyond;
     Duration::from_nanos(delay.draw(rng))
 }

@@ -10,7 +10,7 @@ pub const LATENESS_LIMIT: Duration = Duration::from_millis(1);
 
 /// The summary of an emulation.
 #[derive(Copy, Clone, Debug, PartialEq, Serialize)]
-pub struct Summary {
+pub struct EmulationSummary {
     /// Duration of the emulation, s.
     pub seconds: f64,
     /// From the clients to the server.
@@ -25,7 +25,7 @@ pub struct Summary {
     pub lateness: Lateness,
 }
 
-impl Summary {
+impl EmulationSummary {
     /// Whether the packets were handed over in time: lateness at the 99th percentile within
     /// [`LATENESS_LIMIT`].
     #[must_use]

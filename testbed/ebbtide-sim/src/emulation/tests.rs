@@ -1,7 +1,10 @@
 //! The emulation against the simulator: one path, two drivers.
 
-use super::{Direction, Emulation, Summary};
-use crate::host::{Client, ClientModel, ClientSetup, Server, Tag, client_address};
+use super::{Direction, Emulation, EmulationSummary};
+use crate::host::{
+    ArrivingPacket, Client, ClientModel, ClientSetup, ConstantServer, Host, ObservedHost,
+    OutgoingPacket, Tag, client_address,
+};
 use crate::random::Streams;
 use crate::record::RunRecord;
 use crate::run::{Discard, endpoint_config, simulate};
@@ -32,7 +35,7 @@ struct Hosts {
     clients: Vec<Client>,
     /// When each of them wants to be called.
     timers: Vec<Option<Instant>>,
-    server: Server,
+    server: ConstantServer,
     recorder: Discard,
     late: Duration,
 }
@@ -40,19 +43,16 @@ struct Hosts {
 impl Hosts {
     fn new(scenario: &Scenario, control: ControlConfig, late: Duration) -> Self {
         let streams = Streams::new(1, 0);
-        let setup = |number| ClientSetup {
-            number,
-            group: 0,
-            model: ClientModel::new(scenario, control.clone()),
-            scenario,
-            streams: &streams,
+        let client = |number| {
+            let setup = ClientSetup { number, group: 0, scenario, streams: &streams };
+            Client::new(setup, ClientModel::new(scenario, control.clone()))
         };
         let payload = scenario.workload.response_payload;
         Self {
             emulation: Emulation::new(scenario, 1).unwrap(),
-            clients: (0..scenario.clients.count).map(&setup).map(Client::new).collect(),
+            clients: (0..scenario.clients.count).map(client).collect(),
             timers: vec![None; scenario.clients.count as usize],
-            server: Server::new(
+            server: ConstantServer::new(
                 endpoint_config(scenario, control.clone()),
                 [payload],
                 "server",
@@ -64,7 +64,7 @@ impl Hosts {
     }
 
     /// Runs until all clients are done and nothing is under way.
-    fn run(&mut self) -> Summary {
+    fn run(&mut self) -> EmulationSummary {
         for client in 0..self.clients.len() {
             self.clients[client].act(Instant::ZERO);
             self.drain(Instant::ZERO, client);
@@ -94,12 +94,14 @@ impl Hosts {
                 Direction::Up => {
                     let (emulation, from) = (&mut self.emulation, client_address(client));
                     self.server.receive(now, from, &datagram, tag, |client, datagram, tag| {
-                        send(emulation, (now, Direction::Down), (client, datagram, tag));
+                        let packet = OutgoingPacket { client, datagram, tag };
+                        send(emulation, now, Direction::Down, packet);
                     });
                 }
                 Direction::Down => {
                     let host = &mut self.clients[client as usize];
-                    if host.receive(now, (&datagram, tag, false), &mut self.recorder) {
+                    let packet = ArrivingPacket { bytes: &datagram, tag, is_marked: false };
+                    if host.receive(now, packet, &mut self.recorder) {
                         host.act(now);
                     }
                     self.drain(now, client as usize);
@@ -110,22 +112,25 @@ impl Hosts {
 
     fn drain(&mut self, now: Instant, number: usize) {
         let (emulation, client) = (&mut self.emulation, &mut self.clients[number]);
-        let (timeout, _) = client.drain(now, &mut self.recorder, |_, datagram, tag| {
-            send(emulation, (now, Direction::Up), (number as u32, datagram, tag));
+        let (timeout, _) = client.drain(now, &mut self.recorder, &mut |_, datagram, tag| {
+            let packet = OutgoingPacket { client: number as u32, datagram, tag };
+            send(emulation, now, Direction::Up, packet);
         });
         self.timers[number] = timeout;
     }
 
     fn flow_times(&self) -> Vec<Duration> {
-        self.clients.iter().map(|client| client.exchanges.record.fct).collect()
+        self.clients.iter().map(|client| client.exchanges.ledger.record.fct).collect()
     }
 }
 
 fn send(
     emulation: &mut Emulation<Packet>,
-    (now, direction): (Instant, Direction),
-    (client, datagram, tag): (u32, &[u8], Tag),
+    now: Instant,
+    direction: Direction,
+    packet: OutgoingPacket<'_>,
 ) {
+    let OutgoingPacket { client, datagram, tag } = packet;
     let bytes = HEADER + datagram.len() as u32;
     let packet = Packet { client, datagram: datagram.to_vec(), tag };
     emulation.handle_packet(now, direction, bytes, packet);
@@ -140,7 +145,7 @@ fn udp(scenario: &Scenario, name: &str) -> ControlConfig {
     }
 }
 
-fn both(settings: &[&str], control: &str) -> (Hosts, Summary, RunRecord) {
+fn both(settings: &[&str], control: &str) -> (Hosts, EmulationSummary, RunRecord) {
     let scenario = scenario(settings);
     let control = udp(&scenario, control);
     let mut hosts = Hosts::new(&scenario, control.clone(), Duration::ZERO);

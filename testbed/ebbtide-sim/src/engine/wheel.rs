@@ -1,6 +1,6 @@
 //! The wheel, in which events wait until their time is near.
 
-use super::Entry;
+use super::ScheduledEvent;
 use crate::growth::room;
 use ebbtide_core::time::Instant;
 
@@ -46,7 +46,7 @@ const EMPTY: Slot = Slot { first: NONE, len: 0 };
 
 #[derive(Debug)]
 struct Chunk<E> {
-    entries: [Entry<E>; CHUNK],
+    entries: [ScheduledEvent<E>; CHUNK],
     /// The chunk that follows in the slot, or the next one without events.
     next: u32,
 }
@@ -63,7 +63,7 @@ impl<E: Copy> Wheel<E> {
         slot(at) > self.turned
     }
 
-    pub(super) fn push(&mut self, entry: Entry<E>) {
+    pub(super) fn push(&mut self, entry: ScheduledEvent<E>) {
         self.len += 1;
         let slot = &mut self.slots[(slot(entry.at) % SLOTS) as usize];
         if slot.first != NONE && (slot.len as usize) < CHUNK {
@@ -89,7 +89,7 @@ impl<E: Copy> Wheel<E> {
     }
 
     /// Moves the events of the slot that was turned to into `near`, except those of later turns.
-    fn empty_slot(&mut self, near: &mut Vec<Entry<E>>) {
+    fn empty_slot(&mut self, near: &mut Vec<ScheduledEvent<E>>) {
         let place = (self.turned % SLOTS) as usize;
         let Slot { first: mut at, len } = std::mem::replace(&mut self.slots[place], EMPTY);
         let mut len = len as usize;
@@ -117,7 +117,7 @@ impl<E: Copy> Wheel<E> {
     }
 
     /// Moves events into `near`, which is empty, until there are some or all others come after `key`.
-    pub(super) fn turn(&mut self, near: &mut Vec<Entry<E>>, key: u128) {
+    pub(super) fn turn(&mut self, near: &mut Vec<ScheduledEvent<E>>, key: u128) {
         let mut steps = 0;
         while near.is_empty() && self.may_precede(key) {
             if steps == SLOTS {

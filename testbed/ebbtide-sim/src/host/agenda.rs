@@ -51,7 +51,7 @@ enum Course {
 
 /// The next action of the application.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Step {
+pub(crate) enum NextAction {
     /// To make a request.
     Request,
     /// That another device takes over; then to be asked again.
@@ -147,19 +147,19 @@ impl Agenda {
     }
 
     /// The next step of a workload that is not periodic.
-    pub(crate) fn next(&mut self) -> Step {
+    pub(crate) fn next(&mut self) -> NextAction {
         if self.open >= self.window || self.to_make == 0 {
-            return Step::Wait;
+            return NextAction::Wait;
         }
         if self.batch_left > 0 {
-            return Step::Request;
+            return NextAction::Request;
         }
         // The batch ends when all of it is answered; then another device takes over, or the next server is asked.
         if self.open > 0 {
-            return Step::Wait;
+            return NextAction::Wait;
         }
         self.next_batch();
-        if self.course == Course::Servers { Step::Request } else { Step::NewDevice }
+        if self.course == Course::Servers { NextAction::Request } else { NextAction::NewDevice }
     }
 
     /// The client begins, though it may not be able to make a request yet.
@@ -184,13 +184,13 @@ impl Agenda {
     }
 
     /// A request has to be made once more.
-    pub(crate) const fn again(&mut self) {
+    pub(crate) const fn ask_again(&mut self) {
         self.to_make = self.to_make.saturating_add(1);
     }
 
     /// The request that was made last was not taken: its number is free.
     pub(crate) const fn take_back(&mut self) {
-        self.again();
+        self.ask_again();
         self.next_number = self.next_number.saturating_sub(1);
     }
 

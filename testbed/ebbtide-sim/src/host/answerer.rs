@@ -23,11 +23,12 @@ pub(crate) struct Answerer {
 }
 
 impl Answerer {
-    /// The second generator is the session's.
+    /// The generators are those of the endpoint and of the session.
     pub(crate) fn new(
         config: EndpointConfig,
         payloads: impl IntoIterator<Item = u32>,
-        (rng, session_rng): (ChaCha8Rng, ChaCha8Rng),
+        rng: ChaCha8Rng,
+        session_rng: ChaCha8Rng,
     ) -> Self {
         let session = SessionConfig {
             // Nobody forges addresses here.
@@ -53,7 +54,8 @@ impl Answerer {
     pub(crate) fn answer(
         &mut self,
         now: Instant,
-        (from, datagram): (u32, &[u8]),
+        from: u32,
+        datagram: &[u8],
         mut send: impl FnMut(u32, &[u8]),
     ) {
         let from = client_address(from);

@@ -59,9 +59,9 @@ impl Bodies {
     }
 
     /// Something has happened that every client reports.
-    pub(crate) fn happens(&mut self) {
+    pub(crate) fn report_event(&mut self) {
         if let Some(reports) = &mut self.reports {
-            self.transfer = reports.happens(self.transfer.take());
+            self.transfer = reports.report_event(self.transfer.take());
         }
     }
 

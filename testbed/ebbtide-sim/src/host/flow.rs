@@ -12,7 +12,7 @@ use std::ops::Range;
 const MOST_GIVEN_UP: u64 = 1000;
 
 /// A flow of messages from one client.
-pub(crate) struct Flow {
+pub(crate) struct MessageFlow {
     /// Between two messages of the application; `None` if there is always one more.
     interval: Option<Duration>,
     /// When the application offers no more.
@@ -22,7 +22,7 @@ pub(crate) struct Flow {
     /// How many are kept waiting if there is always one more.
     ahead: u32,
     waiting: u32,
-    messages: Vec<Message>,
+    messages: Vec<FlowMessage>,
     /// The largest number that has arrived.
     latest: Option<u32>,
     delay: Histogram<u32>,
@@ -32,19 +32,19 @@ pub(crate) struct Flow {
 
 /// One message, from 0 in the order in which they were offered.
 #[derive(Copy, Clone, Debug)]
-struct Message {
+struct FlowMessage {
     offered: Instant,
     left: Option<Instant>,
     arrived: Option<Instant>,
 }
 
-impl Flow {
+impl MessageFlow {
     /// The flow of a client, if the scenario's clients have such. `ahead` messages are kept waiting
     /// to leave where there is always one more.
     pub(crate) fn new(client: u32, scenario: &Scenario, ahead: u32) -> Option<Box<Self>> {
         let traffic = scenario.workload.flow()?;
         let (interval, until) = match &traffic.offers {
-            Offers::Stream { interval, duration } => (interval.of(client), Some(duration)),
+            Offers::Stream { interval, duration } => (interval.for_client(client), Some(duration)),
             Offers::Transfer { .. } => (None, None),
         };
         let interval = interval.filter(|time| time.0 > 0);
@@ -107,7 +107,7 @@ impl Flow {
         }
         self.record.offered += 1;
         self.waiting += 1;
-        self.messages.push(Message { offered: now, left: None, arrived: None });
+        self.messages.push(FlowMessage { offered: now, left: None, arrived: None });
     }
 
     /// A transmission of a message leaves. Whether it is the first one.

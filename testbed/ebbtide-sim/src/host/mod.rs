@@ -6,6 +6,7 @@ mod bodies;
 mod book;
 mod client;
 mod device;
+mod exchange_ledger;
 mod exchanges;
 mod flow;
 mod model;
@@ -16,25 +17,28 @@ mod secure;
 mod server;
 mod tcp;
 mod traffic;
+mod traits;
 
 pub(crate) use answerer::Answerer;
-pub(crate) use book::{Arrivals, OutcomeBook};
+pub(crate) use book::Arrivals;
+use book::OutcomeBook;
 pub use device::endpoint_config;
-pub(crate) use device::{Device, device_config};
+pub(crate) use device::{device, device_config};
+pub(crate) use exchange_ledger::ExchangeLedger;
 pub(crate) use model::{ClientModel, Model};
 pub(crate) use observers::observe_before;
 pub(crate) use secure::{SecureServer, meet_before};
-pub(crate) use server::Server;
+pub(crate) use server::ConstantServer;
 pub(crate) use tcp::{Bulk, Segment, Side, starts, wire_length};
 pub(crate) use traffic::Timetable;
+pub(crate) use traits::{ArrivingPacket, Host, ObservedHost, ServerEnd};
 
 use crate::record::Tagged;
 pub(crate) use client::{Client, ClientSetup};
 use ebbtide_core::PeerId;
-use q_block::{QBlockClient, QBlockServer};
-use smallvec::SmallVec;
+use q_block::QBlockClient;
 use std::net::{Ipv4Addr, SocketAddr};
-use tcp::{TcpClient, TcpServer};
+use tcp::TcpClient;
 
 /// 10.0.0.1.
 const FIRST_CLIENT: u32 = 0x0a00_0001;
@@ -73,18 +77,6 @@ pub(crate) fn client_at(peer: PeerId) -> Option<u32> {
     }
 }
 
-/// The exchanges of a client by the number of retransmissions that they took: few clients take more
-/// than three, and only these need memory of their own.
-pub(crate) type Counts = SmallVec<[u32; 4]>;
-
-/// Counts one more exchange that took `retransmissions`.
-fn count(by_retransmissions: &mut Counts, retransmissions: usize) {
-    if retransmissions >= by_retransmissions.len() {
-        by_retransmissions.resize(retransmissions + 1, 0);
-    }
-    by_retransmissions[retransmissions] += 1;
-}
-
 /// The payload of a message: digits, over and over.
 pub(crate) fn digits(bytes: u32) -> Vec<u8> {
     b"0123456789".iter().copied().cycle().take(bytes as usize).collect()
@@ -99,6 +91,14 @@ pub(crate) struct Tag {
     pub(crate) ordinal: u8,
     /// It is a probe of congestion control for that transmission, or the answer to one.
     pub(crate) probe: bool,
+}
+
+/// A packet that leaves a client, or the server for a client.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct OutgoingPacket<'p> {
+    pub(crate) client: u32,
+    pub(crate) datagram: &'p [u8],
+    pub(crate) tag: Tag,
 }
 
 /// Names the message in what a recorder sees.

@@ -1,13 +1,13 @@
 //! Observers that registered before the run (RFC 7641 section 3.1).
 
-use super::{Client, Server, client_address, server_address};
+use super::{Client, ConstantServer, client_address, server_address};
 use ebbtide_core::endpoint::{Output, Received, Reliability};
 use ebbtide_core::time::Instant;
 use ebbtide_core::wire::{Code, Content, Opt, OptionNumber};
 
 /// Registers a device with the client that sends it notifications. `devices` is the endpoint of all
 /// devices.
-pub(crate) fn observe_before(client: &mut Client, devices: &mut Server) {
+pub(crate) fn observe_before(client: &mut Client, devices: &mut ConstantServer) {
     let (now, device) = (Instant::ZERO, client_address(client.number()));
     let observe = [Opt { number: OptionNumber::OBSERVE, value: &[] }];
     let register = Content { code: Code::GET, options: &observe, payload: &[] };

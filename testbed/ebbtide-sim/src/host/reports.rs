@@ -2,7 +2,7 @@
 
 use super::digits;
 use crate::record::Messages;
-use crate::scenario::{Due, Reporting};
+use crate::scenario::{Reporting, ReportsDue};
 use ebbtide_core::session::client::{RequestParts, RequestTag, Transfer, TransferSettings};
 use ebbtide_core::session::{BlockSizes, Options};
 use ebbtide_core::wire::{Code, OptionNumber};
@@ -45,8 +45,8 @@ impl Reports {
             },
             bytes: reporting.message,
             event_bytes: match &reporting.due {
-                Due::Events { events, .. } => events.message,
-                Due::Load(_) => 0,
+                ReportsDue::Events { events, .. } => events.message,
+                ReportsDue::Load(_) => 0,
             },
             trigger: Trigger::Period,
             lost_to_queue: None,
@@ -60,7 +60,7 @@ impl Reports {
     }
 
     /// The same when something has happened that every sensor reports.
-    pub(super) fn happens(&mut self, now: Option<Transfer>) -> Option<Transfer> {
+    pub(super) fn report_event(&mut self, now: Option<Transfer>) -> Option<Transfer> {
         self.begin(now, Trigger::Event)
     }
 

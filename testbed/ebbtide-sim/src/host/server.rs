@@ -8,7 +8,7 @@ use ebbtide_core::wire::{Code, Content, Opt, OptionNumber};
 use std::net::SocketAddr;
 
 /// A server that answers every request of a class of clients with the same payload.
-pub(crate) struct Server {
+pub(crate) struct ConstantServer {
     pub(super) endpoint: Endpoint,
     /// For each class.
     payloads: Vec<Vec<u8>>,
@@ -16,7 +16,7 @@ pub(crate) struct Server {
     class: usize,
 }
 
-impl Server {
+impl ConstantServer {
     /// A server whose answers to the clients of each class have so many bytes of payload.
     pub(crate) fn new(
         config: EndpointConfig,

@@ -1,12 +1,12 @@
 //! From records to the figures that controls are judged by.
 
-use super::outcome::{Demand, Outcome, RunFigures, SHARES};
+use super::outcome::{ControlOutcome, Demand, RunFigures, SHARES};
 use crate::record::{ClientRecord, CrossRecord, RunRecord, SparseHistogram};
 use crate::stats::jain;
 
 /// The figures of the replications of one control in one setting.
 #[must_use]
-pub fn figures(records: &[RunRecord], demand: &Demand) -> Outcome {
+pub fn figures(records: &[RunRecord], demand: &Demand) -> ControlOutcome {
     let give_ups = || records.iter().filter_map(|record| record.totals.delivery.gave_up_ns);
     let seconds = |ns: u64| ns as f64 / 1e9;
     let least = give_ups().map(|(least, _)| least).min();
@@ -25,7 +25,7 @@ pub fn figures(records: &[RunRecord], demand: &Demand) -> Outcome {
     let dropped = sides().map(|side| side.dropped_queue).sum::<u64>().saturating_sub(others);
     let each: Vec<&[RunRecord]> = records.chunks(1).collect();
     let median = quantile(records, 0.5, |record| &record.totals.rtt).unwrap_or(f64::NAN);
-    Outcome {
+    ControlOutcome {
         asked: sum(records, |client| client.asked),
         all: together(records, demand),
         runs: each.into_iter().map(|one| together(one, demand)).collect(),

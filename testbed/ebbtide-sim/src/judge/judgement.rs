@@ -18,9 +18,9 @@ pub enum Judgement {
     /// Delivers less.
     Loses,
     /// Sends at least every other packet needlessly, on a network that carries them without harm: see
-    /// [`super::Outcome::is_wasteful`].
+    /// [`super::ControlOutcome::is_wasteful`].
     Wasteful,
-    /// Fills the network with copies: see [`super::Outcome::collapse`].
+    /// Fills the network with copies: see [`super::ControlOutcome::collapse`].
     Collapses,
 }
 
@@ -65,7 +65,7 @@ pub struct Verdict {
 impl Verdict {
     /// The judgement on a control.
     #[must_use]
-    pub fn of(&self, cc: &str) -> Option<Judgement> {
+    pub fn judgement_of(&self, cc: &str) -> Option<Judgement> {
         self.judgements.iter().find(|(name, _)| name == cc).map(|(_, judgement)| *judgement)
     }
 }

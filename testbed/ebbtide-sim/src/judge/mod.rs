@@ -5,13 +5,15 @@
 
 mod figures;
 mod judgement;
+mod others;
 mod outcome;
 mod rule;
 mod sentence;
+mod wording;
 
 pub use figures::figures;
 pub use judgement::{Difference, Judgement, Verdict};
-pub use outcome::{Demand, Outcome, Percentile, RunFigures, SHARES};
+pub use outcome::{ControlOutcome, Demand, Percentile, RunFigures, SHARES};
 pub(crate) use rule::judge_fixed;
 pub use rule::{judge, named_among};
 
@@ -21,7 +23,7 @@ pub struct Candidate<'c> {
     /// Its name.
     pub cc: &'c str,
     /// Its figures.
-    pub outcome: &'c Outcome,
+    pub outcome: &'c ControlOutcome,
 }
 
 /// A difference in time or in cost below this share of the smaller value decides nothing.

@@ -82,7 +82,7 @@ pub struct Demand {
 
 /// The figures of a control in one setting, all replications together, and each of them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Outcome {
+pub struct ControlOutcome {
     /// Exchanges asked for.
     pub asked: u64,
     /// All replications together.
@@ -128,7 +128,7 @@ pub struct RunFigures {
     pub fairness: f64,
 }
 
-impl Outcome {
+impl ControlOutcome {
     /// Whether packets wait for others: without that, copies delay no other client, and nothing can collapse. A mesh
     /// and a LoRaWAN cell count as loaded, because no link tells their load.
     #[must_use]

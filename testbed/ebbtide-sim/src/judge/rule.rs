@@ -96,7 +96,8 @@ pub fn named_among<'c>(equals: impl IntoIterator<Item = &'c str>) -> Option<usiz
 /// Judges a class of clients that has this control of its own, whatever the others use.
 #[must_use]
 pub(crate) fn judge_fixed(
-    (class, own): (&str, &str),
+    class: &str,
+    own: &str,
     candidates: &[Candidate<'_>],
     percentile: Percentile,
 ) -> Verdict {

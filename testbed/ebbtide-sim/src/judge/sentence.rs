@@ -1,24 +1,17 @@
 //! The judgement in words: what the link can do, what to use, what the others come to, what would
 //! help.
 
-use super::judgement::{Judgement, difference};
+use super::judgement::Judgement;
+use super::others::Others;
 use super::outcome::{Demand, SHARES};
-use super::{Candidate, DROPS, Outcome, WASTE};
+use super::wording::{bit_rate, enumerate, percent, significant};
+use super::{Candidate, ControlOutcome, DROPS};
 
 /// Less than this share delivered asks for an explanation.
 const NEARLY_ALL: f64 = 0.999;
 
 /// A network in which every control delivers less than this share suits none of them.
 const SUITABLE: f64 = 0.5;
-
-/// A control that needs so much fewer transmissions is said to.
-const CHEAPER: f64 = 0.1;
-
-/// A slower control that needs so much fewer transmissions is recommended where these matter more.
-const FRUGAL: f64 = 0.25;
-
-/// Controls named with their figures at most.
-const MOST_LISTED: usize = 4;
 
 /// The whole judgement on a setting.
 pub(super) fn sentence(
@@ -45,7 +38,9 @@ pub(super) fn sentence(
         None => parts.push("No control delivers anything.".to_owned()),
         Some(best) => parts.push(choice(candidates, best, judgements, place)),
     }
-    parts.extend(others(candidates, best, judgements, place));
+    if let Some(best) = best {
+        parts.extend(Others { candidates, best, judgements, place }.sentences());
+    }
     if most < NEARLY_ALL {
         parts.extend(remedy(candidates, &first.outcome.demand));
     }
@@ -203,125 +198,6 @@ fn choice(
     }
 }
 
-/// The other controls, with their figures.
-fn others(
-    candidates: &[Candidate<'_>],
-    best: Option<usize>,
-    judgements: &[(String, Judgement)],
-    place: Option<usize>,
-) -> Vec<String> {
-    let Some(best) = best else { return Vec::new() };
-    let of = |wanted: Judgement| -> Vec<usize> {
-        let own = (0..candidates.len()).filter(|one| *one != best);
-        own.filter(|one| judgements.get(*one).is_some_and(|(_, found)| *found == wanted)).collect()
-    };
-    let list = |which: &[usize], figure: &dyn Fn(usize) -> String| {
-        let with = which.len() <= MOST_LISTED;
-        let name = |one: &usize| match with {
-            true => format!("{} ({})", candidates[*one].cc, figure(*one)),
-            false => candidates[*one].cc.to_owned(),
-        };
-        enumerate(&which.iter().map(name).collect::<Vec<_>>())
-    };
-    let verb = |which: &[usize], one: &str, many: &str| {
-        if which.len() == 1 { one.to_owned() } else { many.to_owned() }
-    };
-    let later = |one: usize| {
-        let Some(place) = place else { return String::new() };
-        let each = |one: usize| candidates[one].outcome.all.transmissions_per_delivered;
-        // What is slower may be cheaper by far: that is for the reader to weigh.
-        let cost = match each(one) < (1.0 - CHEAPER) * each(best) {
-            true => format!(", {:.2} transmissions", each(one)),
-            false => String::new(),
-        };
-        let time =
-            |figures: &super::RunFigures| figures.delivered_by_s[place].unwrap_or(f64::INFINITY);
-        let from = |other: usize| difference(&candidates[one], &candidates[other], &time);
-        let is_beyond = |other: &usize| from(*other).mean > from(*other).half;
-        let sign = |seconds: f64| {
-            format!("{}{}", if seconds < 0.0 { "−" } else { "+" }, significant(seconds.abs()))
-        };
-        let seconds = |other: usize| {
-            let by = from(other);
-            match by.half > 0.0 {
-                true => format!("{} ± {} s", sign(by.mean), significant(by.half)),
-                false => format!("{} s", sign(by.mean)),
-            }
-        };
-        // It may be slower than another one only: the best was chosen among the fast for its cost.
-        let beaten = [best].into_iter().chain(of(Judgement::Level)).find(is_beyond);
-        let than = match beaten.filter(|other| *other != best) {
-            Some(other) => format!(", {} against {}", seconds(other), candidates[other].cc),
-            None => String::new(),
-        };
-        format!("{}{than}{cost}", seconds(best))
-    };
-    let mut parts = Vec::new();
-    let level = of(Judgement::Level);
-    if !level.is_empty() {
-        let cost = |one: usize| {
-            format!("{:.2} transmissions", candidates[one].outcome.all.transmissions_per_delivered)
-        };
-        let verb = verb(&level, "is", "are");
-        parts.push(format!("{} {verb} level with it.", list(&level, &cost)));
-    }
-    let slower = of(Judgement::Slower);
-    if !slower.is_empty() {
-        parts.push(format!("{} {} longer.", list(&slower, &later), verb(&slower, "takes", "take")));
-    }
-    let each = |one: &usize| candidates[*one].outcome.all.transmissions_per_delivered;
-    let frugal = slower.iter().copied().min_by(|a, b| each(a).total_cmp(&each(b)));
-    if let Some(one) = frugal.filter(|one| each(one) < (1.0 - FRUGAL) * each(&best)) {
-        parts.push(format!(
-            "Where energy or airtime matters more than time, use {}: {:.2} transmissions per \
-             delivered exchange.",
-            candidates[one].cc,
-            each(&one)
-        ));
-    }
-    let delivered = |one: usize| percent(candidates[one].outcome.all.delivered);
-    let loses = of(Judgement::Loses);
-    if !loses.is_empty() {
-        parts.push(format!(
-            "{} {} less.",
-            list(&loses, &delivered),
-            verb(&loses, "delivers", "deliver")
-        ));
-    }
-    let wasteful = of(Judgement::Wasteful);
-    if !wasteful.is_empty() {
-        let waste = |one: usize| {
-            let all = &candidates[one].outcome.all;
-            let share = percent(all.unnecessary_share);
-            format!("delivers {}, {share} of its transmissions unnecessary", percent(all.delivered))
-        };
-        parts.push(format!(
-            "{} {} wasteful.",
-            list(&wasteful, &waste),
-            verb(&wasteful, "is", "are")
-        ));
-    }
-    let fallen = of(Judgement::Collapses);
-    let all_fall = judgements.iter().all(|(_, found)| *found == Judgement::Collapses);
-    if !fallen.is_empty() && !all_fall {
-        let waste = |one: usize| {
-            let all = &candidates[one].outcome.all;
-            let why = if all.unnecessary_share > WASTE {
-                format!("{} of its transmissions unnecessary", percent(all.unnecessary_share))
-            } else {
-                format!("goodput {} of a full link", percent(all.goodput_share))
-            };
-            format!("delivers {}, {why}", percent(all.delivered))
-        };
-        parts.push(format!(
-            "{} {}.",
-            list(&fallen, &waste),
-            verb(&fallen, "collapses", "collapse")
-        ));
-    }
-    parts
-}
-
 /// The rate, or MAX_RETRANSMIT, that would let the link get through one request of every client before the first one gives up.
 fn remedy(candidates: &[Candidate<'_>], demand: &Demand) -> Option<String> {
     if demand.each_s <= 0.0 || demand.rate_bps <= 0.0 || demand.period_s.is_some() {
@@ -359,7 +235,7 @@ fn remedy(candidates: &[Candidate<'_>], demand: &Demand) -> Option<String> {
 }
 
 /// The link's time for what one replication asks.
-fn needed_s(outcome: &Outcome) -> f64 {
+fn needed_s(outcome: &ControlOutcome) -> f64 {
     outcome.asked as f64 / outcome.runs.len().max(1) as f64 * outcome.demand.each_s
 }
 
@@ -372,52 +248,4 @@ fn give_up(candidates: &[Candidate<'_>]) -> Option<(f64, f64)> {
 fn range(low: f64, high: f64) -> String {
     let (low, high) = (significant(low), significant(high));
     if low == high { low } else { format!("{low} to {high}") }
-}
-
-/// A share as a percentage that is never rounded to everything or nothing.
-fn percent(share: f64) -> String {
-    let value = 100.0 * share;
-    match value {
-        v if !v.is_finite() => "–".to_owned(),
-        v if v >= 100.0 => "100 %".to_owned(),
-        v if v > 99.99 => "more than 99.99 %".to_owned(),
-        v if v >= 99.0 => format!("{v:.2} %"),
-        v if v >= 10.0 => format!("{v:.0} %"),
-        v if v >= 0.1 || v == 0.0 => format!("{v:.1} %"),
-        v => format!("{v:.2} %"),
-    }
-}
-
-/// Three significant digits.
-fn significant(value: f64) -> String {
-    match value.abs() {
-        v if v >= 100.0 => format!("{value:.0}"),
-        v if v >= 10.0 => format!("{value:.1}"),
-        v if v >= 1.0 || v == 0.0 => format!("{value:.2}"),
-        _ => format!("{value:.3}"),
-    }
-}
-
-/// Rounded up to two digits: it is to be enough.
-fn bit_rate(bps: f64) -> String {
-    let (value, unit) = match bps {
-        b if b >= 1e6 => (b / 1e6, "Mbit/s"),
-        b if b >= 1e3 => (b / 1e3, "kbit/s"),
-        b => (b, "bit/s"),
-    };
-    let step = match value {
-        v if v >= 100.0 => 10.0,
-        v if v >= 10.0 => 1.0,
-        _ => 0.1,
-    };
-    let value = (value / step).ceil() * step;
-    if step < 1.0 { format!("{value:.1} {unit}") } else { format!("{value:.0} {unit}") }
-}
-
-fn enumerate(names: &[String]) -> String {
-    match names {
-        [] => String::new(),
-        [one] => one.clone(),
-        [first @ .., last] => format!("{} and {last}", first.join(", ")),
-    }
 }

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 
 /// The reception of one node's transmissions at another node.
 #[derive(Copy, Clone, Debug, Default, PartialEq)]
-pub struct Path {
+pub struct AirPath {
     /// Whether it is heard at all: an audible transmission makes the channel busy and interferes
     /// with what the other node receives at the same time.
     pub audible: bool,
@@ -56,7 +56,7 @@ struct Transmission {
 pub struct Air {
     nodes: usize,
     /// The path from each node to each node, row by row.
-    paths: Vec<Path>,
+    paths: Vec<AirPath>,
     /// The fading of each path; `None` on paths that lose no frames without a collision.
     fading: Vec<Option<Box<Fading>>>,
     /// The square of the ratio of distances, interferer to sender, from which on an interferer is
@@ -75,7 +75,7 @@ impl Air {
     #[must_use]
     pub fn new(
         nodes: usize,
-        paths: Vec<Path>,
+        paths: Vec<AirPath>,
         fading: Vec<Option<Box<Fading>>>,
         capture: Option<f64>,
     ) -> Self {
@@ -119,20 +119,20 @@ impl Air {
 
     /// `from` begins to transmit to `to`, whose radio is on or off. Overlapping transmissions
     /// interfere from now on.
-    pub fn begin(&mut self, now: Instant, (from, to): (u32, u32), is_awake: bool) {
+    pub fn begin(&mut self, now: Instant, from: u32, to: u32, is_awake: bool) {
         let mut spoilt = (!is_awake).then_some(Reception::Asleep);
         if self.transmits(to) {
             spoilt.get_or_insert(Reception::Deaf);
         }
         for index in 0..self.on_air.len() {
             let other = self.on_air[index];
-            if self.harms(other.from, (from, to)) {
+            if self.harms(other.from, from, to) {
                 spoilt.get_or_insert(Reception::Collided);
             }
             let cause = if other.to == from {
                 Some(Reception::Deaf)
             } else {
-                self.harms(from, (other.from, other.to)).then_some(Reception::Collided)
+                self.harms(from, other.from, other.to).then_some(Reception::Collided)
             };
             if let Some(cause) = cause {
                 self.on_air[index].spoilt.get_or_insert(cause);
@@ -166,7 +166,7 @@ impl Air {
     }
 
     /// Whether a transmission of `interferer` makes one from `from` to `to` unreadable.
-    fn harms(&self, interferer: u32, (from, to): (u32, u32)) -> bool {
+    fn harms(&self, interferer: u32, from: u32, to: u32) -> bool {
         let path = self.paths[self.index(interferer, to)];
         path.audible
             && interferer != to

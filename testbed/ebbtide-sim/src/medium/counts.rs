@@ -1,6 +1,6 @@
 //! The fates of frames; every frame is counted exactly once.
 
-use super::{Outcome, Reception};
+use super::{FrameOutcome, Reception};
 use serde::{Deserialize, Serialize};
 use std::ops::AddAssign;
 
@@ -57,11 +57,11 @@ impl FrameCounts {
     }
 
     /// Counts a frame that was finished.
-    pub(super) fn done(&mut self, outcome: Outcome) {
+    pub(super) fn done(&mut self, outcome: FrameOutcome) {
         match outcome {
-            Outcome::Sent => self.sent += 1,
-            Outcome::NoAck => self.no_ack += 1,
-            Outcome::ChannelAccessFailure => self.no_access += 1,
+            FrameOutcome::Sent => self.sent += 1,
+            FrameOutcome::NoAck => self.no_ack += 1,
+            FrameOutcome::ChannelAccessFailure => self.no_access += 1,
         }
     }
 }

@@ -1,20 +1,20 @@
 //! Shared media: nodes that hear each other, collide, and retransmit unacknowledged frames.
 //!
 //! [`Air`] knows which nodes hear each other and which transmissions interfere, independently of
-//! any protocol. A MAC ([`ieee802154::Mac`], [`ieee80211::Mac`]) decides when its stations
+//! any protocol. A MAC ([`low_power::Mac`], [`wifi::Mac`]) decides when its stations
 //! transmit over an `Air`. Like an endpoint, a MAC has a driver: the driver calls
-//! [`send`](ieee802154::Mac::send) and `handle`, keeps the MAC's timers in its engine, and fetches
+//! [`send`](low_power::Mac::send) and `handle`, keeps the MAC's timers in its engine, and fetches
 //! [`Indication`]s with `poll` until there are none. Another medium is another MAC over the same
 //! `Air`, with the same frames, indications and counts.
 
 mod air;
 mod counts;
 mod energy;
-pub mod ieee80211;
-pub mod ieee802154;
 pub mod lora;
+pub mod low_power;
+pub mod wifi;
 
-pub use air::{Air, Fading, Path, Reception};
+pub use air::{Air, AirPath, Fading, Reception};
 pub use counts::FrameCounts;
 pub use energy::{Energy, RadioTime};
 
@@ -23,7 +23,7 @@ use ebbtide_core::time::{Duration, Instant};
 
 /// A frame that a station hands to its MAC.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
-pub struct Frame {
+pub struct MacFrame {
     /// The station that sends it.
     pub from: u32,
     /// The neighbour to which it is sent.
@@ -43,20 +43,36 @@ pub struct Frame {
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Indication {
     /// A frame has arrived at its neighbour, for the first time.
-    Arrived(Frame),
+    Arrived(MacFrame),
     /// A station has finished with its frame and accepts the next one.
-    Done(Frame, Outcome),
+    Done(MacFrame, FrameOutcome),
 }
 
 /// The fate of a frame at its sender.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum FrameOutcome {
     /// The neighbour acknowledged it, or it was sent without requesting an acknowledgement.
     Sent,
     /// No acknowledgement after all retransmissions. It may have arrived all the same.
     NoAck,
     /// The channel was found busy too often.
     ChannelAccessFailure,
+}
+
+/// The outcome of a packet that was to cross a cell, with the token of its sender.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Crossing {
+    /// It is at the gateway or access point, on its way to the server.
+    Up(u32),
+    /// It is at its client.
+    Down(u32),
+    /// It was given up or could not be read.
+    Lost {
+        /// Its token.
+        token: u32,
+        /// Whether it was on its way to the server.
+        upwards: bool,
+    },
 }
 
 /// Schedules a timer of a MAC, `after` this many nanoseconds.

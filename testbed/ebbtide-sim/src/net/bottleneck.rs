@@ -1,6 +1,6 @@
 //! The link of one direction, with or without a queue discipline.
 
-use super::queue::Packet;
+use super::queue::QueuedPacket;
 use super::{Fate, Link, LinkCounts, ManagedLink, Schedule, TargetedLoss};
 use ebbtide_core::time::Instant;
 use rand_core::Rng;
@@ -26,16 +26,16 @@ impl<R: Rng> Bottleneck<R> {
     }
 
     /// Drops these packets on purpose, in addition to those of the loss model.
-    pub fn lose(&mut self, targets: impl IntoIterator<Item = TargetedLoss>) {
+    pub fn add_losses(&mut self, targets: impl IntoIterator<Item = TargetedLoss>) {
         match self {
-            Self::TailDrop(link) => link.lose(targets),
-            Self::Managed(link) => link.lose(targets),
+            Self::TailDrop(link) => link.add_losses(targets),
+            Self::Managed(link) => link.add_losses(targets),
         }
     }
 
     /// Hands a packet to the link. Its fate if that is known; if not, [`Self::poll_fate`] will tell it.
     #[inline]
-    pub fn send(&mut self, now: Instant, packet: Packet) -> Option<Fate> {
+    pub fn send(&mut self, now: Instant, packet: QueuedPacket) -> Option<Fate> {
         match self {
             Self::TailDrop(link) => Some(link.send_of(Some(packet.client), now, packet.bytes)),
             Self::Managed(link) => {
@@ -46,7 +46,7 @@ impl<R: Rng> Bottleneck<R> {
     }
 
     /// The next fate that was not known at once, with its packet.
-    pub fn poll_fate(&mut self) -> Option<(Packet, Fate)> {
+    pub fn poll_fate(&mut self) -> Option<(QueuedPacket, Fate)> {
         match self {
             Self::TailDrop(_) => None,
             Self::Managed(link) => link.poll_fate(),

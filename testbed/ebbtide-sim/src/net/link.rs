@@ -99,8 +99,8 @@ impl<R: Rng> Link<R> {
     }
 
     /// Drops these packets on purpose, in addition to those of the loss model.
-    pub fn lose(&mut self, targets: impl IntoIterator<Item = TargetedLoss>) {
-        self.propagation.lose(targets);
+    pub fn add_losses(&mut self, targets: impl IntoIterator<Item = TargetedLoss>) {
+        self.propagation.add_losses(targets);
     }
 
     /// Hands a packet of `bytes` to the link. Calls must be in the order of time.

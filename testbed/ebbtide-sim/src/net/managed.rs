@@ -1,7 +1,7 @@
 //! A link behind a queue discipline, which decides which packet leaves next when the link is free, not before.
 
 use super::propagation::Propagation;
-use super::queue::{Discipline, Packet};
+use super::queue::{Discipline, QueuedPacket};
 use super::{Delay, Fate, LinkCounts, Loss, Schedule, Serialiser, TargetedLoss};
 use ebbtide_core::time::Instant;
 use rand_core::Rng;
@@ -20,9 +20,9 @@ pub struct ManagedLink<R> {
     free_at: Instant,
     /// The latest instant that [`Self::poll_timeout`] has given.
     woken_at: Option<Instant>,
-    fates: VecDeque<(Packet, Fate)>,
+    fates: VecDeque<(QueuedPacket, Fate)>,
     /// Reused.
-    dropped: Vec<Packet>,
+    dropped: Vec<QueuedPacket>,
     counts: LinkCounts,
 }
 
@@ -54,12 +54,12 @@ impl<R: Rng> ManagedLink<R> {
     }
 
     /// Loses these packets on purpose, in addition to those of the loss model.
-    pub fn lose(&mut self, targets: impl IntoIterator<Item = TargetedLoss>) {
-        self.propagation.lose(targets);
+    pub fn add_losses(&mut self, targets: impl IntoIterator<Item = TargetedLoss>) {
+        self.propagation.add_losses(targets);
     }
 
     /// Hands a packet to the link. Calls are in the order of time.
-    pub fn send(&mut self, now: Instant, packet: Packet) {
+    pub fn send(&mut self, now: Instant, packet: QueuedPacket) {
         self.counts.sent += 1;
         self.queue.enqueue(now, packet, &mut self.dropped);
         self.note_dropped(now);
@@ -82,7 +82,7 @@ impl<R: Rng> ManagedLink<R> {
     }
 
     /// The next fate that has been decided, with its packet, which may have been marked.
-    pub fn poll_fate(&mut self) -> Option<(Packet, Fate)> {
+    pub fn poll_fate(&mut self) -> Option<(QueuedPacket, Fate)> {
         self.fates.pop_front()
     }
 
@@ -137,7 +137,7 @@ impl<R: Rng> ManagedLink<R> {
         self.dropped.clear();
     }
 
-    fn waited(&mut self, packet: Packet, until: Instant) {
+    fn waited(&mut self, packet: QueuedPacket, until: Instant) {
         let wait = until.saturating_since(packet.queued_at).as_nanos();
         self.counts.queue_byte_ns += u128::from(packet.bytes) * wait;
     }

@@ -17,6 +17,6 @@ pub use delay::Delay;
 pub use link::{Fate, Link, LinkCounts};
 pub use loss::{Loss, LossModel};
 pub use managed::ManagedLink;
-pub use schedule::{Schedule, ScheduleError, Step};
+pub use schedule::{RateStep, Schedule, ScheduleError};
 pub use serialiser::Serialiser;
 pub use targeted_loss::TargetedLoss;

@@ -26,7 +26,7 @@ impl<R: Rng> Propagation<R> {
         self.schedule = Some(schedule);
     }
 
-    pub(super) fn lose(&mut self, targets: impl IntoIterator<Item = TargetedLoss>) {
+    pub(super) fn add_losses(&mut self, targets: impl IntoIterator<Item = TargetedLoss>) {
         self.targeting.extend(targets.into_iter().map(Targeting::new));
     }
 

@@ -4,7 +4,7 @@ use super::Delay;
 
 /// The rate and the delay of a link from one instant until the next step.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub struct Step {
+pub struct RateStep {
     /// From when on, ns since the start of the run or of the period.
     pub from: u64,
     /// The rate; 0 is an outage, during which packets wait.
@@ -17,7 +17,7 @@ pub struct Step {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Schedule {
     /// The first begins at 0; each begins after the one before it.
-    steps: Vec<Step>,
+    steps: Vec<RateStep>,
     /// After which the first step holds again, ns.
     period: Option<u64>,
 }
@@ -39,7 +39,7 @@ impl Schedule {
     /// # Errors
     ///
     /// Returns an error if the steps are not in order, or if a packet could wait forever.
-    pub fn new(steps: Vec<Step>, period: Option<u64>) -> Result<Self, ScheduleError> {
+    pub fn new(steps: Vec<RateStep>, period: Option<u64>) -> Result<Self, ScheduleError> {
         let begins_at_zero = steps.first().is_some_and(|step| step.from == 0);
         let in_order = steps.windows(2).all(|pair| pair[0].from < pair[1].from);
         if !begins_at_zero || !in_order {
@@ -70,7 +70,7 @@ impl Schedule {
     }
 
     /// The step that holds at `at`, and when it ends.
-    fn step_at(&self, at: u64) -> (Step, u64) {
+    fn step_at(&self, at: u64) -> (RateStep, u64) {
         let (phase, turn) = match self.period {
             Some(period) => (at % period, at - at % period),
             None => (at, 0),

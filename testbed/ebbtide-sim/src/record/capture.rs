@@ -39,7 +39,7 @@ impl<W: Write> Capture<W> {
     ///
     /// Returns an error if the sink fails.
     pub fn new(sink: W, places: &[&str]) -> io::Result<Self> {
-        Self::of(sink, places, DataLink::RAW)
+        Self::with_linktype(sink, places, DataLink::RAW)
     }
 
     /// Starts a capture of frames of IEEE 802.15.4 with their checksums, with an interface per place;
@@ -49,10 +49,10 @@ impl<W: Write> Capture<W> {
     ///
     /// Returns an error if the sink fails.
     pub fn of_frames(sink: W, places: &[&str]) -> io::Result<Self> {
-        Self::of(sink, places, DataLink::IEEE802_15_4)
+        Self::with_linktype(sink, places, DataLink::IEEE802_15_4)
     }
 
-    fn of(sink: W, places: &[&str], linktype: DataLink) -> io::Result<Self> {
+    fn with_linktype(sink: W, places: &[&str], linktype: DataLink) -> io::Result<Self> {
         // The same bytes on every machine, whatever its own order.
         let mut writer = PcapNgWriter::with_endianness(sink, Endianness::Little).map_err(to_io)?;
         for place in places {
@@ -87,13 +87,15 @@ impl<W: Write> Capture<W> {
     /// If the sink fails, or the message does not fit an IPv4 packet.
     pub fn datagram(
         &mut self,
-        (place, ns): (u32, u64),
-        (from, to): (SocketAddr, SocketAddr),
+        place: u32,
+        ns: u64,
+        from: SocketAddr,
+        to: SocketAddr,
         message: &[u8],
     ) -> io::Result<()> {
         let (SocketAddr::V4(from), SocketAddr::V4(to)) = (from, to) else { return Ok(()) };
         let bytes = packet(from, to, message, self.is_ipv6)?;
-        self.packet((place, Duration::from_nanos(ns)), &bytes)
+        self.packet(place, Duration::from_nanos(ns), &bytes)
     }
 
     /// Adds an IP packet, or a frame, as it was seen at a place, in the order of time; the time counts from
@@ -102,7 +104,7 @@ impl<W: Write> Capture<W> {
     /// # Errors
     ///
     /// Returns an error if the sink fails.
-    pub fn packet(&mut self, (place, at): (u32, Duration), packet: &[u8]) -> io::Result<()> {
+    pub fn packet(&mut self, place: u32, at: Duration, packet: &[u8]) -> io::Result<()> {
         let block = EnhancedPacketBlock {
             interface_id: place,
             timestamp: at,

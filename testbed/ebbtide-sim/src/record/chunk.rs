@@ -28,7 +28,7 @@ const REMEMBERED: usize = 4;
 
 /// The entry of a part in the metadata of its file, in the order of the rows.
 #[derive(Serialize, Deserialize)]
-struct Part {
+struct ChunkPart {
     key: String,
     rows: usize,
     /// The metadata of its own file.
@@ -58,7 +58,7 @@ pub(super) fn join(parts: &[(String, Bytes)]) -> Result<(Vec<u8>, Vec<usize>)> {
         let rows = fill(reader, &mut columns)?;
         let pairs = metadata.key_value_metadata().into_iter().flatten();
         let pairs = pairs.map(|pair| (pair.key.clone(), pair.value.clone())).collect();
-        listed.push(Part { key: key.clone(), rows, metadata: pairs });
+        listed.push(ChunkPart { key: key.clone(), rows, metadata: pairs });
         counts.push(rows);
     }
     let listed =
@@ -79,7 +79,7 @@ fn split(file: Bytes) -> Result<BTreeMap<String, Bytes>> {
         .and_then(|pairs| pairs.iter().find(|pair| pair.key == PARTS))
         .and_then(|pair| pair.value.as_deref())
         .ok_or_else(|| ParquetError::General("does not say what its parts are".into()))?;
-    let listed: Vec<Part> =
+    let listed: Vec<ChunkPart> =
         serde_json::from_str(listed).map_err(|error| ParquetError::External(Box::new(error)))?;
     let mut columns = columns(&schema)?;
     fill(&reader, &mut columns)?;

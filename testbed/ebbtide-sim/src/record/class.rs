@@ -1,8 +1,8 @@
 //! Measurements of the classes of a scenario, and of links other than the bottleneck.
 
 use super::delivery::Delivery;
-use super::direction::Direction;
-use super::histogram::SparseHistogram;
+use super::direction::DirectionCounts;
+use crate::histogram::SparseHistogram;
 use serde::{Deserialize, Serialize};
 
 /// The measurements of one class that are not those of single clients.
@@ -26,7 +26,7 @@ pub struct ClassRecord {
     pub delivery: Delivery,
     /// The packets of its devices' own links, up and down; `None` if they have none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub access: Option<(Direction, Direction)>,
+    pub access: Option<(DirectionCounts, DirectionCounts)>,
 }
 
 /// UDP traffic of others on a link.
@@ -55,9 +55,9 @@ pub struct LinkRecord {
     /// The name of the link.
     pub name: String,
     /// Towards the server.
-    pub up: Direction,
+    pub up: DirectionCounts,
     /// Towards the devices.
-    pub down: Direction,
+    pub down: DirectionCounts,
     /// For each class, the bytes of its packets that passed the link up and down.
     pub carried: Vec<(u64, u64)>,
 }

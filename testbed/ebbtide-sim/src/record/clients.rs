@@ -20,7 +20,7 @@ use std::sync::Arc;
 /// The identity of a replication; written to every row, so that rows of many files can be put
 /// together and still say where they are from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Identity<'i> {
+pub(crate) struct RunIdentity<'i> {
     pub(crate) scenario: &'i str,
     /// The swept settings as a JSON object.
     pub(crate) settings: &'i str,
@@ -77,7 +77,7 @@ pub(super) fn properties(created_by: String, metadata: Vec<KeyValue>) -> WriterP
 }
 
 /// A replication as the bytes of a sealed file.
-pub(super) fn write(identity: &Identity<'_>, record: &RunRecord) -> Result<Vec<u8>> {
+pub(super) fn write(identity: &RunIdentity<'_>, record: &RunRecord) -> Result<Vec<u8>> {
     let mut sink = Vec::new();
     let totals = serde_json::to_string(&record.totals)
         .map_err(|error| ParquetError::External(Box::new(error)))?;

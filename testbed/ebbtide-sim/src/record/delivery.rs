@@ -1,6 +1,6 @@
 //! Network cost of the clients of a replication, and the times until their exchanges were answered.
 
-use super::histogram::SparseHistogram;
+use crate::histogram::SparseHistogram;
 use serde::{Deserialize, Serialize};
 use std::ops::AddAssign;
 

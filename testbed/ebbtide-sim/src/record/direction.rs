@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 /// One direction's packets.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Direction {
+pub struct DirectionCounts {
     /// Packets handed to the link.
     pub sent: u64,
     /// Packets that arrived.
@@ -23,7 +23,7 @@ pub struct Direction {
     pub busy_ns: u64,
 }
 
-impl From<LinkCounts> for Direction {
+impl From<LinkCounts> for DirectionCounts {
     fn from(counts: LinkCounts) -> Self {
         Self {
             sent: counts.sent,

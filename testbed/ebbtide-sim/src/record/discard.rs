@@ -2,9 +2,9 @@
 
 use super::ExchangeRecord;
 use super::fine_times::FineTimes;
-use super::histogram::new_histogram;
 use super::low_power_times::LowPowerTimes;
 use super::recorder::{Recorder, Tagged};
+use crate::histogram::new_histogram;
 use crate::scenario::Scenario;
 use ebbtide_core::time::{Duration, Instant, Micros};
 use hdrhistogram::Histogram;
@@ -12,9 +12,9 @@ use hdrhistogram::Histogram;
 /// Sees round trips and durations, which every replication measures, and each exchange if it is to.
 #[derive(Debug)]
 pub struct Discard {
-    all: Measured,
+    all: Distributions,
     /// The same of each class.
-    classes: Vec<Measured>,
+    classes: Vec<Distributions>,
     /// The class that is measured now.
     class: usize,
     exchanges: Option<Vec<ExchangeRecord>>,
@@ -24,13 +24,13 @@ pub struct Discard {
 
 /// Times of the exchanges of all clients, or of those of a class, in µs.
 #[derive(Debug)]
-pub(crate) struct Measured {
+pub(crate) struct Distributions {
     pub(crate) rtt: Histogram<u32>,
     pub(crate) durations: Histogram<u32>,
     pub(crate) after: FineTimes,
 }
 
-impl Measured {
+impl Distributions {
     fn new() -> Self {
         Self { rtt: new_histogram(), durations: new_histogram(), after: FineTimes::default() }
     }
@@ -40,7 +40,7 @@ impl Discard {
     /// Empty histograms.
     #[must_use]
     pub fn new() -> Self {
-        let all = Measured::new();
+        let all = Distributions::new();
         Self { all, classes: Vec::new(), class: 0, exchanges: None, low_power: None }
     }
 
@@ -67,7 +67,7 @@ impl Discard {
     }
 
     /// The measurements of a class; `None` if none of its clients did anything.
-    pub(crate) fn of_class(&self, class: usize) -> Option<&Measured> {
+    pub(crate) fn of_class(&self, class: usize) -> Option<&Distributions> {
         self.classes.get(class)
     }
 
@@ -90,7 +90,7 @@ impl Discard {
 
     /// Records a value for all clients and, if classes are measured, for the class.
     #[inline]
-    fn record(&mut self, of: impl Fn(&mut Measured) -> &mut Histogram<u32>, value: u64) {
+    fn record(&mut self, of: impl Fn(&mut Distributions) -> &mut Histogram<u32>, value: u64) {
         of(&mut self.all).saturating_record(value);
         if let Some(class) = self.classes.get_mut(self.class) {
             of(class).saturating_record(value);
@@ -107,7 +107,7 @@ impl Default for Discard {
 impl Recorder for Discard {
     fn whose(&mut self, class: usize) {
         if class >= self.classes.len() {
-            self.classes.resize_with(class + 1, Measured::new);
+            self.classes.resize_with(class + 1, Distributions::new);
         }
         self.class = class;
     }

@@ -1,7 +1,7 @@
 //! The exchanges of one replication as a Parquet file, a row each: for those who ask for more than a
 //! row per client.
 
-use super::clients::{Identity, column, properties};
+use super::clients::{RunIdentity, column, properties};
 use super::seal;
 use ebbtide_core::time::Instant;
 use parquet::data_type::{ByteArray, ByteArrayType, Int32Type, Int64Type};
@@ -50,7 +50,7 @@ message exchanges {
 
 /// The exchanges of a replication as the bytes of a sealed file.
 pub(super) fn write(
-    identity: &Identity<'_>,
+    identity: &RunIdentity<'_>,
     replication: u32,
     rows: &[ExchangeRecord],
 ) -> Result<Vec<u8>> {

@@ -1,7 +1,7 @@
 //! The folder of a campaign: one file per replication, named by what it is the result of.
 
 use super::chunk::{self, Chunks};
-use super::clients::{self, Identity};
+use super::clients::{self, RunIdentity};
 use super::exchanges::{self, ExchangeRecord};
 use super::run_record::RunRecord;
 use super::seal;
@@ -302,7 +302,7 @@ impl Store {
     ///
     /// Returns an error if the record cannot be written as Parquet. All of ours can.
     pub(crate) fn encode(
-        identity: &Identity<'_>,
+        identity: &RunIdentity<'_>,
         record: &RunRecord,
     ) -> Result<Vec<u8>, StoreError> {
         clients::write(identity, record)
@@ -316,7 +316,7 @@ impl Store {
     /// Returns an error if it cannot be written.
     pub(crate) fn save_exchanges(
         &self,
-        identity: &Identity<'_>,
+        identity: &RunIdentity<'_>,
         replication: u32,
         rows: &[ExchangeRecord],
     ) -> Result<(), StoreError> {

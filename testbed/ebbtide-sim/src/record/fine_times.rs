@@ -1,6 +1,6 @@
 //! Times to 0.1 %, by which controls are compared.
 
-use super::SparseHistogram;
+use crate::histogram::SparseHistogram;
 
 /// The bits of a value behind its first one that count: 0.1 %.
 const BITS: u32 = 10;
@@ -68,8 +68,8 @@ fn longest_at(place: usize) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::SparseHistogram;
     use super::FineTimes;
+    use crate::histogram::SparseHistogram;
     use hdrhistogram::Histogram;
     use proptest::prelude::*;
 

@@ -1,6 +1,6 @@
 //! The measurements of a sender of many messages.
 
-use super::histogram::SparseHistogram;
+use crate::histogram::SparseHistogram;
 use serde::{Deserialize, Serialize};
 
 /// Counts, delays and waiting times of one client's messages.

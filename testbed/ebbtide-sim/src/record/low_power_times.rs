@@ -1,9 +1,9 @@
 //! Times that are measured in low-power networks only: timeouts of originals, round trips with and without
 //! retransmissions, and when exchanges were completed.
 
-use super::histogram::{new_histogram, sparse};
 use super::recorder::Tagged;
 use super::{ExchangeRecord, MeshRecord};
+use crate::histogram::{new_histogram, sparse};
 use crate::scenario::Scenario;
 use ebbtide_core::time::Micros;
 use hdrhistogram::Histogram;

@@ -4,12 +4,12 @@ use super::background::{BackgroundFlow, BackgroundPackets};
 use super::class::{ClassRecord, CrossRecord, LinkRecord};
 use super::client::ClientRecord;
 use super::delivery::Delivery;
-use super::direction::Direction;
+use super::direction::DirectionCounts;
 use super::flow::FlowRecord;
-use super::histogram::SparseHistogram;
-use super::wifi::WifiRecord;
 use super::{Handshakes, MeshRecord, Series};
+use crate::histogram::SparseHistogram;
 use crate::medium::lora::LoraCounts;
+use crate::medium::wifi::WifiRecord;
 use serde::{Deserialize, Serialize};
 
 /// The measurements of one replication: all that reports and results are made from.
@@ -32,9 +32,9 @@ pub struct Totals {
     /// Exchanges that took 0, 1, 2, ... retransmissions.
     pub by_retransmissions: Vec<u64>,
     /// From the clients to the server.
-    pub up: Direction,
+    pub up: DirectionCounts,
     /// From the server to the clients.
-    pub down: Direction,
+    pub down: DirectionCounts,
     /// Round trips of the answered transmissions.
     pub rtt: SparseHistogram,
     /// How long exchanges took, from the request to the first response.

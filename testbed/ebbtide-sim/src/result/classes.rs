@@ -39,7 +39,7 @@ pub(super) fn own_record(record: &RunRecord, index: usize, class: &ClassView) ->
 }
 
 /// The load of one direction of a link in one replication.
-struct Load {
+struct ClassLoad {
     /// Its place in the scenario; `None` for the bottleneck.
     link: Option<usize>,
     upwards: bool,
@@ -63,7 +63,7 @@ fn lengths(part: &CellSpec) -> (f64, f64) {
 }
 
 /// The loads of all links in both directions.
-fn loads(spec: &CellSpec, parts: &[(ClassView, CellSpec)]) -> Vec<Load> {
+fn loads(spec: &CellSpec, parts: &[(ClassView, CellSpec)]) -> Vec<ClassLoad> {
     let scenario = &spec.scenario;
     let network = &scenario.network;
     let bottleneck = [(None, true, network.up.clone()), (None, false, network.down.clone())];
@@ -80,7 +80,7 @@ fn loads(spec: &CellSpec, parts: &[(ClassView, CellSpec)]) -> Vec<Load> {
             exchanges(class, part) * if upwards { up } else { down }
         });
         let bytes = own.sum::<f64>();
-        Load { link, upwards, bytes, seconds: spec.seconds_for(bytes) }
+        ClassLoad { link, upwards, bytes, seconds: spec.seconds_for(bytes) }
     };
     bottleneck.into_iter().chain(others).map(load).collect()
 }

@@ -7,7 +7,7 @@ use super::metric::Metric;
 use super::metrics::{CELL, GROUPS, OUTCOME};
 use super::model::{Cell, PacketCounts};
 use super::results::{CellResult, Results, VERSION};
-use crate::judge::{Judgement, Outcome, Percentile, Verdict};
+use crate::judge::{ControlOutcome, Judgement, Percentile, Verdict};
 use crate::stats::Summary;
 use serde_json::{Map, Value, json};
 
@@ -31,7 +31,7 @@ pub fn document(origin: &Origin<'_>, results: &Results) -> Value {
     let verdict_on = |cell: &Cell| {
         let of =
             |(group, _): &&(Vec<&CellResult>, Verdict)| group[0].cell.settings == cell.settings;
-        judged.iter().find(of).and_then(|(_, verdict)| verdict.of(&cell.cc))
+        judged.iter().find(of).and_then(|(_, verdict)| verdict.judgement_of(&cell.cc))
     };
     let cells: Vec<Value> = results
         .cells
@@ -155,7 +155,7 @@ fn value_of(value: &Figure) -> Value {
 }
 
 /// The figures that a cell is judged by.
-fn outcome(outcome: &Outcome) -> Map<String, Value> {
+fn outcome(outcome: &ControlOutcome) -> Map<String, Value> {
     let mut object = Map::new();
     object.insert("asked".into(), outcome.asked.into());
     for metric in &OUTCOME {

@@ -27,7 +27,7 @@ pub fn judge_classes<'c>(
         let verdict = match own.first().and_then(|first| Some((first, first.own_control.as_ref()?)))
         {
             Some((first, control)) => {
-                judge_fixed((&first.class, control), &candidates(own.iter().copied()), percentile)
+                judge_fixed(&first.class, control, &candidates(own.iter().copied()), percentile)
             }
             None => judge_cells(own.iter().copied(), percentile),
         };

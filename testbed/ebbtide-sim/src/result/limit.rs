@@ -42,7 +42,7 @@ fn limit_alone_s(spec: &CellSpec) -> f64 {
         lengths.iter().map(field).sum::<f64>() / lengths.len().max(1) as f64
     };
     let (up, down) =
-        per_exchange_s(scenario, (average(|lengths| lengths.0), average(|lengths| lengths.1)));
+        per_exchange_s(scenario, average(|lengths| lengths.0), average(|lengths| lengths.1));
     let mean = |(low, high): (u64, u64)| (low as f64 + high as f64) / 2e9;
     let (air, _) = average_air(n.wifi(), &lengths);
     let idle = idle_s(spec, (average(|lengths| lengths.0), average(|lengths| lengths.1)), mean);
@@ -69,9 +69,9 @@ fn limit_alone_s(spec: &CellSpec) -> f64 {
     (all * up.max(down).max(air) - late).max(exchanges * idle / window + pauses).max(uplinks)
 }
 
-/// The time that each link takes to carry its message of an exchange, up and down, s; the average over
+/// The time that each link takes to carry its message of an exchange, of `up` and `down` bytes, s; the average over
 /// all exchanges where the rate changes with time.
-fn per_exchange_s(scenario: &Scenario, (up, down): (f64, f64)) -> (f64, f64) {
+fn per_exchange_s(scenario: &Scenario, up: f64, down: f64) -> (f64, f64) {
     let exchanges = scenario.workload.exchanges_of(0..scenario.clients.count).max(1.0);
     let each = |bytes: f64, link: &LinkSpec| match link.is_missing() {
         true => 0.0,
@@ -109,7 +109,7 @@ fn demand_alone(spec: &CellSpec) -> Demand {
         lengths.iter().map(field).sum::<f64>() / lengths.len().max(1) as f64
     };
     let bytes = (average(|lengths| lengths.0), average(|lengths| lengths.1));
-    let (up, down) = per_exchange_s(scenario, bytes);
+    let (up, down) = per_exchange_s(scenario, bytes.0, bytes.1);
     let upwards = up >= down;
     let link = if upwards { &n.up } else { &n.down };
     let (slower_bytes, slower_s) = if upwards { (bytes.0, up) } else { (bytes.1, down) };
@@ -145,7 +145,7 @@ fn demand_alone(spec: &CellSpec) -> Demand {
 fn idle_s(spec: &CellSpec, bytes: (f64, f64), of: fn((u64, u64)) -> f64) -> f64 {
     let scenario = &spec.scenario;
     let n = &scenario.network;
-    let (up, down) = per_exchange_s(scenario, bytes);
+    let (up, down) = per_exchange_s(scenario, bytes.0, bytes.1);
     let lengths: Vec<(f64, f64)> =
         spec.controls.iter().map(|control| wire_lengths(scenario, control.transport())).collect();
     let (_, crossing) = average_air(n.wifi(), &lengths);

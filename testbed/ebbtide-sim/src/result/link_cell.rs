@@ -2,18 +2,21 @@
 
 use super::model::{LinkCell, PacketCounts};
 use super::pooled::utilisation_of;
-use crate::record::{CrossRecord, Direction, RunRecord};
+use crate::record::{CrossRecord, DirectionCounts, RunRecord};
 
 /// The packets of the links other than the bottleneck.
 pub(super) fn links(records: &[RunRecord]) -> Vec<LinkCell> {
     let Some(first) = records.first() else { return Vec::new() };
     let link = |index: usize| {
-        let of = |record: &'_ RunRecord, upwards: bool| -> Direction {
+        let of = |record: &'_ RunRecord, upwards: bool| -> DirectionCounts {
             let link = record.totals.links.get(index);
-            link.map_or_else(Direction::default, |link| if upwards { link.up } else { link.down })
+            link.map_or_else(
+                DirectionCounts::default,
+                |link| if upwards { link.up } else { link.down },
+            )
         };
         let side = |upwards: bool| {
-            let sum = |field: fn(&Direction) -> u64| {
+            let sum = |field: fn(&DirectionCounts) -> u64| {
                 records.iter().map(|record| field(&of(record, upwards))).sum()
             };
             PacketCounts {

@@ -1,7 +1,7 @@
 //! The nodes of a low-power network, and when its exchanges were completed.
 
 use super::model::MeshNode;
-use crate::mesh::{MeshRecord, Messages};
+use crate::medium::low_power::{MeshRecord, Messages};
 use crate::record::RunRecord;
 
 pub(super) fn seconds(mesh: &MeshRecord) -> f64 {

@@ -85,7 +85,7 @@ pub struct Column {
 
 /// Where a figure comes from.
 #[derive(Copy, Clone)]
-pub(super) enum Source {
+pub(super) enum FigureSource {
     /// The records of the replications; `None` if it does not say anything about them.
     Measured(fn(&Replications<'_>) -> Option<Value>),
     /// Other figures, where it is shown.
@@ -112,12 +112,17 @@ pub struct Metric {
     pub terminal: Option<Column>,
     /// Whether the document has it for each class of clients as well.
     pub(super) of_classes: bool,
-    source: Source,
+    source: FigureSource,
     concerns: Concerns,
 }
 
 impl Metric {
-    const fn new(name: &'static str, about: &'static str, unit: Unit, source: Source) -> Self {
+    const fn new(
+        name: &'static str,
+        about: &'static str,
+        unit: Unit,
+        source: FigureSource,
+    ) -> Self {
         let (better, of_classes, concerns) = (Better::Neither, false, always as Concerns);
         let (page, terminal) = (None, None);
         Self { name, about, unit, better, page, terminal, of_classes, source, concerns }
@@ -130,7 +135,7 @@ impl Metric {
         unit: Unit,
         measure: fn(&Replications<'_>) -> Option<Value>,
     ) -> Self {
-        Self::new(name, about, unit, Source::Measured(measure))
+        Self::new(name, about, unit, FigureSource::Measured(measure))
     }
 
     /// A figure that a table shows and that follows from others of the cell; no document has it.
@@ -140,7 +145,7 @@ impl Metric {
         unit: Unit,
         derive: fn(&Cell) -> f64,
     ) -> Self {
-        Self::new(name, about, unit, Source::Derived(derive))
+        Self::new(name, about, unit, FigureSource::Derived(derive))
     }
 
     pub(super) const fn better(self, better: Better) -> Self {
@@ -171,15 +176,15 @@ impl Metric {
 
     /// Whether it is computed from records, and documents have it.
     pub(super) const fn is_measured(&self) -> bool {
-        matches!(self.source, Source::Measured(_))
+        matches!(self.source, FigureSource::Measured(_))
     }
 
     /// The value of the figure in a cell; `None` if there is none.
     #[must_use]
     pub fn value(&self, cell: &Cell) -> Option<Value> {
         match self.source {
-            Source::Measured(_) => cell.figures.get(self.name).cloned(),
-            Source::Derived(derive) => Some(Value::Number(derive(cell))),
+            FigureSource::Measured(_) => cell.figures.get(self.name).cloned(),
+            FigureSource::Derived(derive) => Some(Value::Number(derive(cell))),
         }
     }
 }
@@ -210,7 +215,7 @@ impl Group {
     /// Measures all its figures; nothing if the replications have no such part.
     pub(super) fn measure(&self, sample: &Replications<'_>, figures: &mut Figures) {
         for metric in self.metrics {
-            if let Source::Measured(measure) = metric.source
+            if let FigureSource::Measured(measure) = metric.source
                 && let Some(value) = measure(sample)
             {
                 figures.set(metric.name, value);

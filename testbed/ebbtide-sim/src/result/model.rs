@@ -6,7 +6,7 @@
 
 use super::figures::{Figures, Value};
 use super::flows::FlowCell;
-use crate::judge::{Outcome, Percentile};
+use crate::judge::{ControlOutcome, Percentile};
 use crate::record::{Handshakes, Series};
 use crate::scenario::LoadCurve;
 use crate::stats::Summary;
@@ -86,7 +86,7 @@ pub struct Cell {
     pub packets: Packets,
     /// The figures that it is judged by.
     #[serde(default)]
-    pub outcome: Outcome,
+    pub outcome: ControlOutcome,
     /// The exact command that computes this cell again.
     pub command: String,
     /// The course of events in chosen replications; may be empty.

@@ -1,7 +1,7 @@
 //! Sums, shares and order statistics over the replications of a cell.
 
 use super::model::PacketCounts;
-use crate::record::{Direction, Handshakes, RunRecord, SparseHistogram};
+use crate::record::{DirectionCounts, Handshakes, RunRecord, SparseHistogram};
 use crate::stats::{Summary, weighted_summary};
 
 pub(super) fn handshakes(records: &[RunRecord]) -> Option<Handshakes> {
@@ -25,8 +25,12 @@ pub(super) fn by_retransmissions(records: &[RunRecord]) -> Vec<u64> {
     sums
 }
 
-pub(super) fn packets(records: &[RunRecord], side: fn(&RunRecord) -> &Direction) -> PacketCounts {
-    let sum = |field: fn(&Direction) -> u64| records.iter().map(|record| field(side(record))).sum();
+pub(super) fn packets(
+    records: &[RunRecord],
+    side: fn(&RunRecord) -> &DirectionCounts,
+) -> PacketCounts {
+    let sum =
+        |field: fn(&DirectionCounts) -> u64| records.iter().map(|record| field(side(record))).sum();
     PacketCounts {
         sent: sum(|direction| direction.sent),
         delivered: sum(|direction| direction.delivered),
@@ -38,7 +42,10 @@ pub(super) fn packets(records: &[RunRecord], side: fn(&RunRecord) -> &Direction)
 
 /// The share of the time until the last client was done that a link worked, at most 1: what is
 /// still in the queue then counts no more.
-pub(super) fn utilisation_of(records: &[RunRecord], side: impl Fn(&RunRecord) -> Direction) -> f64 {
+pub(super) fn utilisation_of(
+    records: &[RunRecord],
+    side: impl Fn(&RunRecord) -> DirectionCounts,
+) -> f64 {
     let shares = records
         .iter()
         .map(|record| (side(record).busy_ns as f64 / record.totals.done_ns.max(1) as f64).min(1.0));

@@ -1,15 +1,14 @@
 //! TCP in the background of a replication: its flows count on where the clients' numbers end.
 
 use super::client_timer::due;
-use super::event::NetEvent;
+use super::event::{Moment, NetEvent};
 use super::network::Net;
 use crate::engine::Engine;
-use crate::host::{Bulk, Side, starts};
+use crate::host::{Bulk, OutgoingPacket, Side, starts};
 use crate::random::Streams;
 use crate::record::BackgroundFlow;
 use crate::record::Recorder;
 use crate::scenario::{Control, CrossDirection, Scenario, TCP, Tcp};
-use ebbtide_core::time::Instant;
 
 /// The flows.
 pub(super) struct Flows {
@@ -74,20 +73,21 @@ impl Flows {
     #[inline]
     pub(super) fn handle<R: Recorder>(
         &mut self,
-        now: Instant,
         event: NetEvent,
-        (net, engine, recorder): (&mut Net, &mut Engine<NetEvent>, &mut R),
+        net: &mut Net,
+        moment: &mut Moment<'_, R>,
     ) -> bool {
         // Whose packet it is need not be looked up where there are none.
-        self.scenario.network.background.flows > 0 && self.take(now, event, (net, engine, recorder))
+        self.scenario.network.background.flows > 0 && self.take(event, net, moment)
     }
 
     fn take<R: Recorder>(
         &mut self,
-        now: Instant,
         event: NetEvent,
-        (net, engine, recorder): (&mut Net, &mut Engine<NetEvent>, &mut R),
+        net: &mut Net,
+        moment: &mut Moment<'_, R>,
     ) -> bool {
+        let now = moment.now;
         let (number, side) = match event {
             NetEvent::Act(number) | NetEvent::Timer(number) => (number, Side::Sender),
             NetEvent::ServerTimer(number) => (number, Side::Receiver),
@@ -99,7 +99,7 @@ impl Flows {
         if let NetEvent::AtServer(place) | NetEvent::AtClient(place) = event {
             let upwards = side == self.side(true);
             let (packet, bytes) = net.pool.get(place);
-            recorder.arrived(now, &packet.details(bytes, upwards, now));
+            moment.recorder.arrived(now, &packet.details(bytes, upwards, now));
             self.packet.clear();
             self.packet.extend_from_slice(bytes);
             net.pool.release(place);
@@ -108,8 +108,8 @@ impl Flows {
             return true;
         }
         if let NetEvent::Act(_) = event {
-            let flow = (index, number);
-            self.flows.push(Bulk::new(now, flow, self.tcp, &self.scenario, &self.streams));
+            let (scenario, streams) = (&self.scenario, &self.streams);
+            self.flows.push(Bulk::new(now, index, number, self.tcp, scenario, streams));
         }
         let is_at_server = side == self.side(true);
         let Some(flow) = self.flows.get_mut(index as usize) else { return true };
@@ -125,10 +125,10 @@ impl Flows {
             _ => {}
         }
         let timeout = flow.drain(now, side, |packet, tag| {
-            let sent = (number, packet, tag);
+            let packet = OutgoingPacket { client: number, datagram: packet, tag };
             match is_at_server {
-                false => net.client_sends(now, sent, engine, recorder),
-                true => net.server_sends(now, sent, engine, recorder),
+                false => net.client_sends(packet, moment),
+                true => net.server_sends(packet, moment),
             }
         });
         if let Some(at) = due(timeout, flow.timer(side), now) {
@@ -136,7 +136,7 @@ impl Flows {
                 Side::Sender => NetEvent::Timer(number),
                 Side::Receiver => NetEvent::ServerTimer(number),
             };
-            engine.schedule(at, event);
+            moment.engine.schedule(at, event);
         }
         true
     }

@@ -3,7 +3,7 @@
 use super::simulation::{Keep, simulate_keeping};
 use crate::judge::Percentile;
 use crate::record::{
-    ClientRecord, ExchangeRecord, Identity, Manifest, ManifestCell, RunError, RunRecord, Store,
+    ClientRecord, ExchangeRecord, Manifest, ManifestCell, RunError, RunIdentity, RunRecord, Store,
     StoreError,
 };
 use crate::result::{Cell, CellResult, CellSpec, PerRun, Results, VERSION, summarise};
@@ -107,7 +107,8 @@ impl Campaign {
         source: Source,
         axes: Vec<Axis>,
         cc: Vec<String>,
-        (reps, seed): (Option<u32>, Option<u64>),
+        reps: Option<u32>,
+        seed: Option<u64>,
     ) -> Result<Self, ScenarioError> {
         let repeated = |(i, axis): &(usize, &Axis)| axes[..*i].iter().any(|a| a.key == axis.key);
         if let Some((_, axis)) = axes.iter().enumerate().find(repeated) {
@@ -157,7 +158,7 @@ impl Campaign {
         let (reps, seed) = (reps.unwrap_or(run.reps), seed.unwrap_or(run.seed));
         let sets: Vec<(String, String)> =
             axes.iter().map(|axis| (axis.key.clone(), axis.values.join(","))).collect();
-        let command = run_command(&source.place, &sets, &cc.join(","), (reps, seed));
+        let command = run_command(&source.place, &sets, &cc.join(","), reps, seed);
         let (papers, percentile) = (Vec::new(), Percentile::default());
         let (exchanges, curve) = (false, None);
         Ok(Self {
@@ -315,9 +316,9 @@ impl Campaign {
         &self,
         spec: &CellSpec,
         key: &str,
-        use_it: impl FnOnce(&Identity<'_>) -> T,
+        use_it: impl FnOnce(&RunIdentity<'_>) -> T,
     ) -> T {
-        use_it(&Identity {
+        use_it(&RunIdentity {
             scenario: &spec.scenario.name,
             settings: &spec.settings_json(),
             cc: &spec.cc,
@@ -382,7 +383,7 @@ impl Campaign {
         // Papers run several built-in scenarios.
         let place = if self.papers.is_empty() { &self.source.place } else { &spec.scenario.name };
         let settings = [&spec.settings[..], &spec.derived[..]].concat();
-        run_command(place, &settings, &spec.cc, (spec.reps, self.seed))
+        run_command(place, &settings, &spec.cc, spec.reps, self.seed)
     }
 
     /// The `ebbtide replay` that runs one replication of a cell again.
@@ -438,8 +439,9 @@ impl Campaign {
     pub fn from_manifest(manifest: &Manifest, controls: Registry) -> Result<Self, ScenarioError> {
         let source = Source::new(&manifest.scenario, &manifest.scenario_toml);
         let source = source.with_controls(controls);
-        let run = (Some(manifest.reps), Some(manifest.seed));
-        let mut campaign = Self::plan(source, manifest.set.clone(), manifest.cc.clone(), run)?;
+        let (set, cc) = (manifest.set.clone(), manifest.cc.clone());
+        let (reps, seed) = (Some(manifest.reps), Some(manifest.seed));
+        let mut campaign = Self::plan(source, set, cc, reps, seed)?;
         if let Some(curve) = &manifest.curve {
             campaign = campaign.with_curve(curve.clone());
         }
@@ -457,7 +459,8 @@ pub fn run_command(
     place: &str,
     settings: &[(String, String)],
     cc: &str,
-    (reps, seed): (u32, u64),
+    reps: u32,
+    seed: u64,
 ) -> String {
     let mut command = format!("ebbtide run {}", quoted(place));
     for (key, value) in settings {

@@ -86,7 +86,7 @@ impl Campaign {
                 }
                 Ok(Err(error)) => {
                     let error = error.to_string();
-                    done.failed.push(self.failed(store, spec, (key, *replication), error)?);
+                    done.failed.push(self.failed(store, spec, key, *replication, error)?);
                 }
                 Err(panic) => {
                     let text = panic.downcast_ref::<String>().map(String::as_str);
@@ -94,7 +94,7 @@ impl Campaign {
                     // Whoever unwinds with a value of their own also catches it.
                     let Some(text) = text else { resume_unwind(panic) };
                     let error = format!("panicked: {text}");
-                    done.failed.push(self.failed(store, spec, (key, *replication), error)?);
+                    done.failed.push(self.failed(store, spec, key, *replication, error)?);
                 }
             }
         }
@@ -147,7 +147,8 @@ impl Campaign {
         &self,
         store: &Store,
         spec: &CellSpec,
-        (key, replication): (String, u32),
+        key: String,
+        replication: u32,
         error: String,
     ) -> Result<FailedRun, StoreError> {
         let replay = self.replay_command(spec, replication);

@@ -1,7 +1,7 @@
 //! UDP traffic of others on single links.
 
 use super::event::NetEvent;
-use super::topology::BOTTLENECK;
+use super::topology::{BOTTLENECK, LinkDirection};
 use crate::engine::Engine;
 use crate::net::Fate;
 use crate::random::{Streams, exponential};
@@ -13,7 +13,7 @@ use rand_chacha::ChaCha8Rng;
 /// The sources of such traffic.
 #[derive(Default)]
 pub(super) struct Sources {
-    all: Vec<Source>,
+    all: Vec<CrossSource>,
     /// Whether the clients are done.
     pub(super) is_over: bool,
 }
@@ -21,12 +21,11 @@ pub(super) struct Sources {
 /// A packet of such traffic.
 pub(super) struct CrossPacket<'s> {
     /// The link that it goes onto.
-    pub(super) link: u16,
-    pub(super) upwards: bool,
+    pub(super) direction: LinkDirection,
     pub(super) payload: &'s [u8],
 }
 
-struct Source {
+struct CrossSource {
     settings: Cross,
     link: u16,
     /// Since when it sends without a pause, and how many packets it has sent since.
@@ -52,7 +51,7 @@ impl Sources {
             let place = links.map(|link| &link.name).position(|name| *name == cross.link);
             let start = cross.start.0;
             engine.schedule(Instant::from_nanos(start), NetEvent::Cross(index as u16));
-            Source {
+            CrossSource {
                 // At most 1000 links and as many sources.
                 link: place.map_or(BOTTLENECK, |place| place as u16 + 1),
                 since: start,
@@ -95,7 +94,8 @@ impl Sources {
             source.record.sent += 1;
             source.record.bytes += u64::from(source.settings.packet);
             let upwards = source.settings.direction == CrossDirection::Up;
-            CrossPacket { link: source.link, upwards, payload: &source.payload }
+            let direction = LinkDirection { link: source.link, upwards };
+            CrossPacket { direction, payload: &source.payload }
         })
     }
 
@@ -111,7 +111,7 @@ impl Sources {
     }
 }
 
-impl Source {
+impl CrossSource {
     /// Whether a packet leaves now, and when the source is due again.
     fn turn(&mut self, now: u64) -> (bool, Option<u64>) {
         let (on, off) = (self.settings.on.0, self.settings.off.0);

@@ -26,7 +26,7 @@ impl Campaign {
             .map(|axis| (axis.key.clone(), axis.values.join(",")))
             .collect();
         let command =
-            run_command(&self.source.place, &sets, &self.cc.join(","), (self.reps, self.seed));
+            run_command(&self.source.place, &sets, &self.cc.join(","), self.reps, self.seed);
         let (range, points) = match curve.written.split_once(" --points ") {
             Some((range, points)) => (range, format!(" --points {points}")),
             None => (curve.written.as_str(), String::new()),

@@ -1,6 +1,15 @@
 //! The events of a replication, and the lanes of those that come in order.
 
-use crate::medium::{ieee80211, ieee802154, lora};
+use crate::engine::Engine;
+use crate::medium::{lora, low_power, wifi};
+use ebbtide_core::time::Instant;
+
+/// The instant of the event that is being handled, with what every part of the network needs to handle it.
+pub(super) struct Moment<'m, R> {
+    pub(super) now: Instant,
+    pub(super) engine: &'m mut Engine<NetEvent>,
+    pub(super) recorder: &'m mut R,
+}
 
 /// Something that happens at an instant.
 #[derive(Copy, Clone, Debug)]
@@ -42,22 +51,22 @@ pub(super) enum NetEvent {
     SessionTimer,
     /// Something happens in the Wi-Fi cell.
     Wifi {
-        /// What.
-        step: ieee80211::WifiStep,
+        /// The step of the DCF.
+        step: wifi::WifiStep,
         /// The station.
         station: u32,
     },
     /// Something happens in the LoRaWAN cell.
     Lora {
-        /// What.
+        /// The step of an uplink or of a window.
         step: lora::LoraStep,
         /// The device.
         device: u32,
     },
     /// Something happens on the air of a low-power network.
     LowPower {
-        /// What.
-        step: ieee802154::LowPowerStep,
+        /// The step of CSMA/CA or of the duty cycle.
+        step: low_power::LowPowerStep,
         /// The node that sends the frame.
         station: u32,
     },
@@ -70,8 +79,8 @@ pub(super) enum NetEvent {
 /// Each packet under way has one.
 const _: () = assert!(size_of::<NetEvent>() <= 8, "an event has grown");
 
-impl From<ieee80211::WifiEvent> for NetEvent {
-    fn from(event: ieee80211::WifiEvent) -> Self {
+impl From<wifi::WifiEvent> for NetEvent {
+    fn from(event: wifi::WifiEvent) -> Self {
         Self::Wifi { step: event.step, station: event.station }
     }
 }
@@ -82,8 +91,8 @@ impl From<lora::LoraEvent> for NetEvent {
     }
 }
 
-impl From<ieee802154::LowPowerEvent> for NetEvent {
-    fn from(event: ieee802154::LowPowerEvent) -> Self {
+impl From<low_power::LowPowerEvent> for NetEvent {
+    fn from(event: low_power::LowPowerEvent) -> Self {
         Self::LowPower { step: event.step, station: event.station }
     }
 }

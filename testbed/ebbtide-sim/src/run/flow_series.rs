@@ -23,7 +23,7 @@ struct One {
 }
 
 impl Flows {
-    fn of(&mut self, client: u32) -> Option<&mut One> {
+    fn series_of(&mut self, client: u32) -> Option<&mut One> {
         let place = client as usize;
         if place >= FLOWS {
             return None;
@@ -37,21 +37,21 @@ impl Flows {
 
     /// The first message left.
     pub(super) fn begins(&mut self, now: Instant, client: u32) {
-        if let Some(one) = self.of(client) {
+        if let Some(one) = self.series_of(client) {
             one.begins = Some(seconds(now));
         }
     }
 
     /// A first copy arrived.
     pub(super) fn delivered(&mut self, now: Instant, client: u32) {
-        if let Some(one) = self.of(client) {
+        if let Some(one) = self.series_of(client) {
             one.arriving.add(now, 1);
         }
     }
 
     /// The rate of a control is this now, messages/s.
     pub(super) fn rate(&mut self, now: Instant, client: u32, rate: f64) {
-        let Some(one) = self.of(client) else { return };
+        let Some(one) = self.series_of(client) else { return };
         if one.rate.last().is_some_and(|(_, last)| *last == rate) {
             return;
         }

@@ -3,7 +3,7 @@
 use super::event::NetEvent;
 use crate::engine::Engine;
 use crate::random::{Streams, exponential, uniform};
-use crate::scenario::{Activity, ClassView, Due, Events, Reporting};
+use crate::scenario::{Activity, ClassView, Events, Reporting, ReportsDue};
 use ebbtide_core::time::{Duration, Instant};
 use rand_chacha::ChaCha8Rng;
 
@@ -18,7 +18,7 @@ impl Happenings {
         engine: &mut Engine<NetEvent>,
     ) -> Self {
         let of = |class: &ClassView| {
-            let Activity::Reporting(Reporting { due: Due::Events { events, .. }, .. }) =
+            let Activity::Reporting(Reporting { due: ReportsDue::Events { events, .. }, .. }) =
                 class.scenario.workload.activity()
             else {
                 return None;

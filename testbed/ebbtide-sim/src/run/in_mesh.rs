@@ -1,25 +1,18 @@
 //! Packets that enter, cross and leave a low-power network.
 
-use super::event::NetEvent;
+use super::event::Moment;
 use super::low_power::LowPower;
 use super::network::Net;
 use super::radio::Radio;
-use super::topology::BOTTLENECK;
-use crate::engine::Engine;
+use super::topology::{BOTTLENECK, LinkDirection};
 use crate::host::tagged;
-use crate::medium::ieee802154::LowPowerEvent;
-use crate::mesh::{Cause, Datagram, Ended};
+use crate::medium::low_power::LowPowerEvent;
+use crate::medium::low_power::{Cause, EndedDatagram, MeshDatagram};
 use crate::record::{LostAt, Recorder};
-use ebbtide_core::time::Instant;
 
 impl Net {
     /// A packet sets out at its host's node, or at the root if it comes from the Internet.
-    pub(super) fn enter_mesh(
-        &mut self,
-        now: Instant,
-        (place, upwards): (u32, bool),
-        engine: &mut Engine<NetEvent>,
-    ) {
+    pub(super) fn enter_mesh<R>(&mut self, place: u32, upwards: bool, moment: &mut Moment<'_, R>) {
         let (packet, datagram) = self.pool.get(place);
         let Some(mesh) = self.radio.as_mut().and_then(Radio::low_power) else { return };
         let client = mesh.placement.client(packet.client);
@@ -27,25 +20,24 @@ impl Net {
         let (from, to) = if upwards { (client, server) } else { (server, client) };
         let node = mesh.placement.node(from).unwrap_or(mesh.network.topology.root);
         let bytes = datagram.len() as u32;
-        let datagram = Datagram { token: place, upwards, from, to, bytes };
-        mesh.network.send(now, (node, datagram), engine);
+        let datagram = MeshDatagram { token: place, upwards, from, to, bytes };
+        mesh.network.send(moment.now, node, datagram, moment.engine);
     }
 
     /// Tells the observer of the frame that an event puts on the air, if it wants to know.
     pub(super) fn note_frame<R: Recorder>(
         &mut self,
-        now: Instant,
         event: LowPowerEvent,
-        recorder: &mut R,
+        moment: &mut Moment<'_, R>,
     ) {
-        if !recorder.wants_frames() {
+        if !moment.recorder.wants_frames() {
             return;
         }
         let Some(mesh) = self.radio.as_mut().and_then(Radio::low_power) else { return };
         let pool = &self.pool;
         let frame = mesh.network.on_air(event, |place| pool.get(place).1);
         if let Some((from, to, bytes)) = frame {
-            recorder.on_air(now, from, to, &bytes);
+            moment.recorder.on_air(moment.now, from, to, &bytes);
         }
     }
 
@@ -53,50 +45,46 @@ impl Net {
     /// Internet go onto the link.
     pub(super) fn crossed_mesh<R: Recorder>(
         &mut self,
-        now: Instant,
-        engine: &mut Engine<NetEvent>,
-        recorder: &mut R,
+        moment: &mut Moment<'_, R>,
     ) -> Option<(u32, bool)> {
         loop {
             let mesh = self.radio.as_mut().and_then(Radio::low_power)?;
             while let Some(place) = mesh.network.released() {
                 self.pool.release(place);
             }
-            let Ended { datagram, node, lost } = mesh.network.poll()?;
+            let EndedDatagram { datagram, node, lost } = mesh.network.poll()?;
             let upwards = datagram.upwards;
             if let Some(cause) = lost {
-                self.lost_in_mesh(now, (datagram, node), cause, recorder);
+                self.lost_in_mesh(datagram, node, cause, moment);
                 continue;
             }
             let is_there = datagram.to == node;
             // The sender's node may still have its frames.
             let place = self.pool.copy(datagram.token);
             let (packet, bytes) = self.pool.get(place);
-            recorder.crossed(now, "mesh", &packet.details(bytes, upwards, now));
+            let details = packet.details(bytes, upwards, moment.now);
+            moment.recorder.crossed(moment.now, "mesh", &details);
             if is_there {
                 return Some((place, upwards));
             }
             let link = self.next(packet.client, None, upwards).unwrap_or(BOTTLENECK);
-            self.onto_link(now, (place, link, upwards), engine, recorder);
+            self.onto_link(place, LinkDirection { link, upwards }, moment);
         }
     }
 
     /// Counts a packet that was lost in the network, and tells the observer where.
     fn lost_in_mesh<R: Recorder>(
         &mut self,
-        now: Instant,
-        (datagram, node): (Datagram, u32),
+        datagram: MeshDatagram,
+        node: u32,
         cause: Cause,
-        recorder: &mut R,
+        moment: &mut Moment<'_, R>,
     ) {
         let Some(mesh) = self.radio.as_mut().and_then(Radio::low_power) else { return };
         let (packet, _) = self.pool.get(datagram.token);
         let upwards = datagram.upwards;
-        recorder.lost_at(
-            now,
-            tagged(packet.client, packet.tag),
-            &LostAt { node, upwards, cause: cause.name() },
-        );
+        let lost = LostAt { node, upwards, cause: cause.name() };
+        moment.recorder.lost_at(moment.now, tagged(packet.client, packet.tag), &lost);
         let direction = mesh.direction(upwards);
         match cause {
             Cause::Queue => direction.dropped_queue += 1,

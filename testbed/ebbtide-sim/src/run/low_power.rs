@@ -3,21 +3,20 @@
 use super::event::NetEvent;
 use super::placement::Placement;
 use crate::engine::Engine;
-use crate::medium::ieee802154::LowPowerEvent;
-use crate::mesh::{Cause, Network};
+use crate::medium::low_power::{Cause, LowPowerEvent, MeshNetwork};
 use crate::random::Streams;
-use crate::record::{Causes, Direction, MeshRecord};
+use crate::record::{Causes, DirectionCounts, MeshRecord};
 use crate::scenario::{ClassView, Mesh, Scenario};
 use ebbtide_core::time::Instant;
 use std::collections::VecDeque;
 
 /// The network, the places of the hosts, and what became of their datagrams from end to end.
 pub(super) struct LowPower {
-    pub(super) network: Network,
+    pub(super) network: MeshNetwork,
     pub(super) placement: Placement,
     /// Datagrams to the servers and back.
-    pub(super) up: Direction,
-    pub(super) down: Direction,
+    pub(super) up: DirectionCounts,
+    pub(super) down: DirectionCounts,
     /// Requests for which a mote had no room.
     pub(super) host_busy: u64,
     /// Whose datagrams were lost, and why.
@@ -31,18 +30,19 @@ impl LowPower {
         classes: &[ClassView],
         streams: &Streams,
     ) -> Self {
-        let network = Network::new(scenario, mesh, streams);
+        let network =
+            MeshNetwork::new(mesh, scenario.loss_model(), scenario.average_loss(), streams);
         Self {
             placement: Placement::new(scenario, classes, &network, streams),
             network,
-            up: Direction::default(),
-            down: Direction::default(),
+            up: DirectionCounts::default(),
+            down: DirectionCounts::default(),
             host_busy: 0,
             losses: VecDeque::new(),
         }
     }
 
-    pub(super) const fn direction(&mut self, upwards: bool) -> &mut Direction {
+    pub(super) const fn direction(&mut self, upwards: bool) -> &mut DirectionCounts {
         if upwards { &mut self.up } else { &mut self.down }
     }
 

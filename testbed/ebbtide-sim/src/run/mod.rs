@@ -24,7 +24,6 @@ mod series;
 mod simulation;
 mod topology;
 mod trace;
-mod wifi;
 
 pub use crate::host::endpoint_config;
 pub use crate::record::{Details, Discard, LostAt, Recorder, RunError, Tagged};

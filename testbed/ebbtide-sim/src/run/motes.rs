@@ -49,8 +49,7 @@ impl Motes {
                 let rng = |what: &str| streams.stream(&format!("server/{node}{what}"));
                 let workloads = roster.classes.iter().map(|class| &class.scenario.workload);
                 let payloads = workloads.map(|own| own.download().unwrap_or(own.response_payload));
-                let rngs = (rng(""), rng("/session"));
-                let answerer = Answerer::new(config.clone(), payloads, rngs);
+                let answerer = Answerer::new(config.clone(), payloads, rng(""), rng("/session"));
                 Box::new(Mote { answerer, busy_until: Instant::ZERO, taken: 0 })
             })
         };
@@ -77,17 +76,19 @@ impl Motes {
         Takes::Until(mote.busy_until)
     }
 
-    /// A node has processed a request of a client of this class.
+    /// A node has processed a request from a client of this class.
     pub(super) fn answer(
         &mut self,
         now: Instant,
-        (node, class): (u32, usize),
-        request: (u32, &[u8]),
+        node: u32,
+        class: usize,
+        client: u32,
+        request: &[u8],
         send: impl FnMut(u32, &[u8]),
     ) {
         let Some(Some(mote)) = self.servers.get_mut(node as usize) else { return };
         mote.taken -= 1;
         mote.answerer.serve(class);
-        mote.answerer.answer(now, request, send);
+        mote.answerer.answer(now, client, request, send);
     }
 }

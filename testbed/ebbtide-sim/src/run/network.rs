@@ -1,21 +1,20 @@
 //! The network of a replication: both directions of the bottleneck and the packets under way.
 
 use super::cross::Sources;
-use super::event::{DOWN_LANE, NetEvent, ROUTER_LANE, UP_LANE};
+use super::event::{DOWN_LANE, Moment, NetEvent, ROUTER_LANE, UP_LANE};
 use super::pool::Pool;
 use super::radio::Radio;
 use super::roster::Roster;
-use super::topology::{BOTTLENECK, OWN, Topology};
+use super::topology::{BOTTLENECK, LinkDirection, OWN, SideLinks};
 use crate::engine::Engine;
-use crate::host::tagged;
-use crate::host::{self, Tag};
+use crate::host::{self, OutgoingPacket, Tag, tagged};
 use crate::net::queue;
 use crate::net::{Bottleneck, Delay, Fate, LossModel};
 use crate::random::Streams;
 use crate::record::{BackgroundPackets, Delivery, LinkRecord};
 use crate::record::{Details, Recorder, RunError};
+use crate::scenario::{LinkPath, Transport};
 use crate::scenario::{NetworkKind, Scenario};
-use crate::scenario::{Path, Transport};
 use ebbtide_core::time::{Duration, Instant};
 use rand_chacha::ChaCha8Rng;
 use std::sync::Arc;
@@ -26,7 +25,7 @@ pub(super) struct Net {
     pub(super) up: Bottleneck<ChaCha8Rng>,
     pub(super) down: Bottleneck<ChaCha8Rng>,
     /// The links other than the bottleneck, if there are any.
-    pub(super) topology: Option<Box<Topology>>,
+    pub(super) topology: Option<Box<SideLinks>>,
     pub(super) cross: Sources,
     /// The number of the first sender of cross traffic; they follow all others.
     pub(super) first_cross: u32,
@@ -65,8 +64,8 @@ impl Net {
             NetworkKind::Mesh(_) => LossModel::None,
             _ => scenario.loss_model(),
         };
-        let up = Path::up(network, loss, streams);
-        let down = Path::down(network, loss, streams);
+        let up = LinkPath::up(network, loss, streams);
+        let down = LinkPath::down(network, loss, streams);
         let clients = scenario.clients.count;
         let is_behind = scenario.is_cloud();
         let stations = match network.has_radio() && !is_behind {
@@ -77,7 +76,7 @@ impl Net {
             pool: Pool::default(),
             up: up.link,
             down: down.link,
-            topology: Topology::new(scenario, &roster.classes, streams),
+            topology: SideLinks::new(scenario, &roster.classes, streams),
             radio: Radio::new(scenario, &roster.classes, stations, streams),
             has_mesh: network.mesh().is_some(),
             is_behind,
@@ -131,34 +130,34 @@ impl Net {
     #[inline]
     pub(super) fn client_sends<R: Recorder>(
         &mut self,
-        now: Instant,
-        (client, datagram, tag): (u32, &[u8], Tag),
-        engine: &mut Engine<NetEvent>,
-        recorder: &mut R,
+        packet: OutgoingPacket<'_>,
+        moment: &mut Moment<'_, R>,
     ) {
+        let OutgoingPacket { client, datagram, tag } = packet;
+        let now = moment.now;
         let transport = self.transport(client);
         let fate = Fate::Delivered { at: now };
         let tagged = tagged(client, tag);
         let left = None;
         let details = Details { upwards: true, transport, tagged, datagram, queued: 0, fate, left };
-        recorder.client_sent(now, &details);
+        moment.recorder.client_sent(now, &details);
         if client < self.clients {
             let bytes = u64::from(self.bytes_of(transport, datagram.len() as u32));
             self.count_sent(client, bytes, !self.roster.is_from_server(client));
         }
-        let place = self.pool.put((client, transport), datagram, tag);
+        let place = self.pool.put(client, transport, datagram, tag);
         if client < self.stations {
-            self.enter_radio(now, (place, true), engine, recorder);
+            self.enter_radio(place, true, moment);
         } else {
             let link = self.next(client, None, true).unwrap_or(BOTTLENECK);
-            self.onto_link(now, (place, link, true), engine, recorder);
+            self.onto_link(place, LinkDirection { link, upwards: true }, moment);
         }
     }
 
     /// Counts a packet of a client or for it, sent by the host that begins the exchanges or by the other one.
     #[inline]
     fn count_sent(&mut self, client: u32, bytes: u64, is_requester: bool) {
-        let delivery = &mut self.deliveries[self.roster.of(client)];
+        let delivery = &mut self.deliveries[self.roster.class_of(client)];
         *(if is_requester { &mut delivery.transmissions } else { &mut delivery.replies }) += 1;
         delivery.bytes += bytes;
     }
@@ -171,8 +170,9 @@ impl Net {
             return link.is_none().then_some(BOTTLENECK);
         };
         let is_client = client < self.clients;
-        let class = if is_client { self.roster.of(client) } else { self.roster.classes.len() };
-        topology.next((client, class), link, upwards)
+        let class =
+            if is_client { self.roster.class_of(client) } else { self.roster.classes.len() };
+        topology.next(client, class, link, upwards)
     }
 
     /// The counts of the links other than the bottleneck.
@@ -182,7 +182,8 @@ impl Net {
 
     /// One direction of a link that several devices share.
     #[inline(always)]
-    fn link(&mut self, link: u16, upwards: bool) -> &mut Bottleneck<ChaCha8Rng> {
+    fn link(&mut self, direction: LinkDirection) -> &mut Bottleneck<ChaCha8Rng> {
+        let LinkDirection { link, upwards } = direction;
         let other = match &mut self.topology {
             Some(topology) if link != BOTTLENECK => topology.link(link, upwards),
             _ => None,
@@ -195,31 +196,31 @@ impl Net {
     }
 
     /// When the packet that a link has just taken leaves its serialiser.
-    fn free_at(&mut self, place: u32, link: u16, upwards: bool) -> Option<Instant> {
-        if link != OWN {
-            return Some(self.link(link, upwards).free_at());
+    fn free_at(&mut self, place: u32, direction: LinkDirection) -> Option<Instant> {
+        if direction.link != OWN {
+            return Some(self.link(direction).free_at());
         }
         let client = self.pool.get(place).0.client;
-        Some(self.topology.as_mut()?.own(client, upwards)?.free_at())
+        Some(self.topology.as_mut()?.own(client, direction.upwards)?.free_at())
     }
 
     /// A packet goes onto a link in its direction.
     #[inline(always)]
     pub(super) fn onto_link<R: Recorder>(
         &mut self,
-        now: Instant,
-        (place, link, upwards): (u32, u16, bool),
-        engine: &mut Engine<NetEvent>,
-        recorder: &mut R,
+        place: u32,
+        direction: LinkDirection,
+        moment: &mut Moment<'_, R>,
     ) {
+        let now = moment.now;
         let (packet, _) = self.pool.get(place);
         let bytes = self.wire_length(packet.transport, packet.length.into());
-        if link == OWN {
-            return self.onto_own_link(now, (place, upwards), bytes, engine, recorder);
+        if direction.link == OWN {
+            return self.onto_own_link(place, direction, bytes, moment);
         }
-        let shared = self.link(link, upwards);
+        let shared = self.link(direction);
         let queued = shared.queued_bytes(now);
-        let waiting = queue::Packet {
+        let waiting = queue::QueuedPacket {
             id: place,
             client: packet.client,
             bytes,
@@ -227,15 +228,14 @@ impl Net {
             is_marked: false,
         };
         match shared.send(now, waiting) {
-            Some(fate) => {
-                self.decided(now, (place, link, upwards), (queued, fate), engine, recorder);
-            }
+            Some(fate) => self.decided(place, direction, queued, fate, moment),
             None => {
-                if recorder.wants_details() {
+                if moment.recorder.wants_details() {
                     let (packet, datagram) = self.pool.get(place);
-                    recorder.joins_queue(now, &packet.details(datagram, upwards, now));
+                    let details = packet.details(datagram, direction.upwards, now);
+                    moment.recorder.joins_queue(now, &details);
                 }
-                self.turn(now, (link, upwards), engine, recorder);
+                self.handle_fates(direction, moment);
             }
         }
     }
@@ -244,54 +244,47 @@ impl Net {
     #[inline(never)]
     fn onto_own_link<R: Recorder>(
         &mut self,
-        now: Instant,
-        (place, upwards): (u32, bool),
+        place: u32,
+        direction: LinkDirection,
         bytes: u32,
-        engine: &mut Engine<NetEvent>,
-        recorder: &mut R,
+        moment: &mut Moment<'_, R>,
     ) {
+        let now = moment.now;
         let (packet, _) = self.pool.get(place);
-        let own = self.topology.as_mut().and_then(|all| all.own(packet.client, upwards));
+        let own = self.topology.as_mut().and_then(|all| all.own(packet.client, direction.upwards));
         let (queued, fate) = own.map_or((0, Fate::Delivered { at: now }), |own| {
             (own.queued_bytes(now), own.send(now, bytes))
         });
-        self.decided(now, (place, OWN, upwards), (queued, fate), engine, recorder);
+        self.decided(place, direction, queued, fate, moment);
     }
 
     /// A link may be free for what waits.
     pub(super) fn link_free<R: Recorder>(
         &mut self,
-        now: Instant,
-        (link, upwards): (u16, bool),
-        engine: &mut Engine<NetEvent>,
-        recorder: &mut R,
+        direction: LinkDirection,
+        moment: &mut Moment<'_, R>,
     ) {
-        self.link(link, upwards).handle_timeout(now);
-        self.turn(now, (link, upwards), engine, recorder);
+        self.link(direction).handle_timeout(moment.now);
+        self.handle_fates(direction, moment);
     }
 
     /// Handles the fates that a queue discipline has decided.
-    fn turn<R: Recorder>(
-        &mut self,
-        now: Instant,
-        (link, upwards): (u16, bool),
-        engine: &mut Engine<NetEvent>,
-        recorder: &mut R,
-    ) {
+    fn handle_fates<R: Recorder>(&mut self, direction: LinkDirection, moment: &mut Moment<'_, R>) {
         loop {
-            let shared = self.link(link, upwards);
-            let queued = shared.queued_bytes(now);
-            let Some((queue::Packet { id: place, is_marked, .. }, fate)) = shared.poll_fate()
+            let shared = self.link(direction);
+            let queued = shared.queued_bytes(moment.now);
+            let Some((queue::QueuedPacket { id: place, is_marked, .. }, fate)) = shared.poll_fate()
             else {
                 if let Some(at) = shared.poll_timeout() {
-                    engine.schedule(at, NetEvent::LinkFree { link, upwards });
+                    let LinkDirection { link, upwards } = direction;
+                    moment.engine.schedule(at, NetEvent::LinkFree { link, upwards });
                 }
                 return;
             };
             if is_marked {
                 self.pool.mark(place);
             }
-            self.decided(now, (place, link, upwards), (queued, fate), engine, recorder);
+            self.decided(place, direction, queued, fate, moment);
         }
     }
 
@@ -299,23 +292,25 @@ impl Net {
     #[inline(always)]
     fn decided<R: Recorder>(
         &mut self,
-        now: Instant,
-        (place, link, upwards): (u32, u16, bool),
-        (queued, fate): (u64, Fate),
-        engine: &mut Engine<NetEvent>,
-        recorder: &mut R,
+        place: u32,
+        direction: LinkDirection,
+        queued: u64,
+        fate: Fate,
+        moment: &mut Moment<'_, R>,
     ) {
+        let LinkDirection { link, upwards } = direction;
+        let now = moment.now;
         let left = match fate {
             Fate::Dropped => None,
-            _ if !recorder.wants_details() => None,
-            _ => self.free_at(place, link, upwards),
+            _ if !moment.recorder.wants_details() => None,
+            _ => self.free_at(place, direction),
         };
         let (packet, datagram) = self.pool.get(place);
         let details = Details { queued, fate, left, ..packet.details(datagram, upwards, now) };
         if link == BOTTLENECK {
-            recorder.at_link(now, &details);
+            moment.recorder.at_link(now, &details);
         } else if let Some(topology) = &self.topology {
-            recorder.at_other_link(now, topology.name(link), &details);
+            moment.recorder.at_other_link(now, topology.name(link), &details);
         }
         let client = packet.client;
         if client >= self.first_cross {
@@ -329,7 +324,7 @@ impl Net {
         }
         if client < self.clients && fate != Fate::Dropped {
             let bytes = u64::from(self.bytes_of(packet.transport, packet.length.into()));
-            let class = self.roster.of(client);
+            let class = self.roster.class_of(client);
             match &mut self.topology {
                 Some(topology) if link != BOTTLENECK => {
                     topology.carries(link, class, bytes, upwards);
@@ -340,36 +335,30 @@ impl Net {
         }
         let Fate::Delivered { at } = fate else { return self.pool.release(place) };
         if let Some(link) = self.next(client, Some(link), upwards) {
-            engine.schedule(at, NetEvent::AtLink { place, link, upwards });
+            moment.engine.schedule(at, NetEvent::AtLink { place, link, upwards });
         } else if upwards {
             let (delay, rng) = &mut self.beyond_up;
             let at = at + Duration::from_nanos(delay.draw(rng));
             let is_behind = self.is_behind;
             let event = if is_behind { NetEvent::AtAccessPoint } else { NetEvent::AtServer };
-            engine.schedule_in(Engine::<NetEvent>::lane(UP_LANE), at, event(place));
+            moment.engine.schedule_in(Engine::<NetEvent>::lane(UP_LANE), at, event(place));
         } else {
             let at = if self.is_behind { at + self.beyond_down() } else { at };
             let is_station = client < self.stations;
             let event =
                 if is_station { NetEvent::AtAccessPoint(place) } else { NetEvent::AtClient(place) };
-            engine.schedule_in(Engine::<NetEvent>::lane(DOWN_LANE), at, event);
+            moment.engine.schedule_in(Engine::<NetEvent>::lane(DOWN_LANE), at, event);
         }
     }
 
     /// A source of cross traffic is due.
-    pub(super) fn cross_sends<R: Recorder>(
-        &mut self,
-        now: Instant,
-        index: u16,
-        engine: &mut Engine<NetEvent>,
-        recorder: &mut R,
-    ) {
-        let Some(packet) = self.cross.turn(now, index, engine) else { return };
-        let (link, upwards) = (packet.link, packet.upwards);
+    pub(super) fn cross_sends<R: Recorder>(&mut self, index: u16, moment: &mut Moment<'_, R>) {
+        let Some(packet) = self.cross.turn(moment.now, index, moment.engine) else { return };
+        let direction = packet.direction;
         let tag = Tag { exchange: index.into(), ..Tag::default() };
-        let sender = (self.first_cross + u32::from(index), Transport::Udp);
-        let place = self.pool.put(sender, packet.payload, tag);
-        self.onto_link(now, (place, link, upwards), engine, recorder);
+        let sender = self.first_cross + u32::from(index);
+        let place = self.pool.put(sender, Transport::Udp, packet.payload, tag);
+        self.onto_link(place, direction, moment);
     }
 
     /// Draws the delay between the server and the router.
@@ -383,11 +372,11 @@ impl Net {
     #[inline]
     pub(super) fn server_sends<R: Recorder>(
         &mut self,
-        now: Instant,
-        (client, datagram, tag): (u32, &[u8], Tag),
-        engine: &mut Engine<NetEvent>,
-        recorder: &mut R,
+        packet: OutgoingPacket<'_>,
+        moment: &mut Moment<'_, R>,
     ) {
+        let OutgoingPacket { client, datagram, tag } = packet;
+        let now = moment.now;
         let transport = self.transport(client);
         let on_node = self.has_mesh && self.serving_node(client, tag.exchange).is_some();
         let processing = match transport {
@@ -404,16 +393,20 @@ impl Net {
         let left = None;
         let details =
             Details { upwards: false, transport, tagged, datagram, queued: 0, fate, left };
-        recorder.server_sent(now, &details);
+        moment.recorder.server_sent(now, &details);
         if client < self.clients {
             let bytes = u64::from(self.bytes_of(transport, datagram.len() as u32));
             self.count_sent(client, bytes, self.roster.is_from_server(client));
         }
-        let place = self.pool.put((client, transport), datagram, tag);
+        let place = self.pool.put(client, transport, datagram, tag);
         if on_node {
-            return self.enter_radio(now, (place, false), engine, recorder);
+            return self.enter_radio(place, false, moment);
         }
         let at = now + Duration::from_nanos(processing) + self.beyond_down();
-        engine.schedule_in(Engine::<NetEvent>::lane(ROUTER_LANE), at, NetEvent::AtDownLink(place));
+        moment.engine.schedule_in(
+            Engine::<NetEvent>::lane(ROUTER_LANE),
+            at,
+            NetEvent::AtDownLink(place),
+        );
     }
 }

@@ -1,6 +1,6 @@
 //! Where the hosts are in a low-power network: on its nodes, or in the Internet behind its root.
 
-use crate::mesh::Network;
+use crate::medium::low_power::MeshNetwork;
 use crate::random::{Streams, uniform};
 use crate::scenario::{Activity, ClassView, Cloud, Scenario};
 
@@ -24,7 +24,7 @@ impl Placement {
     pub(super) fn new(
         scenario: &Scenario,
         classes: &[ClassView],
-        network: &Network,
+        network: &MeshNetwork,
         streams: &Streams,
     ) -> Self {
         let (nodes, root) = (network.topology.nodes(), network.topology.root);
@@ -32,11 +32,7 @@ impl Placement {
         let workload = &scenario.workload;
         if !scenario.is_cloud() {
             let server = if scenario.network.up.is_missing() { root } else { nodes };
-            return Self {
-                nodes,
-                clients: on_motes(classes, (nodes, root), server),
-                each: u32::MAX,
-            };
+            return Self { nodes, clients: on_motes(classes, nodes, root, server), each: u32::MAX };
         }
         let has_route = |mote: &u32| network.routes.has(*mote);
         let asked: Vec<Box<[u32]>> = match workload.activity() {
@@ -96,11 +92,7 @@ impl Placement {
 
 /// The clients of classes on the nodes in order, without the one of their server: those of `monitoring` and
 /// `events` report to the sink, the others ask `server`.
-fn on_motes(
-    classes: &[ClassView],
-    (nodes, root): (u32, u32),
-    server: u32,
-) -> Vec<(u32, Box<[u32]>)> {
+fn on_motes(classes: &[ClassView], nodes: u32, root: u32, server: u32) -> Vec<(u32, Box<[u32]>)> {
     let reports = |class: &ClassView| class.scenario.workload.is_reporting();
     let is_taken = |node: &u32| match classes.iter().all(reports) {
         true => *node == SINK,

@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 
 /// Attributes of a packet in transit, apart from its bytes.
 #[derive(Copy, Clone, Debug, Default)]
-pub(super) struct Packet {
+pub(super) struct PooledPacket {
     pub(super) client: u32,
     pub(super) tag: Tag,
     /// At most 65535 bytes: the limit of an endpoint's messages and of an IP packet.
@@ -20,7 +20,7 @@ pub(super) struct Packet {
     pub(super) is_marked: bool,
 }
 
-impl Packet {
+impl PooledPacket {
     pub(super) fn details(self, datagram: &[u8], upwards: bool, now: Instant) -> Details<'_> {
         Details {
             upwards,
@@ -46,14 +46,20 @@ pub(super) struct Pool {
 
 impl Pool {
     #[inline]
-    pub(super) fn put(&mut self, whose: (u32, Transport), datagram: &[u8], tag: Tag) -> u32 {
+    pub(super) fn put(
+        &mut self,
+        client: u32,
+        transport: Transport,
+        datagram: &[u8],
+        tag: Tag,
+    ) -> u32 {
         let shelf = u32::from(datagram.len() > SHORT);
-        self.shelves[shelf as usize].put(whose, datagram, tag) << 1 | shelf
+        self.shelves[shelf as usize].put(client, transport, datagram, tag) << 1 | shelf
     }
 
     /// A packet and its bytes.
     #[inline]
-    pub(super) fn get(&self, place: u32) -> (Packet, &[u8]) {
+    pub(super) fn get(&self, place: u32) -> (PooledPacket, &[u8]) {
         self.shelves[(place & 1) as usize].get(place >> 1)
     }
 
@@ -67,7 +73,7 @@ impl Pool {
     pub(super) fn copy(&mut self, place: u32) -> u32 {
         let (packet, bytes) = self.get(place);
         let bytes = SmallVec::<[u8; 128]>::from_slice(bytes);
-        let copy = self.put((packet.client, packet.transport), &bytes, packet.tag);
+        let copy = self.put(packet.client, packet.transport, &bytes, packet.tag);
         if packet.is_marked {
             self.mark(copy);
         }
@@ -92,7 +98,7 @@ impl Pool {
 /// the order in which they leave it.
 #[derive(Debug, Default)]
 struct Shelf {
-    packets: Vec<Packet>,
+    packets: Vec<PooledPacket>,
     bytes: Vec<u8>,
     /// Bytes of each place: what the longest packet so far needs.
     stride: usize,
@@ -101,21 +107,26 @@ struct Shelf {
 
 impl Shelf {
     #[inline]
-    fn put(&mut self, (client, transport): (u32, Transport), datagram: &[u8], tag: Tag) -> u32 {
+    fn put(&mut self, client: u32, transport: Transport, datagram: &[u8], tag: Tag) -> u32 {
         if datagram.len() > self.stride {
             self.widen(datagram.len());
         }
         let place = self.free.pop().unwrap_or_else(|| {
             let more = room(self.packets.len(), self.packets.capacity());
             self.packets.reserve_exact(more);
-            self.packets.push(Packet::default());
+            self.packets.push(PooledPacket::default());
             self.bytes.reserve_exact(more * self.stride);
             self.bytes.resize(self.packets.len() * self.stride, 0);
             // As many as fit in memory, far below 2^31.
             (self.packets.len() - 1) as u32
         });
-        self.packets[place as usize] =
-            Packet { client, transport, length: datagram.len() as u16, tag, is_marked: false };
+        self.packets[place as usize] = PooledPacket {
+            client,
+            transport,
+            length: datagram.len() as u16,
+            tag,
+            is_marked: false,
+        };
         let start = place as usize * self.stride;
         self.bytes[start..start + datagram.len()].copy_from_slice(datagram);
         place
@@ -123,7 +134,7 @@ impl Shelf {
 
     /// A packet and its bytes.
     #[inline]
-    fn get(&self, place: u32) -> (Packet, &[u8]) {
+    fn get(&self, place: u32) -> (PooledPacket, &[u8]) {
         let packet = self.packets[place as usize];
         (packet, self.bytes(place, packet.length))
     }

@@ -2,9 +2,10 @@
 
 use super::event::NetEvent;
 use super::low_power::LowPower;
-use super::wifi::{Cell, Crossed};
 use crate::engine::Engine;
-use crate::medium::lora::{Crossing, LoraCell, LoraCounts};
+use crate::medium::Crossing;
+use crate::medium::lora::{LoraCell, LoraCounts};
+use crate::medium::wifi::WifiCell;
 use crate::random::Streams;
 use crate::record::WifiRecord;
 use crate::scenario::{ClassView, NetworkKind, Scenario};
@@ -12,7 +13,7 @@ use ebbtide_core::time::Instant;
 
 /// A cell or a network that all clients' packets cross.
 pub(super) enum Radio {
-    Wifi(Box<Cell>),
+    Wifi(Box<WifiCell>),
     Lora(Box<LoraCell>),
     Mesh(Box<LowPower>),
 }
@@ -27,7 +28,7 @@ impl Radio {
     ) -> Option<Self> {
         Some(match &scenario.network.kind {
             NetworkKind::Wired => return None,
-            NetworkKind::Wifi(wifi) => Self::Wifi(Box::new(Cell::new(wifi, stations, streams))),
+            NetworkKind::Wifi(wifi) => Self::Wifi(Box::new(WifiCell::new(wifi, stations, streams))),
             NetworkKind::Lora(lora) => Self::Lora(Box::new(LoraCell::new(lora, stations, streams))),
             NetworkKind::Mesh(mesh) => {
                 Self::Mesh(Box::new(LowPower::new(scenario, mesh, classes, streams)))
@@ -63,14 +64,10 @@ impl Radio {
     }
 
     /// The next packet that has crossed the air.
-    pub(super) fn poll(&mut self, now: Instant, engine: &mut Engine<NetEvent>) -> Option<Crossed> {
+    pub(super) fn poll(&mut self, now: Instant, engine: &mut Engine<NetEvent>) -> Option<Crossing> {
         match self {
             Self::Wifi(cell) => cell.poll(now, engine),
-            Self::Lora(cell) => cell.poll().map(|crossing| match crossing {
-                Crossing::Up(place) => Crossed::Up(place),
-                Crossing::Down(place) => Crossed::Down(place),
-                Crossing::Lost { token, upwards } => Crossed::Lost { place: token, upwards },
-            }),
+            Self::Lora(cell) => cell.poll(),
             Self::Mesh(_) => None,
         }
     }

@@ -1,7 +1,11 @@
 //! The classes of a replication's devices: which device belongs to which, and what differs between them.
 
-use crate::host::{Answerer, Device, Model, Server, endpoint_config, observe_before};
+use crate::host::{
+    Answerer, ClientSetup, ConstantServer, Model, ObservedHost, device, endpoint_config,
+    observe_before,
+};
 use crate::random::{Streams, uniform};
+use crate::record::Recorder;
 use crate::scenario::Transport;
 use crate::scenario::{ClassView, Control, Scenario};
 use ebbtide_core::cc::{Algorithm, ControlConfig};
@@ -63,7 +67,7 @@ impl Roster {
 
     /// The class of a client.
     #[inline]
-    pub(super) fn of(&self, client: u32) -> usize {
+    pub(super) fn class_of(&self, client: u32) -> usize {
         if self.classes.len() == 1 {
             return 0;
         }
@@ -73,7 +77,7 @@ impl Roster {
     /// Whether the server begins the exchanges with a client.
     #[inline]
     pub(super) fn is_from_server(&self, client: u32) -> bool {
-        !self.from_server.is_empty() && self.from_server[self.of(client)]
+        !self.from_server.is_empty() && self.from_server[self.class_of(client)]
     }
 
     /// The transport of a client's messages.
@@ -82,7 +86,7 @@ impl Roster {
         if let Some(transport) = self.transport {
             return transport;
         }
-        let controls = &self.controls[self.of(client)];
+        let controls = &self.controls[self.class_of(client)];
         controls.get(client as usize % controls.len()).map(Control::transport).unwrap_or_default()
     }
 
@@ -92,7 +96,11 @@ impl Roster {
     }
 
     /// The endpoint of the devices that observe, which have registered with those that notify them.
-    pub(super) fn observers(&self, clients: &mut [Device], streams: &Streams) -> Server {
+    pub(super) fn observers<R: Recorder>(
+        &self,
+        clients: &mut [Box<dyn ObservedHost<R>>],
+        streams: &Streams,
+    ) -> ConstantServer {
         let which = (0..self.classes.len()).filter(|class| self.observes(*class));
         let all: Vec<u32> = which.flat_map(|class| self.classes[class].clients()).collect();
         let plain = ControlConfig::new(Algorithm::Default);
@@ -100,9 +108,10 @@ impl Roster {
         let mut config = endpoint_config(&self.classes[0].scenario, plain);
         config.limits.peers += all.len();
         config.limits.exchanges += all.len();
-        let mut observers = Server::new(config, None, "observers", streams);
+        let mut observers = ConstantServer::new(config, None, "observers", streams);
         for client in all {
-            if let Some(Device::Udp(client)) = clients.get_mut(client as usize) {
+            let client = clients.get_mut(client as usize);
+            if let Some(client) = client.and_then(|client| client.datagram_client()) {
                 observe_before(client, &mut observers);
             }
         }
@@ -117,14 +126,14 @@ impl Roster {
             scenario.workload.download().map(|body| {
                 let plain = ControlConfig::new(Algorithm::Default);
                 let config = endpoint_config(scenario, plain);
-                Answerer::new(config, [body], (stream("server"), stream("session")))
+                Answerer::new(config, [body], stream("server"), stream("session"))
             })
         };
         self.classes.iter().map(server).collect()
     }
 
     /// Creates all devices.
-    pub(super) fn devices(&self, streams: &Streams) -> Vec<Device> {
+    pub(super) fn devices<R: Recorder>(&self, streams: &Streams) -> Vec<Box<dyn ObservedHost<R>>> {
         let count = self.classes.iter().map(|class| class.clients().len()).sum();
         let mut devices = Vec::with_capacity(count);
         for (index, (class, controls)) in self.classes.iter().zip(&self.controls).enumerate() {
@@ -135,8 +144,9 @@ impl Roster {
                 let group = if class.control.is_some() { self.groups + index } else { place };
                 // At most 255 controls are named on one command line.
                 let group = u8::try_from(group).unwrap_or(u8::MAX);
-                let device = Device::new((number, group), &models[place], &class.scenario, streams);
-                devices.push(device);
+                let scenario = &class.scenario;
+                let setup = ClientSetup { number, group, scenario, streams };
+                devices.push(device(&models[place], setup));
             }
         }
         devices

@@ -7,18 +7,18 @@ mod read_ahead;
 use super::background::Flows;
 use super::client_timer::{ClientTimer, Fires, due};
 use super::cross::Sources;
-use super::event::{DOWN_LANE, LANES, NetEvent, UP_LANE};
+use super::event::{DOWN_LANE, LANES, Moment, NetEvent, UP_LANE};
 use super::happenings::Happenings;
 use super::motes::Motes;
 use super::network::Net;
-use super::pool::Packet;
+use super::pool::PooledPacket;
 use super::roster::{self, Roster};
 use super::series::SeriesRecorder;
-use super::topology::BOTTLENECK;
+use super::topology::{BOTTLENECK, LinkDirection};
 use crate::engine::{Engine, Lane};
 use crate::host::{
-    Answerer, Arrivals, Device, SecureServer, Server, Timetable, client_address, endpoint_config,
-    meet_before,
+    Answerer, Arrivals, ArrivingPacket, ConstantServer, ObservedHost, OutgoingPacket, SecureServer,
+    Timetable, client_address, endpoint_config, meet_before,
 };
 use crate::net::Delay;
 use crate::random::Streams;
@@ -38,17 +38,17 @@ const SETTLE: Duration = Duration::from_secs(10);
 /// The controls of a run: usually one; in a mixed run the clients take turns.
 pub type Controls = Vec<Control>;
 
-struct Simulation<R> {
+struct Simulation<R: Recorder> {
     engine: Engine<NetEvent>,
     net: Net,
-    clients: Vec<Device>,
+    clients: Vec<Box<dyn ObservedHost<R>>>,
     /// Of each client, its timer and what arrived of it at the server.
     timers: Vec<ClientTimer>,
     at_server: Vec<Arrivals>,
     /// Whether any client sends a flow of messages, or has a server's end of its own.
     has_flows: bool,
     has_ends: bool,
-    server: Server,
+    server: ConstantServer,
     /// The server's DTLS sessions.
     sessions: Option<SecureServer>,
     background: Flows,
@@ -59,7 +59,7 @@ struct Simulation<R> {
     /// For each class whose requests go by the clock.
     timetables: Vec<Option<Timetable>>,
     /// The endpoint of all devices that observe.
-    observers: Server,
+    observers: ConstantServer,
     /// For each class that downloads, the server.
     downloads: Vec<Option<Answerer>>,
     /// The servers on the nodes of a low-power network.
@@ -121,13 +121,14 @@ pub(super) fn simulate_keeping(
             simulate_with(scenario, controls, seed, replication, SeriesRecorder::around(plain))?;
         let (series, plain) = recorder.into_series(replication);
         record.totals.series = Some(series);
-        return Ok((with(record, &plain), plain.exchanges()));
+        return Ok((with_distributions(record, &plain), plain.exchanges()));
     }
     let (record, plain) = simulate_with(scenario, controls, seed, replication, plain)?;
-    Ok((with(record, &plain), plain.exchanges()))
+    Ok((with_distributions(record, &plain), plain.exchanges()))
 }
 
-fn with(mut record: RunRecord, measured: &Discard) -> RunRecord {
+/// The record with the distributions that were measured next to it.
+fn with_distributions(mut record: RunRecord, measured: &Discard) -> RunRecord {
     record.totals.rtt = sparse(measured.round_trips());
     record.totals.durations = sparse(measured.durations());
     record.totals.delivery.after = measured.after().sparse();
@@ -177,7 +178,7 @@ impl<R: Recorder> Simulation<R> {
         if let Some(server) = &mut sessions
             && scenario.security.returns != Return::Handshake
         {
-            for client in clients.iter_mut().filter_map(Device::secure) {
+            for client in clients.iter_mut().filter_map(|client| client.secure_client()) {
                 meet_before(client, server);
             }
         }
@@ -209,9 +210,9 @@ impl<R: Recorder> Simulation<R> {
             timers: vec![ClientTimer::default(); clients.len()],
             at_server: clients.iter().map(|_| Arrivals::default()).collect(),
             has_flows: clients.iter_mut().any(|client| client.flow().is_some()),
-            has_ends: clients.iter_mut().any(|client| client.server().is_some()),
+            has_ends: clients.iter_mut().any(|client| client.server_end().is_some()),
             clients,
-            server: Server::new(server, payloads, "server", &streams),
+            server: ConstantServer::new(server, payloads, "server", &streams),
             sessions,
             background,
             recorder,
@@ -273,8 +274,8 @@ impl<R: Recorder> Simulation<R> {
     }
 
     fn dispatch(&mut self, now: Instant, event: NetEvent) {
-        let others = (&mut self.net, &mut self.engine, &mut self.recorder);
-        if self.background.handle(now, event, others) {
+        let moment = &mut Moment { now, engine: &mut self.engine, recorder: &mut self.recorder };
+        if self.background.handle(event, &mut self.net, moment) {
             return;
         }
         match event {
@@ -289,35 +290,29 @@ impl<R: Recorder> Simulation<R> {
                 self.at_host(now, packet, true);
             }
             NetEvent::AtDownLink(place) => {
-                let at = (place, BOTTLENECK, false);
-                self.net.onto_link(now, at, &mut self.engine, &mut self.recorder);
+                let direction = LinkDirection { link: BOTTLENECK, upwards: false };
+                self.net.onto_link(place, direction, moment);
             }
             NetEvent::AtLink { place, link, upwards } => {
-                let at = (place, link, upwards);
-                self.net.onto_link(now, at, &mut self.engine, &mut self.recorder);
+                self.net.onto_link(place, LinkDirection { link, upwards }, moment);
             }
             NetEvent::AtAccessPoint(packet) => {
-                let (engine, recorder) = (&mut self.engine, &mut self.recorder);
-                let upwards = self.net.is_behind;
-                self.net.enter_radio(now, (packet, upwards), engine, recorder);
+                self.net.enter_radio(packet, self.net.is_behind, moment);
             }
             NetEvent::AtClient(packet) => {
                 self.read_ahead(Engine::<NetEvent>::lane(DOWN_LANE));
                 self.at_host(now, packet, false);
             }
             NetEvent::LinkFree { link, upwards } => {
-                let at = (link, upwards);
-                self.net.link_free(now, at, &mut self.engine, &mut self.recorder);
+                self.net.link_free(LinkDirection { link, upwards }, moment);
             }
-            NetEvent::Cross(index) => {
-                self.net.cross_sends(now, index, &mut self.engine, &mut self.recorder);
-            }
+            NetEvent::Cross(index) => self.net.cross_sends(index, moment),
             NetEvent::SessionTimer => self.session_timer(now),
             NetEvent::Wifi { .. } | NetEvent::Lora { .. } | NetEvent::LowPower { .. } => {
                 self.at_radio(now, event);
             }
             NetEvent::Processed(packet) => self.processed(now, packet),
-            NetEvent::Happens(class) => self.happens(now, class),
+            NetEvent::Happens(class) => self.report_event(now, class),
         }
     }
 
@@ -327,8 +322,8 @@ impl<R: Recorder> Simulation<R> {
         }
         self.clients[client as usize].swap_buffers(&mut self.buffers);
         self.clients[client as usize].act(now);
-        if let Some(timetable) = &mut self.timetables[self.roster.of(client)]
-            && self.clients[client as usize].has_more()
+        if let Some(timetable) = &mut self.timetables[self.roster.class_of(client)]
+            && self.clients[client as usize].agenda().has_more()
             && let Some(next) = timetable.next(now, client)
         {
             self.engine.schedule(next, NetEvent::Act(client));
@@ -371,22 +366,22 @@ impl<R: Recorder> Simulation<R> {
                     && let Some(node) =
                         self.net.serving_node(packet.client, packet.tag.exchange) =>
             {
-                self.at_mote(now, (place, packet), node);
+                self.at_mote(now, place, packet, node);
             }
             true => {
                 self.note_class(packet.client);
-                self.at_requester(now, (place, packet));
+                self.at_requester(now, place, packet);
             }
-            false => self.at_responder(now, (place, packet), upwards),
+            false => self.at_responder(now, place, packet, upwards),
         }
     }
 
-    fn at_responder(&mut self, now: Instant, (place, packet): (u32, Packet), upwards: bool) {
+    fn at_responder(&mut self, now: Instant, place: u32, packet: PooledPacket, upwards: bool) {
         let datagram = self.net.pool.bytes(place, packet.length);
         let client = packet.client;
         // Without that the server need not touch the client.
         if self.has_ends
-            && let Some(mut server) = self.clients[client as usize].server()
+            && let Some(server) = self.clients[client as usize].server_end()
         {
             let arrived = server.receive(now, datagram, packet.tag);
             self.net.pool.release(place);
@@ -403,15 +398,19 @@ impl<R: Recorder> Simulation<R> {
             self.delivered(now, client, packet.tag.exchange);
         }
         let from = client_address(client);
-        let class = self.roster.of(client);
+        let class = self.roster.class_of(client);
         self.server.serve(class);
-        let (net, engine, recorder) = (&mut self.net, &mut self.engine, &mut self.recorder);
-        let mut send = |client, datagram: &[u8], tag| match upwards {
-            true => net.server_sends(now, (client, datagram, tag), engine, recorder),
-            false => net.client_sends(now, (client, datagram, tag), engine, recorder),
+        let net = &mut self.net;
+        let moment = &mut Moment { now, engine: &mut self.engine, recorder: &mut self.recorder };
+        let mut send = |client, datagram: &[u8], tag| {
+            let packet = OutgoingPacket { client, datagram, tag };
+            match upwards {
+                true => net.server_sends(packet, moment),
+                false => net.client_sends(packet, moment),
+            }
         };
         if let Some(server) = &mut self.downloads[class] {
-            server.answer(now, (client, &self.request), |to, bytes| send(to, bytes, packet.tag));
+            server.answer(now, client, &self.request, |to, bytes| send(to, bytes, packet.tag));
             self.net.pool.release(place);
             return;
         }
@@ -421,10 +420,10 @@ impl<R: Recorder> Simulation<R> {
             }
             None => self.server.receive(now, from, &self.request, packet.tag, send),
             Some(sessions) => {
-                let datagram = (client, &self.request[..], packet.tag);
-                let timeout = sessions.receive(now, datagram, &mut self.server, &mut send);
+                let packet = OutgoingPacket { client, datagram: &self.request, tag: packet.tag };
+                let timeout = sessions.receive(now, packet, &mut self.server, &mut send);
                 if let Some(at) = due(timeout, &mut sessions.timer, now) {
-                    engine.schedule(at, NetEvent::SessionTimer);
+                    self.engine.schedule(at, NetEvent::SessionTimer);
                 }
             }
         }
@@ -440,12 +439,13 @@ impl<R: Recorder> Simulation<R> {
         }
         sessions.timer = None;
         sessions.handle_timeout(now);
-        let (net, engine, recorder) = (&mut self.net, &mut self.engine, &mut self.recorder);
+        let net = &mut self.net;
+        let moment = &mut Moment { now, engine: &mut self.engine, recorder: &mut self.recorder };
         let timeout = sessions.drain(|client, datagram, tag| {
-            net.server_sends(now, (client, datagram, tag), engine, recorder);
+            net.server_sends(OutgoingPacket { client, datagram, tag }, moment);
         });
         if let Some(at) = due(timeout, &mut sessions.timer, now) {
-            engine.schedule(at, NetEvent::SessionTimer);
+            self.engine.schedule(at, NetEvent::SessionTimer);
         }
     }
 
@@ -462,7 +462,7 @@ impl<R: Recorder> Simulation<R> {
 
     /// The timer of what the server keeps for a client.
     fn server_timer(&mut self, now: Instant, client: u32) {
-        if let Some(mut server) = self.clients[client as usize].server()
+        if let Some(server) = self.clients[client as usize].server_end()
             && *server.timer() == Some(now)
         {
             *server.timer() = None;
@@ -473,28 +473,34 @@ impl<R: Recorder> Simulation<R> {
 
     /// Sends what the server keeps for a client and has to send to it, and schedules its timer.
     fn drain_server(&mut self, now: Instant, client: u32) {
-        let (net, engine, recorder) = (&mut self.net, &mut self.engine, &mut self.recorder);
-        let Some(mut server) = self.clients[client as usize].server() else { return };
-        let timeout = server.drain(now, |packet, tag| {
-            net.server_sends(now, (client, packet, tag), engine, recorder);
+        let net = &mut self.net;
+        let moment = &mut Moment { now, engine: &mut self.engine, recorder: &mut self.recorder };
+        let Some(server) = self.clients[client as usize].server_end() else { return };
+        let timeout = server.drain(now, &mut |datagram, tag| {
+            net.server_sends(OutgoingPacket { client, datagram, tag }, moment);
         });
         if let Some(at) = due(timeout, server.timer(), now) {
-            engine.schedule(at, NetEvent::ServerTimer(client));
+            self.engine.schedule(at, NetEvent::ServerTimer(client));
         }
     }
 
     /// Something happens at the radio: packets may arrive at clients.
     fn at_radio(&mut self, now: Instant, event: NetEvent) {
-        self.net.at_radio(now, event, &mut self.engine, &mut self.recorder);
-        while let Some((place, upwards)) =
-            self.net.crossed(now, &mut self.engine, &mut self.recorder)
-        {
+        let moment = &mut Moment { now, engine: &mut self.engine, recorder: &mut self.recorder };
+        self.net.at_radio(event, moment);
+        while let Some((place, upwards)) = self.crossed(now) {
             let arrives = if upwards { NetEvent::AtServer } else { NetEvent::AtClient };
             self.dispatch(now, arrives(place));
         }
     }
 
-    fn at_requester(&mut self, now: Instant, (place, packet): (u32, Packet)) {
+    /// The next packet that has crossed the radio to its host, and whether that is a server.
+    fn crossed(&mut self, now: Instant) -> Option<(u32, bool)> {
+        let (engine, recorder) = (&mut self.engine, &mut self.recorder);
+        self.net.crossed(&mut Moment { now, engine, recorder })
+    }
+
+    fn at_requester(&mut self, now: Instant, place: u32, packet: PooledPacket) {
         let datagram = self.net.pool.bytes(place, packet.length);
         if self.is_over {
             self.net.pool.release(place);
@@ -502,10 +508,11 @@ impl<R: Recorder> Simulation<R> {
         }
         let host = &mut self.clients[packet.client as usize];
         host.swap_buffers(&mut self.buffers);
-        let before = host.record().payload_bytes;
-        let arrived = (datagram, packet.tag, packet.is_marked);
-        let wants_to_act = host.receive(now, arrived, &mut self.recorder);
-        self.recorder.goodput(now, host.record().payload_bytes - before);
+        let before = host.ledger().record.payload_bytes;
+        let arriving =
+            ArrivingPacket { bytes: datagram, tag: packet.tag, is_marked: packet.is_marked };
+        let wants_to_act = host.receive(now, arriving, &mut self.recorder);
+        self.recorder.goodput(now, host.ledger().record.payload_bytes - before);
         self.net.pool.release(place);
         if wants_to_act {
             self.wants_to_act(now, packet.client);
@@ -515,7 +522,7 @@ impl<R: Recorder> Simulation<R> {
 
     /// The application of a client has something to do, at once or after its processing time.
     fn wants_to_act(&mut self, now: Instant, client: u32) {
-        let class = self.roster.of(client);
+        let class = self.roster.class_of(client);
         let host = &mut self.clients[client as usize];
         if host.is_done() {
             let (undone, done_at) = &mut self.undone_by_class[class];
@@ -532,7 +539,7 @@ impl<R: Recorder> Simulation<R> {
             }
         } else if self.timetables[class].is_some() {
             // The next period comes by itself.
-            host.goes_on(now);
+            host.continue_transfer(now);
         } else {
             let (delay, rng) = &mut self.processing;
             match delay.draw(rng) {
@@ -549,7 +556,7 @@ impl<R: Recorder> Simulation<R> {
     #[inline]
     fn note_class(&mut self, client: u32) {
         if self.roster.is_named {
-            self.recorder.whose(self.roster.of(client));
+            self.recorder.whose(self.roster.class_of(client));
         }
     }
 
@@ -561,11 +568,12 @@ impl<R: Recorder> Simulation<R> {
             let (net, engine) = (&mut self.net, &mut self.engine);
             let host = &mut self.clients[client as usize];
             let (timeout, wants_to_act) =
-                host.drain(now, &mut self.recorder, |recorder, datagram, tag| {
-                    let packet = (client, datagram, tag);
+                host.drain(now, &mut self.recorder, &mut |recorder, datagram, tag| {
+                    let packet = OutgoingPacket { client, datagram, tag };
+                    let moment = &mut Moment { now, engine, recorder };
                     match is_from_server {
-                        false => net.client_sends(now, packet, engine, recorder),
-                        true => net.server_sends(now, packet, engine, recorder),
+                        false => net.client_sends(packet, moment),
+                        true => net.server_sends(packet, moment),
                     }
                 });
             let is_punctual = host.is_punctual();

@@ -2,8 +2,8 @@
 
 use crate::net::{Bottleneck, Delay, Link, LinkCounts, Loss, LossModel};
 use crate::random::{CompactChaCha, Streams};
-use crate::record::{Direction, LinkRecord};
-use crate::scenario::Path;
+use crate::record::{DirectionCounts, LinkRecord};
+use crate::scenario::LinkPath;
 use crate::scenario::{Access, ClassView, Scenario};
 use rand_chacha::ChaCha8Rng;
 
@@ -14,8 +14,17 @@ pub(super) const OWN: u16 = u16::MAX;
 /// The rate of a link without one, at which a packet takes no time.
 const NO_RATE: u64 = u64::MAX;
 
+/// One direction of a link.
+#[derive(Copy, Clone, Debug)]
+pub(super) struct LinkDirection {
+    /// The number of the link.
+    pub(super) link: u16,
+    /// Whether it is the direction to the server.
+    pub(super) upwards: bool,
+}
+
 /// The links other than the bottleneck.
-pub(super) struct Topology {
+pub(super) struct SideLinks {
     /// The links that devices share, from number 1 on.
     shared: Vec<SharedLink>,
     /// For each class, the numbers of the links from its devices to the bottleneck, without that; then the
@@ -34,7 +43,7 @@ struct SharedLink {
     carried: Vec<(u64, u64)>,
 }
 
-impl Topology {
+impl SideLinks {
     /// The links of a scenario; `None` if it has only the bottleneck.
     pub(super) fn new(
         scenario: &Scenario,
@@ -49,8 +58,8 @@ impl Topology {
             let loss = LossModel::of_share(link.loss);
             let path = |upwards: bool| {
                 let name = format!("{}/{}", link.name, if upwards { "up" } else { "down" });
-                let facts = (scenario.network.mtu, loss);
-                Path::named(&name, &link.direction(upwards), facts, streams).link
+                let mtu = scenario.network.mtu;
+                LinkPath::named(&name, &link.direction(upwards), mtu, loss, streams).link
             };
             let (up, down) = (path(true), path(false));
             SharedLink { name: link.name.clone(), up, down, carried: vec![(0, 0); classes.len()] }
@@ -84,7 +93,8 @@ impl Topology {
     #[inline]
     pub(super) fn next(
         &self,
-        (client, class): (u32, usize),
+        client: u32,
+        class: usize,
         link: Option<u16>,
         upwards: bool,
     ) -> Option<u16> {
@@ -158,9 +168,12 @@ impl Topology {
     }
 
     /// The counts of the own links of a class's devices, summed, up and down.
-    pub(super) fn own_record(&self, class: &ClassView) -> Option<(Direction, Direction)> {
+    pub(super) fn own_record(
+        &self,
+        class: &ClassView,
+    ) -> Option<(DirectionCounts, DirectionCounts)> {
         class.scenario.clients.access?;
-        let mut sum = (Direction::default(), Direction::default());
+        let mut sum = (DirectionCounts::default(), DirectionCounts::default());
         for [up, down] in
             class.clients().filter_map(|client| self.own.get(client as usize)?.as_deref())
         {
@@ -171,8 +184,8 @@ impl Topology {
     }
 }
 
-fn add(sum: &mut Direction, counts: LinkCounts) {
-    let one = Direction::from(counts);
+fn add(sum: &mut DirectionCounts, counts: LinkCounts) {
+    let one = DirectionCounts::from(counts);
     sum.sent += one.sent;
     sum.delivered += one.delivered;
     sum.dropped_queue += one.dropped_queue;

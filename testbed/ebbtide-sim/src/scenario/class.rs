@@ -4,7 +4,7 @@ use super::limits::{LONGEST_SPAN, MAX_CLIENTS};
 use super::units::{Buffer, Rate, Time};
 use super::workload_keys::ClassWorkload;
 use super::{Activity, Scenario, WorkloadKind};
-use crate::keys::{Check, Entry, FASTEST, Fault, KeyRange, LONGEST, keys, require, texts};
+use crate::keys::{Check, FASTEST, Fault, KeyEntry, KeyRange, LONGEST, keys, require, texts};
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 

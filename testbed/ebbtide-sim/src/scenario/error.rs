@@ -22,7 +22,7 @@ impl ScenarioError {
     }
 
     /// An error at a line or key of a file.
-    pub(crate) fn at(place: &str, line: Option<usize>, key: &str, message: &str) -> Self {
+    pub(crate) fn at_line(place: &str, line: Option<usize>, key: &str, message: &str) -> Self {
         Self { place: place.into(), line, key: key.into(), message: message.into() }
     }
 

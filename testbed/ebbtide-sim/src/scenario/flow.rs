@@ -4,7 +4,7 @@ use super::limits::MAX_MESSAGES;
 use super::units::{Buffer, Time};
 use super::{Activity, Cloud, Offers, Scenario};
 use crate::keys::{
-    Check, Entry, FROM_A_MILLISECOND, KeyRange, KeyRow, LONGEST, describe_value, keys, require,
+    Check, FROM_A_MILLISECOND, KeyEntry, KeyRange, KeyRow, LONGEST, describe_value, keys, require,
 };
 use serde::de::{self, Deserializer, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize};
@@ -60,7 +60,7 @@ impl Scenario {
     /// The start of a client, ns after the start of the run, without the random offset.
     pub(crate) fn start_of(&self, client: u32) -> u64 {
         match self.workload.activity() {
-            Activity::Flow(flow) => flow.start.of(client).map_or(0, |start| start.0),
+            Activity::Flow(flow) => flow.start.for_client(client).map_or(0, |start| start.0),
             Activity::Cloud(Cloud::Burst { at, .. }) if !self.is_steady(client) => at.0,
             _ => 0,
         }
@@ -74,12 +74,12 @@ pub struct Each<T>(pub Vec<T>);
 impl<T: Copy> Each<T> {
     /// The value of a client; `None` for an empty list, which is rejected.
     #[must_use]
-    pub fn of(&self, client: u32) -> Option<T> {
+    pub fn for_client(&self, client: u32) -> Option<T> {
         self.0.get(client as usize % self.0.len().max(1)).copied()
     }
 }
 
-impl<T: Entry + Serialize> Entry for Each<T> {
+impl<T: KeyEntry + Serialize> KeyEntry for Each<T> {
     fn kind() -> String {
         format!("{}, or a list", T::kind())
     }

@@ -79,7 +79,7 @@ impl Source {
             toml::from_str(&self.text).map_err(|error| self.parse_error(&error))?;
         file.custom = self.custom.clone();
         let plain = file.read().map_err(|Fault { key, message }| {
-            ScenarioError::at(&self.place, self.line_of(&key), &key, &message)
+            ScenarioError::at_line(&self.place, self.line_of(&key), &key, &message)
         })?;
         let mut table: Table =
             toml::from_str(&self.text).map_err(|error| self.parse_error(&error))?;
@@ -171,7 +171,7 @@ impl Source {
         }
         let key = line.and_then(|line| self.text.lines().nth(line - 1)).unwrap_or_default();
         let name = key.split('=').next().unwrap_or_default().trim();
-        ScenarioError::at(&self.place, line, key.trim(), &in_words_of(name, error.message()))
+        ScenarioError::at_line(&self.place, line, key.trim(), &in_words_of(name, error.message()))
     }
 
     /// The line that sets a dotted key, found by its table header and name.

@@ -15,10 +15,8 @@ mod flow;
 mod limits;
 mod link;
 mod load;
-mod lora;
-mod mesh;
-pub(crate) mod mesh_topology;
-mod mesh_validate;
+mod low_power;
+mod mesh_workload;
 mod nearest;
 mod network;
 mod path;
@@ -32,14 +30,14 @@ mod tcp;
 mod trace;
 mod traffic;
 mod validate;
-mod wifi;
 mod wording;
 mod workload;
 mod workload_keys;
 
 pub use crate::keys::KeyRow;
-pub use crate::lowpan::Addresses;
 pub use crate::medium::lora::Lora;
+pub use crate::medium::low_power::{Addresses, Curve, DutyCycling, Lowpan, Mesh, Radio, Topology};
+pub use crate::medium::wifi::Wifi;
 pub use crate::units;
 pub use background::Background;
 pub use builtin::{BUILTIN, Builtin};
@@ -53,10 +51,9 @@ pub use error::ScenarioError;
 pub use flow::Each;
 pub use link::LinkTable;
 pub use load::{Source, load};
-pub use mesh::{Curve, DutyCycling, Lowpan, Mesh, Radio, Topology};
 pub use nearest::did_you_mean;
 pub use network::{LinkSpec, Network, NetworkKind};
-pub use path::Path;
+pub use path::LinkPath;
 pub use q_block::{Q_BLOCK, Q_BLOCK_ABOUT, Q_BLOCK_SOURCE, QBlock};
 pub use queue::QueueSpec;
 pub use reference::{reference, reference_page};
@@ -65,10 +62,9 @@ pub use security::{Return, Security, SecurityMode, Timers};
 pub use settings::{Axis, Override, combinations, parse_set};
 pub use tcp::{TCP, TCP_ABOUT, TCP_SOURCE, Tcp, TcpCongestion};
 pub use trace::Trace;
-pub use wifi::Wifi;
 pub use workload::{
-    Activity, BackToBack, Clocked, Cloud, Due, Events, FlowTraffic, Offers, Pattern, Reporting,
-    Workload,
+    Activity, BackToBack, Clocked, Cloud, Events, FlowTraffic, Offers, Pattern, Reporting,
+    ReportsDue, Workload,
 };
 pub use workload_keys::{Reliability, Requester, WorkloadKind};
 
@@ -115,7 +111,7 @@ pub struct Scenario<N = Network, W = Workload> {
     pub cross: Vec<Cross>,
     /// The host that responds.
     #[serde(default)]
-    pub server: Server,
+    pub server: ServerHost,
     /// How messages are protected on the way.
     #[serde(default, skip_serializing_if = "Security::is_default")]
     pub security: Security,
@@ -170,7 +166,7 @@ keys! {
     /// The host that responds.
     #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
     #[serde(deny_unknown_fields)]
-    pub struct Server {
+    pub struct ServerHost {
         /// The time that the server's host takes from request to response. If a range is given, the
         /// time is drawn for each request.
         #[serde(default)]

@@ -3,14 +3,14 @@
 use super::background::Background;
 use super::drops::Drops;
 use super::limits::LONGEST_SPAN;
-use super::mesh::Mesh;
 use super::queue::QueueSpec;
 use super::schedule::Change;
 use super::trace::Trace;
 use super::units::{Buffer, Rate, Time, TimeRange};
-use super::wifi::Wifi;
 use crate::keys::{FASTEST, Fault, keys};
 use crate::medium::lora::Lora;
+use crate::medium::low_power::Mesh;
+use crate::medium::wifi::Wifi;
 use serde::{Deserialize, Serialize};
 
 /// Clients, a bottleneck link shared by all of them, and a server behind it.

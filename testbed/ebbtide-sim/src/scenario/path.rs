@@ -11,24 +11,24 @@ use rand_chacha::ChaCha8Rng;
 /// streams of randomness are named here, once, so that every driver of a scenario's path draws the
 /// same values.
 #[derive(Debug)]
-pub struct Path {
+pub struct LinkPath {
     /// The bottleneck.
     pub link: Bottleneck<ChaCha8Rng>,
     /// The delay beyond the link, and the generator that draws it.
     pub beyond: (Delay, ChaCha8Rng),
 }
 
-impl Path {
+impl LinkPath {
     /// Creates the path from the clients to the server.
     #[must_use]
     pub fn up(network: &Network, loss: LossModel, streams: &Streams) -> Self {
-        Self::named("up", &network.up, (network.mtu, loss), streams)
+        Self::named("up", &network.up, network.mtu, loss, streams)
     }
 
     /// The way back.
     #[must_use]
     pub fn down(network: &Network, loss: LossModel, streams: &Streams) -> Self {
-        Self::named("down", &network.down, (network.mtu, loss), streams)
+        Self::named("down", &network.down, network.mtu, loss, streams)
     }
 
     /// Creates a link under a name from which its streams of randomness are derived. `mtu` is the length of the longest
@@ -37,7 +37,8 @@ impl Path {
     pub fn named(
         name: &str,
         spec: &LinkSpec,
-        (mtu, loss): (u32, LossModel),
+        mtu: u32,
+        loss: LossModel,
         streams: &Streams,
     ) -> Self {
         let stream = |what: &str| streams.stream(&format!("link/{name}/{what}"));
@@ -57,7 +58,7 @@ impl Path {
                 Bottleneck::Managed(Box::new(link))
             }
         };
-        link.lose(spec.drops.iter().map(|drops| drops.0));
+        link.add_losses(spec.drops.iter().map(|drops| drops.0));
         if let Some(schedule) = spec.schedule() {
             link.follow(schedule);
         }

@@ -4,7 +4,7 @@ use super::limits::LONGEST_SPAN;
 use super::units::{Rate, Time, TimeRange};
 use super::{LinkSpec, Trace};
 use crate::keys::{Check, LONGEST, require, texts};
-use crate::net::{Schedule, ScheduleError, Step};
+use crate::net::{RateStep, Schedule, ScheduleError};
 use serde::{Deserialize, Deserializer, Serialize, de};
 use std::sync::Arc;
 
@@ -83,14 +83,14 @@ impl LinkSpec {
             return Ok(None);
         }
         let (mut rate, mut delay) = (self.rate.0, self.delay.delay());
-        let mut steps = vec![Step { from: 0, bits_per_second: rate, delay }];
+        let mut steps = vec![RateStep { from: 0, bits_per_second: rate, delay }];
         for change in &self.schedule {
             rate = change.rate.map_or(rate, |rate| rate.0);
             delay = change.delay.map_or(delay, TimeRange::delay);
             if change.at.0 == 0 && steps.len() == 1 {
                 steps.clear();
             }
-            steps.push(Step { from: change.at.0, bits_per_second: rate, delay });
+            steps.push(RateStep { from: change.at.0, bits_per_second: rate, delay });
         }
         let period = self.schedule_period.0;
         Schedule::new(steps, (period > 0).then_some(period)).map(Some)

@@ -3,7 +3,7 @@
 use super::error::ScenarioError;
 use super::{LinkSpec, Scenario};
 use crate::keys::texts;
-use crate::net::{Delay, Schedule, ScheduleError, Step};
+use crate::net::{Delay, RateStep, Schedule, ScheduleError};
 use crate::random::fnv1a_128;
 use serde::{Deserialize, Serialize, Serializer};
 use std::path::Path;
@@ -94,7 +94,7 @@ fn table(text: &str, delay: Delay) -> Result<Schedule, String> {
             3 => Delay::fixed(value(2, 1e6).ok_or_else(wrong)?),
             _ => return Err(wrong()),
         };
-        push(&mut steps, Step { from, bits_per_second: rate, delay })?;
+        push(&mut steps, RateStep { from, bits_per_second: rate, delay })?;
     }
     // What was recorded begins with the run.
     if let Some(first) = steps.first_mut() {
@@ -105,7 +105,7 @@ fn table(text: &str, delay: Delay) -> Result<Schedule, String> {
 
 /// Lines of milliseconds: at each the link carries 1500 bytes; after the last one it begins anew.
 fn mahimahi(text: &str, delay: Delay) -> Result<Schedule, String> {
-    let mut steps: Vec<Step> = vec![Step { from: 0, bits_per_second: 0, delay }];
+    let mut steps: Vec<RateStep> = vec![RateStep { from: 0, bits_per_second: 0, delay }];
     let mut lines = (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty()).peekable();
     let mut last = 0;
     while let Some((number, line)) = lines.next() {
@@ -121,19 +121,19 @@ fn mahimahi(text: &str, delay: Delay) -> Result<Schedule, String> {
         }
         // Within the millisecond that begins there.
         let bits_per_second = opportunities * OPPORTUNITY_BYTES * 8 * 1000;
-        let step = Step { from: at * MILLISECOND, bits_per_second, delay };
+        let step = RateStep { from: at * MILLISECOND, bits_per_second, delay };
         match steps.last_mut() {
             Some(before) if before.from == step.from => *before = step,
             _ => push(&mut steps, step)?,
         }
-        push(&mut steps, Step { from: (at + 1) * MILLISECOND, bits_per_second: 0, delay })?;
+        push(&mut steps, RateStep { from: (at + 1) * MILLISECOND, bits_per_second: 0, delay })?;
     }
     // The millisecond of the last line is the last one of the period.
     steps.pop();
     Schedule::new(steps, Some((last + 1) * MILLISECOND)).map_err(in_words)
 }
 
-fn push(steps: &mut Vec<Step>, step: Step) -> Result<(), String> {
+fn push(steps: &mut Vec<RateStep>, step: RateStep) -> Result<(), String> {
     if steps.len() == MAX_STEPS {
         return Err(format!("has more than {MAX_STEPS} steps"));
     }
@@ -174,8 +174,8 @@ texts! {
 mod tests {
     use super::*;
 
-    fn step(from_ms: u64, bits_per_second: u64) -> Step {
-        Step { from: from_ms * MILLISECOND, bits_per_second, delay: Delay::fixed(7) }
+    fn step(from_ms: u64, bits_per_second: u64) -> RateStep {
+        RateStep { from: from_ms * MILLISECOND, bits_per_second, delay: Delay::fixed(7) }
     }
 
     #[test]
@@ -191,7 +191,7 @@ mod tests {
     #[test]
     fn a_table_has_rates_and_may_have_delays() {
         let schedule = table("s,bit/s\n10,1000\n10.5,0\n12,2000,5\n", Delay::fixed(7)).unwrap();
-        let last = Step { delay: Delay::fixed(5_000_000), ..step(12_000, 2000) };
+        let last = RateStep { delay: Delay::fixed(5_000_000), ..step(12_000, 2000) };
         let steps = vec![step(0, 1000), step(10_500, 0), last];
         assert_eq!(schedule, Schedule::new(steps, None).unwrap());
     }

@@ -4,7 +4,7 @@ use super::limits::MAX_CLIENTS;
 use super::network::NetworkKeys;
 use super::workload_keys::WorkloadKeys;
 use super::{Errors, Scenario};
-use crate::keys::{Check, Entry, Fault, KeyRange, LONGEST, require};
+use crate::keys::{Check, Fault, KeyEntry, KeyRange, LONGEST, require};
 
 /// A scenario as its file has it.
 pub(super) type ScenarioFile = Scenario<NetworkKeys, WorkloadKeys>;
@@ -12,7 +12,8 @@ pub(super) type ScenarioFile = Scenario<NetworkKeys, WorkloadKeys>;
 impl ScenarioFile {
     /// Reads the tables; fails where keys contradict each other or are impossible.
     pub(super) fn read(self) -> Result<Scenario, Fault> {
-        let ranges = |(key, _, entry): (&str, &str, &dyn Entry)| entry.check(key, &KeyRange::ANY);
+        let ranges =
+            |(key, _, entry): (&str, &str, &dyn KeyEntry)| entry.check(key, &KeyRange::ANY);
         self.entries().into_iter().try_for_each(ranges)?;
         let scenario = Scenario {
             network: self.network.read()?,
@@ -39,7 +40,7 @@ impl ScenarioFile {
     }
 
     /// The entries of the file: key, meaning, and value or table.
-    pub(super) fn entries(&self) -> [(&str, &str, &dyn Entry); 17] {
+    pub(super) fn entries(&self) -> [(&str, &str, &dyn KeyEntry); 17] {
         [
             ("name", "Name of the scenario; part of the identity of results.", &self.name),
             ("title", "Headline of the report.", &self.title),
@@ -74,14 +75,19 @@ fn check(s: &Scenario) -> Check {
     require(!s.name.is_empty(), "name", "must not be empty")?;
     s.read_classes()?;
     if s.network.mesh().is_some() || s.workload.is_mesh() {
-        super::mesh_validate::check(s)?;
+        super::low_power::check(s)?;
     }
     let n = s.client_count();
     let has_some = !s.class.is_empty() || (1..=MAX_CLIENTS).contains(&n.into());
     require(has_some, "clients.count", "must be from 1 to 1000000")?;
     network(s)?;
-    super::wifi::check(s)?;
-    super::lora::check(s)?;
+    let (mtu, background) = (s.network.mtu, &s.network.background);
+    if let Some(wifi) = s.network.wifi() {
+        wifi.check(s.clients.count.saturating_add(background.stations()), mtu)?;
+    }
+    if let Some(lora) = s.network.lora() {
+        lora.check(mtu, background.flows)?;
+    }
     super::background::check(s)?;
     super::traffic::check(s)?;
     super::security::check(s)?;

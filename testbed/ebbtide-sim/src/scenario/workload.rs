@@ -5,7 +5,7 @@
 
 use super::flow::Each;
 use super::limits::MAX_MESSAGES;
-use super::mesh::MeshWorkload;
+use super::mesh_workload::MeshWorkload;
 use super::units::{Buffer, Rate, Time};
 use super::workload_keys::{Reliability, Requester, WorkloadKeys, WorkloadKind};
 use crate::keys::{Check, Fault, require};
@@ -158,12 +158,12 @@ pub struct Reporting {
     /// Bytes of a message that is due once in a period.
     pub message: u32,
     /// The rule that gives the period.
-    pub due: Due,
+    pub due: ReportsDue,
 }
 
 /// When messages of a node are due.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Due {
+pub enum ReportsDue {
     /// As often as makes this payload rate of all nodes together.
     Load(Rate),
     /// Once in this time, and whenever an event occurs.
@@ -245,8 +245,8 @@ impl WorkloadKeys {
                 more: mesh.burst_clients,
                 at: mesh.burst_at,
             }),
-            WorkloadKind::Monitoring => reporting(Due::Load(mesh.load)),
-            WorkloadKind::Events => reporting(Due::Events {
+            WorkloadKind::Monitoring => reporting(ReportsDue::Load(mesh.load)),
+            WorkloadKind::Events => reporting(ReportsDue::Events {
                 background: mesh.background,
                 events: Events {
                     message: mesh.event_message,
@@ -389,7 +389,7 @@ impl Workload {
     /// The number of messages of a client that transfers bytes; `None` in other workloads.
     pub(crate) fn messages(&self, client: u32) -> Option<u32> {
         let Offers::Transfer { bytes } = &self.flow()?.offers else { return None };
-        let bytes = bytes.of(client).and_then(|bytes| bytes.0).unwrap_or(0);
+        let bytes = bytes.for_client(client).and_then(|bytes| bytes.0).unwrap_or(0);
         let messages = bytes.div_ceil(u64::from(self.request_payload.max(1)));
         Some(u32::try_from(messages).unwrap_or(u32::MAX))
     }

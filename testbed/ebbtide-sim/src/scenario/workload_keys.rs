@@ -2,7 +2,7 @@
 //! place.
 
 use super::flow::FlowWorkload;
-use super::mesh::MeshWorkload;
+use super::mesh_workload::MeshWorkload;
 use super::units::Time;
 use crate::keys::{FROM_A_MILLISECOND, LONGEST, keys, names, texts};
 use serde::{Deserialize, Serialize};

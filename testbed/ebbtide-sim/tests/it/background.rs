@@ -207,7 +207,7 @@ fn targeted_losses_count_only_matching_packets_and_leave_the_luck_of_others_alon
         let model = LossModel::Independent(ebbtide_sim::random::Probability::new(0.2));
         let loss = Loss::new(model, stream("packets"), stream("states"));
         let mut link = Link::new(1_000_000, None, Delay::fixed(0), loss, stream("delay"));
-        link.lose(targets.iter().copied());
+        link.add_losses(targets.iter().copied());
         let lost = (0..1000u32).filter(|n| {
             let at = Instant::from_nanos(u64::from(*n) * 1_000_000);
             matches!(link.send_of(Some(n % 2), at, 10), Fate::Lost { .. })

@@ -9,7 +9,7 @@ fn campaign(sets: &[&str], cc: &[&str], reps: u32) -> Campaign {
     let mut axes = vec![parse_set("clients=5").unwrap(), parse_set("exchanges=3").unwrap()];
     axes.extend(sets.iter().map(|text| parse_set(text).unwrap()));
     let cc = cc.iter().map(|name| (*name).to_owned()).collect();
-    Campaign::plan(load("nb-iot").unwrap(), axes, cc, (Some(reps), None)).unwrap()
+    Campaign::plan(load("nb-iot").unwrap(), axes, cc, Some(reps), None).unwrap()
 }
 
 fn all(campaign: &Campaign) -> Vec<(usize, u32)> {

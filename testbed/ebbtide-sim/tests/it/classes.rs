@@ -153,7 +153,7 @@ fn results_have_a_column_with_the_class_and_the_verdict_speaks_of_each() {
     let source = ebbtide_sim::scenario::load("two-bottlenecks").unwrap();
     let axes = ["meters=10", "panels=3", "exchanges=4"].map(|text| parse_set(text).unwrap());
     let cc = ["default", "fasor"].map(str::to_owned).to_vec();
-    let campaign = Campaign::plan(source, axes.to_vec(), cc, (Some(2), None)).unwrap();
+    let campaign = Campaign::plan(source, axes.to_vec(), cc, Some(2), None).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let store = Store::open(folder.path()).unwrap();
     let results = campaign.run(Some(&store), None, &()).unwrap();
@@ -287,7 +287,7 @@ fn the_sentence_on_drops_is_about_the_bottleneck_and_the_clients_packets() {
     let text = text.replace("ack_timeout = \"600 s\"", "ack_timeout = \"1 s\"");
     let source = Source::new("x.toml", text);
     let campaign =
-        Campaign::plan(source, Vec::new(), vec!["default".to_owned()], (Some(1), None)).unwrap();
+        Campaign::plan(source, Vec::new(), vec!["default".to_owned()], Some(1), None).unwrap();
     let results = campaign.run(None, None, &()).unwrap();
     let cell = &results.cells[0].1.cell;
     let (_, cross) = &cell.cross[0];
@@ -303,7 +303,7 @@ fn the_sentence_on_drops_is_about_the_bottleneck_and_the_clients_packets() {
 fn a_client_takes_its_time_between_requests_and_not_before_the_first() {
     let rest = "[workload]\nkind = \"continuous\"\nexchanges = 2\n[clients]\ncount = 3\nprocessing = \"10 s\"\n";
     let campaign =
-        Campaign::plan(source(rest), Vec::new(), vec!["default".to_owned()], (Some(1), None))
+        Campaign::plan(source(rest), Vec::new(), vec!["default".to_owned()], Some(1), None)
             .unwrap();
     let results = campaign.run(None, None, &()).unwrap();
     let cell = &results.cells[0].1.cell;
@@ -318,7 +318,7 @@ fn a_class_with_its_own_control_is_judged_without_one_to_use() {
          [[class]]\nname = \"b\"\ncount = 2\ncontrol = \"default\"\n"
     );
     let cc = ["default", "cocoa"].map(str::to_owned).to_vec();
-    let campaign = Campaign::plan(source(&rest), Vec::new(), cc, (Some(2), None)).unwrap();
+    let campaign = Campaign::plan(source(&rest), Vec::new(), cc, Some(2), None).unwrap();
     let results = campaign.run(None, None, &()).unwrap();
     let cells = results.cells.iter().map(|(_, result)| &result.cell);
     let classes = ebbtide_sim::result::judge_classes(cells, Default::default());

@@ -12,7 +12,7 @@ fn planned(range: &str, work: u32, sets: &[&str]) -> Campaign {
     let mut axes: Vec<_> = sets.map(|text| parse_set(text).unwrap()).collect();
     axes.push(axis);
     let cc = ["default", "ebb"].map(str::to_owned).to_vec();
-    let campaign = Campaign::plan(load("nb-iot").unwrap(), axes, cc, (Some(1), None)).unwrap();
+    let campaign = Campaign::plan(load("nb-iot").unwrap(), axes, cc, Some(1), None).unwrap();
     campaign.with_curve(curve)
 }
 
@@ -60,7 +60,7 @@ fn large_loads_ask_for_fewer_exchanges_and_their_command_says_so() {
     // The key that is drawn is not changed.
     let (curve, axis) = LoadCurve::parse("workload.exchanges=10..1000", None, 1).unwrap();
     let cc = vec!["default".to_owned()];
-    let plan = Campaign::plan(load("nb-iot").unwrap(), vec![axis], cc, (Some(1), None)).unwrap();
+    let plan = Campaign::plan(load("nb-iot").unwrap(), vec![axis], cc, Some(1), None).unwrap();
     let plan = plan.with_curve(curve);
     assert_eq!(plan.cells.last().unwrap().scenario.workload.exchanges, 1000);
 }
@@ -86,7 +86,7 @@ fn other_settings_that_vary_have_curves_of_their_own() {
         LoadCurve::parse("network.down.rate=4 kbit/s..40 kbit/s", Some(3), 900).unwrap();
     let axes = vec![axis, parse_set("clients=5,50").unwrap(), parse_set("exchanges=3").unwrap()];
     let cc = vec!["default".to_owned()];
-    let plan = Campaign::plan(load("nb-iot").unwrap(), axes, cc, (Some(1), None)).unwrap();
+    let plan = Campaign::plan(load("nb-iot").unwrap(), axes, cc, Some(1), None).unwrap();
     let all = lines(&plan.with_curve(curve));
     let settings: Vec<&str> = all.iter().map(|line| line.setting.as_str()).collect();
     assert_eq!(settings, ["clients\u{a0}=\u{a0}5", "clients\u{a0}=\u{a0}50"]);
@@ -101,7 +101,7 @@ fn clients_that_give_up_early_do_not_make_the_link_look_quick() {
     let mut axes: Vec<_> = axes.iter().map(|text| parse_set(text).unwrap()).collect();
     axes.push(axis);
     let plan =
-        Campaign::plan(load("nb-iot").unwrap(), axes, vec!["default".to_owned()], (Some(1), None));
+        Campaign::plan(load("nb-iot").unwrap(), axes, vec!["default".to_owned()], Some(1), None);
     let campaign = plan.unwrap().with_curve(curve);
     let results = campaign.run(None, None, &()).unwrap();
     let last = results.cells.last().unwrap();

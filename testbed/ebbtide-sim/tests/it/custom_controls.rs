@@ -45,7 +45,7 @@ fn campaign(wait: Option<Micros>, version: &'static str) -> Campaign {
     let registry = Registry::new([Custom::new(Constants { wait, version })]).unwrap();
     let axes = ["clients=5", "exchanges=3"].map(|text| parse_set(text).unwrap());
     let source = load("nb-iot").unwrap().with_controls(registry);
-    Campaign::plan(source, axes.to_vec(), vec!["constant".to_owned()], (Some(2), None)).unwrap()
+    Campaign::plan(source, axes.to_vec(), vec!["constant".to_owned()], Some(2), None).unwrap()
 }
 
 #[test]

@@ -12,7 +12,7 @@ fn campaign(cc: &str) -> Campaign {
     let axes = ["clients=40", "exchanges=5", "buffer=600"].map(|axis| parse_set(axis).unwrap());
     let source = load("nb-iot").unwrap();
     let mut campaign =
-        Campaign::plan(source, axes.to_vec(), vec![cc.to_owned()], (Some(2), None)).unwrap();
+        Campaign::plan(source, axes.to_vec(), vec![cc.to_owned()], Some(2), None).unwrap();
     campaign.exchanges = true;
     campaign
 }

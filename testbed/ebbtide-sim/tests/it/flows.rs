@@ -34,7 +34,7 @@ fn cell(workload: &str, sets: &[&str], cc: &str) -> CellResult {
     let all = fixed.iter().map(String::as_str).chain(sets.iter().copied());
     let axes = all.map(|text| parse_set(text).unwrap()).collect();
     let source = load("nb-iot").unwrap();
-    let campaign = Campaign::plan(source, axes, vec![cc.into()], (Some(2), Some(1))).unwrap();
+    let campaign = Campaign::plan(source, axes, vec![cc.into()], Some(2), Some(1)).unwrap();
     campaign.run(None, None, &()).unwrap().cells.remove(0).1
 }
 
@@ -141,7 +141,7 @@ fn flows_are_kept_in_the_files_of_results() {
     let axes = vec![parse_set("workload=stream").unwrap(), parse_set("clients=2").unwrap()];
     let axes = [axes, vec![parse_set("workload.request_payload=67").unwrap()]].concat();
     let source = load("nb-iot").unwrap();
-    let campaign = Campaign::plan(source, axes, vec!["default".into()], (Some(1), None)).unwrap();
+    let campaign = Campaign::plan(source, axes, vec!["default".into()], Some(1), None).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let store = Store::open(folder.path()).unwrap();
     let run = || campaign.run(Some(&store), None, &()).unwrap();

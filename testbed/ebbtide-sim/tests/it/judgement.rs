@@ -3,7 +3,7 @@
 //! The intervals are computed here once more, from each replication.
 
 use ebbtide_sim::judge::{
-    Candidate, Demand, Judgement, Outcome, Percentile, RunFigures, SHARES, Verdict, judge,
+    Candidate, ControlOutcome, Demand, Judgement, Percentile, RunFigures, SHARES, Verdict, judge,
 };
 use ebbtide_sim::run::{Campaign, CellResult};
 use ebbtide_sim::scenario::Source;
@@ -56,7 +56,7 @@ fn results(text: &str) -> Vec<CellResult> {
     let source =
         Source { place: "drawn".to_owned(), text: text.to_owned(), custom: Default::default() };
     let cc = ["default", "cocoa", "fasor-token", "ebb"].map(str::to_owned).to_vec();
-    let campaign = Campaign::plan(source, Vec::new(), cc, (Some(REPS), Some(3))).unwrap();
+    let campaign = Campaign::plan(source, Vec::new(), cc, Some(REPS), Some(3)).unwrap();
     let results = campaign.run(None, None, &()).unwrap();
     results.cells.into_iter().map(|(_, result)| result).collect()
 }
@@ -88,7 +88,7 @@ fn the_control_named_first_is_not_beaten_on_500_random_networks() {
                 "{} delivers {by} ± {half} more than {name}\n{text}",
                 other.cell.cc
             );
-            let judgement = verdict.of(&other.cell.cc);
+            let judgement = verdict.judgement_of(&other.cell.cc);
             let compared =
                 matches!(judgement, Some(Judgement::Best | Judgement::Level | Judgement::Slower));
             if let (Some(percent), true) = (verdict.percent, compared) {
@@ -106,12 +106,14 @@ fn the_control_named_first_is_not_beaten_on_500_random_networks() {
         }
         // Among equals no figure decides: the library's default is named unless a level one costs less, or
         // is so much faster that the replications are too few to call them equal.
-        if verdict.of("ebb") == Some(Judgement::Level) {
+        if verdict.judgement_of("ebb") == Some(Judgement::Level) {
             let own = results.iter().find(|result| result.cell.cc == "ebb").unwrap();
             let cost = |run: &RunFigures| run.transmissions_per_delivered;
             let is_cheaper = |other: &&CellResult| {
-                let is_level =
-                    matches!(verdict.of(&other.cell.cc), Some(Judgement::Best | Judgement::Level));
+                let is_level = matches!(
+                    verdict.judgement_of(&other.cell.cc),
+                    Some(Judgement::Best | Judgement::Level)
+                );
                 let (by, half) = paired(own, other, cost);
                 is_level && by > half
             };
@@ -121,7 +123,10 @@ fn the_control_named_first_is_not_beaten_on_500_random_networks() {
                 Some(times.sum::<Option<f64>>()? / result.cell.outcome.runs.len() as f64)
             };
             let equals = results.iter().filter(|result| {
-                matches!(verdict.of(&result.cell.cc), Some(Judgement::Best | Judgement::Level))
+                matches!(
+                    verdict.judgement_of(&result.cell.cc),
+                    Some(Judgement::Best | Judgement::Level)
+                )
             });
             let least = equals.filter_map(mean).fold(f64::INFINITY, f64::min);
             let is_far_behind = mean(own).is_some_and(|own| own > 1.25 * least);
@@ -141,11 +146,11 @@ fn chosen(controls: &[(&str, [f64; 3], [f64; 3])]) -> Option<String> {
         transmissions_per_delivered: *cost,
         ..RunFigures::default()
     };
-    let outcomes: Vec<Outcome> = controls
+    let outcomes: Vec<ControlOutcome> = controls
         .iter()
         .map(|(_, times, costs)| {
             let runs: Vec<RunFigures> = times.iter().zip(costs).map(run).collect();
-            Outcome { asked: 10, all: runs[0].clone(), runs, ..Outcome::default() }
+            ControlOutcome { asked: 10, all: runs[0].clone(), runs, ..ControlOutcome::default() }
         })
         .collect();
     let all = controls.iter().zip(&outcomes).map(|((cc, ..), outcome)| Candidate { cc, outcome });
@@ -180,7 +185,7 @@ fn power_cut(clients: u32, rate: &str) -> Vec<CellResult> {
     let axes = [format!("clients={clients}"), format!("rate={rate}"), "buffer=infinite".to_owned()];
     let axes = axes.iter().map(|axis| ebbtide_sim::scenario::parse_set(axis).unwrap()).collect();
     let cc = ["default", "cocoa", "fasor-token"].map(str::to_owned).to_vec();
-    let campaign = Campaign::plan(source, axes, cc, (Some(2), None)).unwrap();
+    let campaign = Campaign::plan(source, axes, cc, Some(2), None).unwrap();
     let results = campaign.run(None, None, &()).unwrap();
     results.cells.into_iter().map(|(_, result)| result).collect()
 }
@@ -229,7 +234,7 @@ fn a_deadline_counts_what_comes_late_and_what_never_comes() {
     let source = Source { text, ..source };
     let axes = ["clients=60", "exchanges=5"].map(|a| ebbtide_sim::scenario::parse_set(a).unwrap());
     let cc = vec!["default".to_owned()];
-    let campaign = Campaign::plan(source, axes.to_vec(), cc, (Some(1), None)).unwrap();
+    let campaign = Campaign::plan(source, axes.to_vec(), cc, Some(1), None).unwrap();
     let results = campaign.run(None, None, &()).unwrap();
     let cell = &results.cells[0].1.cell;
     let missed = cell.outcome.all.deadline_missed.unwrap();
@@ -244,7 +249,7 @@ fn judged(settings: &[&str], cc: &[&str]) -> (Vec<CellResult>, Verdict) {
     let axes = settings.iter().chain(&["buffer=infinite"]);
     let axes = axes.map(|axis| ebbtide_sim::scenario::parse_set(axis).unwrap()).collect();
     let cc = cc.iter().copied().map(str::to_owned).collect();
-    let campaign = Campaign::plan(source, axes, cc, (Some(2), None)).unwrap();
+    let campaign = Campaign::plan(source, axes, cc, Some(2), None).unwrap();
     let cells = campaign.run(None, None, &()).unwrap().cells;
     let results: Vec<CellResult> = cells.into_iter().map(|(_, result)| result).collect();
     let cells = results.iter().map(|result| &result.cell);
@@ -271,7 +276,7 @@ fn copies_on_an_idle_link_are_waste_and_no_collapse() {
     // Sent at 0, 2 to 3 and 6 to 9 s; the answer comes after 9.04 s.
     assert!((all.unnecessary_share - 2.0 / 3.0).abs() < 1e-9, "{}", all.unnecessary_share);
     assert!((results[0].cell.multiple().unwrap() - 1.0).abs() < 0.001);
-    assert_eq!(verdict.of("default"), Some(Judgement::Wasteful));
+    assert_eq!(verdict.judgement_of("default"), Some(Judgement::Wasteful));
     assert_eq!(verdict.choose.as_deref(), Some("ebb"));
     let words = "default (delivers 100 %, 67 % of its transmissions unnecessary) is wasteful.";
     assert!(verdict.sentence.ends_with(words), "{}", verdict.sentence);
@@ -286,11 +291,11 @@ fn everything_sent_twice_is_not_level_with_everything_sent_once() {
     let (results, verdict) = judged(&settings, &["default", "default:bound=none:ack-timeout=120"]);
     assert_eq!(results[0].cell.outcome.all.unnecessary_share, 0.5);
     assert_eq!(results[1].cell.outcome.all.unnecessary_share, 0.0);
-    assert_eq!(verdict.of("default"), Some(Judgement::Wasteful));
+    assert_eq!(verdict.judgement_of("default"), Some(Judgement::Wasteful));
     assert_eq!(verdict.choose.as_deref(), Some("default:bound=none:ack-timeout=120"));
     // A control that is alone is recommended with its waste.
     let (_, alone) = judged(&settings, &["default"]);
-    assert_eq!(alone.of("default"), Some(Judgement::Wasteful));
+    assert_eq!(alone.judgement_of("default"), Some(Judgement::Wasteful));
     assert!(
         alone.sentence.ends_with("; 50 % of its transmissions are unnecessary."),
         "{}",
@@ -306,28 +311,28 @@ fn nothing_delivered_over_an_idle_path_is_a_loss_and_no_collapse() {
     // Given up after 14 to 21 s.
     let (results, verdict) = judged(&settings, &["default", "default:bound=none:ack-timeout=120"]);
     assert_eq!(results[0].cell.number("completed"), 0.0);
-    assert_eq!(verdict.of("default"), Some(Judgement::Loses));
-    assert_eq!(verdict.of("default:bound=none:ack-timeout=120"), Some(Judgement::Best));
+    assert_eq!(verdict.judgement_of("default"), Some(Judgement::Loses));
+    assert_eq!(verdict.judgement_of("default:bound=none:ack-timeout=120"), Some(Judgement::Best));
 }
 
 #[test]
 fn a_control_that_collapses_is_not_named_before_a_safe_one_that_delivers_less() {
     let more = RunFigures { delivered: 1.0, unnecessary_share: 0.8, ..RunFigures::default() };
     let less = RunFigures { delivered: 0.9, unnecessary_share: 0.1, ..RunFigures::default() };
-    let of = |figures: &RunFigures| Outcome {
+    let of = |figures: &RunFigures| ControlOutcome {
         asked: 1000,
         all: figures.clone(),
         runs: vec![figures.clone(); 3],
         busiest: 1.0,
         demand: Demand { idle_s: 1.0, ..Demand::default() },
-        ..Outcome::default()
+        ..ControlOutcome::default()
     };
     let (more, less) = (of(&more), of(&less));
     let candidates =
         [Candidate { cc: "cocoa", outcome: &more }, Candidate { cc: "slow", outcome: &less }];
     let verdict = judge(&candidates, Percentile::default());
     assert_eq!(verdict.choose.as_deref(), Some("slow"));
-    assert_eq!(verdict.of("cocoa"), Some(Judgement::Collapses));
+    assert_eq!(verdict.judgement_of("cocoa"), Some(Judgement::Collapses));
     let verdict = judge(&candidates[..1], Percentile::default());
     assert_eq!(verdict.choose.as_deref(), Some("cocoa"), "all of them collapse");
 }
@@ -336,7 +341,7 @@ fn a_control_that_collapses_is_not_named_before_a_safe_one_that_delivers_less() 
 fn copies_that_fill_the_link_are_a_collapse() {
     let (results, verdict) = judged(&["clients=400", "exchanges=10"], &["default", "ebb"]);
     assert!(results[0].cell.outcome.busiest > 0.99, "{}", results[0].cell.outcome.busiest);
-    assert_eq!(verdict.of("default"), Some(Judgement::Collapses));
+    assert_eq!(verdict.judgement_of("default"), Some(Judgement::Collapses));
     assert_eq!(verdict.choose.as_deref(), Some("ebb"));
 }
 
@@ -344,14 +349,21 @@ fn copies_that_fill_the_link_are_a_collapse() {
 fn a_crowd_once_an_hour_loads_a_link_that_rests_meanwhile() {
     let all = RunFigures { delivered: 1.0, unnecessary_share: 0.6, ..RunFigures::default() };
     let demand = Demand { idle_s: 1.0, ..Demand::default() };
-    let idle = Outcome { asked: 9, all, busiest: 0.05, stretch: 1.0, demand, ..Outcome::default() };
+    let idle = ControlOutcome {
+        asked: 9,
+        all,
+        busiest: 0.05,
+        stretch: 1.0,
+        demand,
+        ..ControlOutcome::default()
+    };
     assert!(idle.collapse().is_none() && idle.is_wasteful());
-    let hasty = Outcome { busiest: 0.6, gave_up_s: Some((0.5, 0.9)), ..idle.clone() };
+    let hasty = ControlOutcome { busiest: 0.6, gave_up_s: Some((0.5, 0.9)), ..idle.clone() };
     assert!(hasty.collapse().is_none(), "given up before the idle path can answer");
     for loaded in [
-        Outcome { stretch: 2.5, ..idle.clone() },
-        Outcome { dropped: 0.02, ..idle.clone() },
-        Outcome { busiest: 0.6, ..idle.clone() },
+        ControlOutcome { stretch: 2.5, ..idle.clone() },
+        ControlOutcome { dropped: 0.02, ..idle.clone() },
+        ControlOutcome { busiest: 0.6, ..idle.clone() },
     ] {
         assert!(loaded.collapse().is_some() && !loaded.is_wasteful(), "{loaded:?}");
     }
@@ -362,7 +374,7 @@ fn long_path(name: &str, settings: &[&str], cc: &[&str]) -> (Vec<CellResult>, Ve
     let source = ebbtide_sim::scenario::load(name).unwrap();
     let axes = settings.iter().map(|axis| ebbtide_sim::scenario::parse_set(axis).unwrap());
     let cc = cc.iter().copied().map(str::to_owned).collect();
-    let campaign = Campaign::plan(source, axes.collect(), cc, (Some(2), None)).unwrap();
+    let campaign = Campaign::plan(source, axes.collect(), cc, Some(2), None).unwrap();
     let cells = campaign.run(None, None, &()).unwrap().cells;
     let results: Vec<CellResult> = cells.into_iter().map(|(_, result)| result).collect();
     let cells = results.iter().map(|result| &result.cell);
@@ -377,7 +389,7 @@ fn a_link_that_waits_for_a_window_is_not_loaded() {
     let idle = results[0].cell.outcome.demand.idle_s;
     assert!((38.4..40.0).contains(&idle), "{idle}");
     assert_eq!(results[1].cell.outcome.all.unnecessary_share, 0.0);
-    assert_eq!(verdict.of("default"), Some(Judgement::Wasteful), "{}", verdict.sentence);
+    assert_eq!(verdict.judgement_of("default"), Some(Judgement::Wasteful), "{}", verdict.sentence);
     assert_eq!(verdict.choose.as_deref(), Some("default:ack-timeout=45"));
 }
 

@@ -2,18 +2,18 @@
 
 use crate::common::run;
 use ebbtide_core::time::Instant;
-use ebbtide_sim::net::{Delay, Schedule, ScheduleError, Serialiser, Step};
+use ebbtide_sim::net::{Delay, RateStep, Schedule, ScheduleError, Serialiser};
 use ebbtide_sim::scenario::{Scenario, Source};
 use proptest::prelude::*;
 use std::sync::Arc;
 
 const SECOND: u64 = 1_000_000_000;
 
-fn step(from: u64, bits_per_second: u64) -> Step {
-    Step { from, bits_per_second, delay: Delay::fixed(0) }
+fn step(from: u64, bits_per_second: u64) -> RateStep {
+    RateStep { from, bits_per_second, delay: Delay::fixed(0) }
 }
 
-fn serialiser(steps: &[Step], period: Option<u64>) -> Serialiser {
+fn serialiser(steps: &[RateStep], period: Option<u64>) -> Serialiser {
     Serialiser::scheduled(Arc::new(Schedule::new(steps.to_vec(), period).unwrap()))
 }
 
@@ -48,7 +48,7 @@ fn a_schedule_with_a_period_begins_anew() {
 
 #[test]
 fn steps_that_make_no_schedule_are_refused() {
-    let refused = |steps: &[Step], period| Schedule::new(steps.to_vec(), period).unwrap_err();
+    let refused = |steps: &[RateStep], period| Schedule::new(steps.to_vec(), period).unwrap_err();
     assert_eq!(refused(&[], None), ScheduleError::OutOfOrder);
     assert_eq!(refused(&[step(5, 1)], None), ScheduleError::OutOfOrder);
     assert_eq!(refused(&[step(0, 1), step(0, 2)], None), ScheduleError::OutOfOrder);

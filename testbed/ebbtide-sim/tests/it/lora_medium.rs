@@ -4,7 +4,8 @@
 use crate::common::assert_near;
 use ebbtide_core::time::Instant;
 use ebbtide_sim::engine::Engine;
-use ebbtide_sim::medium::lora::{Crossing, Lora, LoraCell, LoraCounts, LoraEvent};
+use ebbtide_sim::medium::Crossing;
+use ebbtide_sim::medium::lora::{Lora, LoraCell, LoraCounts, LoraEvent};
 use ebbtide_sim::random::{Streams, exponential};
 use proptest::prelude::*;
 

@@ -2,7 +2,7 @@
 
 use crate::common::{run, scenario};
 use ebbtide_sim::medium::FrameCounts;
-use ebbtide_sim::mesh::{MeshRecord, Routes, Topology};
+use ebbtide_sim::medium::low_power::{MeshGraph, MeshRecord, Routes};
 use ebbtide_sim::random::Streams;
 use ebbtide_sim::run::Campaign;
 use ebbtide_sim::scenario::{load, parse_set};
@@ -14,7 +14,7 @@ fn mesh(record: &ebbtide_sim::record::RunRecord) -> &MeshRecord {
 #[test]
 fn routes_in_a_grid_are_shortest_up_and_down_the_tree() {
     let grid = scenario("lln-grid", &[("n", "5")]);
-    let topology = Topology::new(grid.network.mesh().unwrap(), 0.0);
+    let topology = MeshGraph::new(grid.network.mesh().unwrap(), 0.0);
     for replication in 0..5 {
         let routes = Routes::new(&topology, &Streams::new(1, replication));
         assert_eq!(topology.root, 12);
@@ -116,7 +116,7 @@ fn the_same_seed_gives_the_same_answer_with_any_number_of_threads() {
     ] {
         let axes = sets.iter().map(|set| parse_set(set).unwrap()).collect();
         let cc = ["default", "fasor-token"].map(str::to_owned).to_vec();
-        let campaign = Campaign::plan(load(name).unwrap(), axes, cc, (Some(2), Some(7))).unwrap();
+        let campaign = Campaign::plan(load(name).unwrap(), axes, cc, Some(2), Some(7)).unwrap();
         let answer = |threads| {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
             let results = pool.install(|| campaign.run(None, None, &())).unwrap();

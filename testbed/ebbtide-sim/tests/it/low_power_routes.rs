@@ -1,7 +1,7 @@
 //! A root that has a route to some motes only: what it drops, and whom studies ask.
 
 use crate::common::{run, scenario};
-use ebbtide_sim::mesh::MeshRecord;
+use ebbtide_sim::medium::low_power::MeshRecord;
 use ebbtide_sim::record::RunRecord;
 use ebbtide_sim::run::Campaign;
 use ebbtide_sim::scenario::{Source, load, parse_set};
@@ -18,7 +18,7 @@ fn without_the_key(settings: &[(&str, &str)]) -> RunRecord {
         settings.iter().map(|(key, value)| parse_set(&format!("{key}={value}")).unwrap()).collect();
     let cc = vec!["default".to_owned()];
     let source = Source::new("mine.toml", text);
-    let campaign = Campaign::plan(source, changes, cc, (Some(1), Some(1))).unwrap();
+    let campaign = Campaign::plan(source, changes, cc, Some(1), Some(1)).unwrap();
     run(&campaign.cells[0].scenario, "default", 1, 0)
 }
 

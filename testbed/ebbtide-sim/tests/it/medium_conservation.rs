@@ -2,7 +2,7 @@
 
 use crate::common::radio::Radio;
 use ebbtide_sim::medium::FrameCounts;
-use ebbtide_sim::medium::ieee802154::{DutyCycle, PhaseLock};
+use ebbtide_sim::medium::low_power::{DutyCycle, PhaseLock};
 use proptest::prelude::*;
 
 /// What may still be under way when the run is stopped: one frame per station.

@@ -3,7 +3,7 @@
 use crate::common::radio::Radio;
 use ebbtide_core::time::Instant;
 use ebbtide_sim::medium::Energy;
-use ebbtide_sim::medium::ieee802154::{DutyCycle, PhaseLock};
+use ebbtide_sim::medium::low_power::{DutyCycle, PhaseLock};
 
 /// The most frames per second that reach the end of a chain of `hops`, whatever the source offers;
 /// nodes hear their neighbours only.

@@ -2,8 +2,8 @@
 
 use ebbtide_core::time::{Duration, Instant};
 use ebbtide_sim::net::queue::{
-    CoDelParameters, Discipline, FqCoDelParameters, LinkFacts, Packet, PieParameters, QueueModel,
-    RedParameters,
+    CoDelParameters, Discipline, FqCoDelParameters, LinkFacts, PieParameters, QueueModel,
+    QueuedPacket, RedParameters,
 };
 use ebbtide_sim::net::{Delay, Fate, Loss, LossModel, ManagedLink};
 use ebbtide_sim::random::{Streams, exponential};
@@ -67,11 +67,11 @@ fn drive(
             let Sender { client, bytes, mean_ns, is_poisson } = senders[who];
             let id = u32::try_from(packets.len()).unwrap();
             packets.push((now, client, bytes));
-            link.send(at, Packet { id, client, bytes, queued_at: at, is_marked: false });
+            link.send(at, QueuedPacket { id, client, bytes, queued_at: at, is_marked: false });
             let gap = if is_poisson { exponential(&mut luck, mean_ns) } else { mean_ns };
             due.insert((now + gap.max(1), who), ());
         }
-        while let Some((Packet { id, .. }, fate)) = link.poll_fate() {
+        while let Some((QueuedPacket { id, .. }, fate)) = link.poll_fate() {
             let (sent, client, bytes) = packets[id as usize];
             see((sent, client, bytes, now, fate));
         }
@@ -267,8 +267,13 @@ fn red_rates(parameters: RedParameters, average: u64, ecn: bool) -> (f64, f64) {
     let facts = LinkFacts { ecn, ..facts(None) };
     let mut queue = QueueModel::Red(parameters).build(&facts, stream("red"));
     let mut dropped = Vec::new();
-    let packet =
-        |bytes| Packet { id: 0, client: 0, bytes, queued_at: Instant::ZERO, is_marked: false };
+    let packet = |bytes| QueuedPacket {
+        id: 0,
+        client: 0,
+        bytes,
+        queued_at: Instant::ZERO,
+        is_marked: false,
+    };
     let at = |step: u64| Instant::from_nanos(step);
     // Fills it to the length without a drop that counts, then keeps it there.
     while queue.bytes() < average {
@@ -392,8 +397,13 @@ fn a_full_buffer_of_fq_codel_drops_from_the_longest_queue() {
     let mut queue =
         QueueModel::FqCoDel(FqCoDelParameters::default()).build(&facts(Some(3_000)), stream("q"));
     let mut dropped = Vec::new();
-    let packet =
-        |id, client| Packet { id, client, bytes: 1000, queued_at: Instant::ZERO, is_marked: false };
+    let packet = |id, client| QueuedPacket {
+        id,
+        client,
+        bytes: 1000,
+        queued_at: Instant::ZERO,
+        is_marked: false,
+    };
     for (id, client) in [(0, 5), (1, 5), (2, 5), (3, 9)] {
         queue.enqueue(Instant::ZERO, packet(id, client), &mut dropped);
     }
@@ -429,7 +439,7 @@ proptest! {
         steps in prop::collection::vec((0u64..30_000_000, 0u32..4, 1u32..1000, any::<bool>()), 1..200),
     ) {
         let mut queue = model.build(&facts(buffer), stream("queue"));
-        let mut waiting: BTreeMap<u32, Packet> = BTreeMap::new();
+        let mut waiting: BTreeMap<u32, QueuedPacket> = BTreeMap::new();
         let (mut now, mut dropped) = (Instant::ZERO, Vec::new());
         for (id, (gap, client, bytes, leaves)) in (0u32..).zip(steps) {
             now = now + Duration::from_nanos(gap);
@@ -438,7 +448,7 @@ proptest! {
                     prop_assert_eq!(waiting.remove(&packet.id), Some(packet));
                 }
             } else {
-                let packet = Packet { id, client, bytes, queued_at: now, is_marked: false };
+                let packet = QueuedPacket { id, client, bytes, queued_at: now, is_marked: false };
                 waiting.insert(id, packet);
                 queue.enqueue(now, packet, &mut dropped);
             }

@@ -19,7 +19,7 @@ fn campaign(seed: u64) -> Campaign {
         ["clients=5,20", "buffer=2500", "errors=none,high", "exchanges=8", "workload=random"];
     let axes = sets.iter().map(|text| parse_set(text).unwrap()).collect();
     let cc = ["default", "cocoa", "fasor-token", "tcp"].map(str::to_owned).to_vec();
-    Campaign::plan(load("nb-iot").unwrap(), axes, cc, (Some(REPS), Some(seed))).unwrap()
+    Campaign::plan(load("nb-iot").unwrap(), axes, cc, Some(REPS), Some(seed)).unwrap()
 }
 
 fn execute(

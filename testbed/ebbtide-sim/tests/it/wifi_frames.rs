@@ -3,8 +3,8 @@
 use crate::common::wifi::Cell;
 use ebbtide_core::time::Instant;
 use ebbtide_sim::engine::Engine;
-use ebbtide_sim::medium::ieee80211::{Dcf, Mac, WifiEvent};
-use ebbtide_sim::medium::{Air, Frame, FrameCounts, Indication, Outcome, Path};
+use ebbtide_sim::medium::wifi::{Dcf, Mac, WifiEvent};
+use ebbtide_sim::medium::{Air, AirPath, FrameCounts, FrameOutcome, Indication, MacFrame};
 use ebbtide_sim::random::Streams;
 use proptest::prelude::*;
 
@@ -69,12 +69,13 @@ fn hidden_stations_collide_where_neighbours_do_not() {
 fn a_frame_whose_acknowledgement_is_lost_is_repeated_and_delivered_once() {
     // 0 sends to 1, whose acknowledgement 2 spoils: it hears neither 1 nor 0, and 0 hears it.
     let hears = [(0, 0), (0, 1), (1, 0), (1, 1), (2, 0), (2, 2), (3, 3), (3, 2), (2, 3)];
-    let path = |from, to| Path { audible: hears.contains(&(from, to)), distance_squared: 1.0 };
+    let path = |from, to| AirPath { audible: hears.contains(&(from, to)), distance_squared: 1.0 };
     let paths = (0..4).flat_map(|from| (0..4).map(move |to| path(from, to))).collect();
     let air = Air::new(4, paths, (0..16).map(|_| None).collect(), None);
     let mut mac = Mac::new(air, 4, Dcf::default(), &Streams::new(1, 0));
     let mut engine: Engine<WifiEvent> = Engine::new(0);
-    let frame = |from, to| Frame { from, to, bytes: 500, confirmed: true, ..Frame::default() };
+    let frame =
+        |from, to| MacFrame { from, to, bytes: 500, confirmed: true, ..MacFrame::default() };
     let mut arrived = [0u64; 4];
     mac.send(Instant::ZERO, frame(0, 1), &mut engine);
     mac.send(Instant::ZERO, frame(2, 3), &mut engine);
@@ -98,7 +99,7 @@ fn alone(at: u64, range: f64) -> (Vec<(u64, Indication)>, FrameCounts) {
     let mut mac = Mac::new(
         Air::new(
             2,
-            vec![Path { audible: range >= 1.0, distance_squared: 1.0 }; 4],
+            vec![AirPath { audible: range >= 1.0, distance_squared: 1.0 }; 4],
             vec![None, None, None, None],
             None,
         ),
@@ -107,7 +108,7 @@ fn alone(at: u64, range: f64) -> (Vec<(u64, Indication)>, FrameCounts) {
         &Streams::new(1, 0),
     );
     let mut engine: Engine<WifiEvent> = Engine::new(0);
-    let frame = Frame { from: 0, to: 1, bytes: 142, confirmed: true, ..Frame::default() };
+    let frame = MacFrame { from: 0, to: 1, bytes: 142, confirmed: true, ..MacFrame::default() };
     mac.send(Instant::from_nanos(at), frame, &mut engine);
     let mut seen = Vec::new();
     while let Some((now, event)) = engine.pop() {
@@ -124,14 +125,14 @@ fn a_frame_that_finds_the_channel_idle_goes_at_once() {
     let (seen, _) = alone(1_000_000, 1.0);
     // 142 bytes last 296 µs, SIFS and acknowledgement 314.
     assert_eq!(seen.iter().map(|(at, _)| *at).collect::<Vec<_>>(), [1_296_000, 1_610_000]);
-    assert!(matches!(seen[1].1, Indication::Done(_, Outcome::Sent)));
+    assert!(matches!(seen[1].1, Indication::Done(_, FrameOutcome::Sent)));
 }
 
 #[test]
 fn a_frame_that_nobody_acknowledges_goes_seven_times_with_a_doubling_window() {
     let (seen, counts) = alone(1_000_000, 0.0);
     assert_eq!((counts.transmitted, counts.faded, counts.acks), (7, 7, 0));
-    assert!(matches!(seen[..], [(_, Indication::Done(_, Outcome::NoAck))]));
+    assert!(matches!(seen[..], [(_, Indication::Done(_, FrameOutcome::NoAck))]));
     // Seven frames and waits, and six backoffs of DIFS and 0 to 63, ..., 1023, 1023 slots.
     let fixed = 1_000_000 + 7 * (296_000 + 314_000) + 6 * 50_000;
     let slots = (seen[0].0 - fixed) / 20_000;

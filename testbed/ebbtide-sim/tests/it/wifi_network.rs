@@ -2,7 +2,7 @@
 
 use crate::common::{assert_near, controls, run, scenario};
 use ebbtide_core::time::Instant;
-use ebbtide_sim::medium::ieee80211::Dcf;
+use ebbtide_sim::medium::wifi::Dcf;
 use ebbtide_sim::net::Fate;
 use ebbtide_sim::result::physical_limit_s;
 use ebbtide_sim::run::{CellSpec, Details, Recorder, simulate_with};

@@ -3,7 +3,7 @@
 
 use crate::common::dcf_model::{bianchi, refined};
 use crate::common::wifi::Cell;
-use ebbtide_sim::medium::ieee80211::Dcf;
+use ebbtide_sim::medium::wifi::Dcf;
 
 #[test]
 fn saturation_throughput_is_that_of_bianchis_model_for_1_to_20_stations() {

@@ -1,14 +1,15 @@
 //! A host that sends a body in blocks.
 
+use super::server::QBlockServer;
 use super::{OPEN, configs, option};
 use crate::host::agenda::Agenda;
-use crate::host::flow::Flow;
-use crate::host::tagged;
-use crate::host::{Counts, OutcomeBook, Tag, count, digits, server_address};
-use crate::random::Streams;
-use crate::record::ClientRecord;
+use crate::host::flow::MessageFlow;
+use crate::host::{
+    ArrivingPacket, ClientSetup, ExchangeLedger, Host, ObservedHost, ServerEnd, Tag, digits,
+    server_address, tagged,
+};
 use crate::record::Recorder;
-use crate::scenario::{QBlock, Scenario};
+use crate::scenario::QBlock;
 use ebbtide_core::ExchangeId;
 use ebbtide_core::endpoint::{Endpoint, Failure, Output, Received, Sent};
 use ebbtide_core::q_block::{QBlockParameters, Sender, Sending};
@@ -24,7 +25,7 @@ pub(crate) struct QBlockClient {
     sender: Sender,
     agenda: Agenda,
     /// The record of its messages.
-    pub(crate) flow: Option<Box<Flow>>,
+    pub(crate) flow: Option<Box<MessageFlow>>,
     path: Vec<u8>,
     payload: Vec<u8>,
     blocks: u32,
@@ -33,19 +34,14 @@ pub(crate) struct QBlockClient {
     open: VecDeque<(ExchangeId, u32)>,
     /// How often each block has left.
     sent: Vec<u8>,
-    /// Blocks by the number of times that they were sent again.
-    pub(crate) by_retransmissions: Counts,
-    pub(crate) record: ClientRecord,
-    pub(crate) book: OutcomeBook,
+    /// Retransmissions are blocks that were sent again.
+    ledger: ExchangeLedger,
+    server: QBlockServer,
 }
 
 impl QBlockClient {
-    pub(crate) fn new(
-        (number, group): (u32, u8),
-        settings: QBlock,
-        scenario: &Scenario,
-        streams: &Streams,
-    ) -> Self {
+    pub(crate) fn new(setup: ClientSetup<'_>, settings: QBlock) -> Self {
+        let ClientSetup { number, group, scenario, streams } = setup;
         let (config, params) = configs(scenario, settings);
         let workload = &scenario.workload;
         let blocks = scenario.workload.messages(number).unwrap_or(0);
@@ -56,62 +52,15 @@ impl QBlockClient {
             params,
             sender: Sender::upload(blocks, true, params, &mut rng),
             agenda: Agenda::new(number, blocks, scenario, streams),
-            flow: Flow::new(number, scenario, blocks),
+            flow: MessageFlow::new(number, scenario, blocks),
             path: workload.path.clone().into_bytes(),
             payload: digits(workload.request_payload),
             blocks,
             begun: false,
             open: VecDeque::new(),
             sent: vec![0; blocks as usize],
-            by_retransmissions: Counts::new(),
-            record: ClientRecord { client: number, group, ..ClientRecord::default() },
-            book: OutcomeBook::default(),
-        }
-    }
-
-    /// Exchanges under way.
-    pub(crate) const fn open_exchanges(&self) -> u32 {
-        self.agenda.open()
-    }
-
-    /// Whether nothing is left to do.
-    pub(crate) const fn is_done(&self) -> bool {
-        self.agenda.is_done()
-    }
-
-    /// Whether there are messages still to be offered.
-    pub(crate) const fn has_more(&self) -> bool {
-        self.agenda.has_more()
-    }
-
-    /// The whole body is offered at once.
-    pub(crate) fn act(&mut self, now: Instant) {
-        while self.agenda.make(now).is_some() {
-            self.agenda.opened();
-            if let Some(flow) = &mut self.flow {
-                flow.taken(now);
-            }
-        }
-        self.begun = true;
-    }
-
-    /// A datagram arrives. Whether the application wants to act.
-    pub(crate) fn receive(
-        &mut self,
-        now: Instant,
-        datagram: &[u8],
-        recorder: &mut impl Recorder,
-    ) -> bool {
-        match self.endpoint.handle_datagram(now, server_address().into(), datagram) {
-            Received::Notification { exchange, message, .. } if !self.is_done() => {
-                let block = self.open.iter().find(|(id, _)| *id == exchange);
-                let block = block.map_or(0, |(_, num)| *num);
-                self.answered(now, block, &message, recorder)
-            }
-            _ => {
-                self.record.duplicates += 1;
-                false
-            }
+            ledger: ExchangeLedger::new(number, group),
+            server: QBlockServer::new(number, settings, scenario, streams),
         }
     }
 
@@ -131,8 +80,8 @@ impl QBlockClient {
             }
             _ => {
                 let bytes = self.payload.len() as u64 * u64::from(self.blocks);
-                self.record.payload_bytes += bytes + message.payload().len() as u64;
-                self.record.completed += self.blocks;
+                self.ledger.record.payload_bytes += bytes + message.payload().len() as u64;
+                self.ledger.record.completed += self.blocks;
                 let (after, _) = self.agenda.answered(now, now);
                 for _ in 0..self.blocks {
                     recorder.answered_after(after);
@@ -150,52 +99,14 @@ impl QBlockClient {
             self.endpoint.cancel(now, exchange);
         }
         for sent in &self.sent {
-            count(&mut self.by_retransmissions, usize::from(sent.saturating_sub(1)));
+            self.ledger.count(usize::from(sent.saturating_sub(1)));
             let again = u32::from(sent.saturating_sub(1));
-            self.record.retransmissions = self.record.retransmissions.saturating_add(again);
+            let record = &mut self.ledger.record;
+            record.retransmissions = record.retransmissions.saturating_add(again);
             if let Some(time) = self.agenda.ended(now) {
-                self.record.fct = time;
+                self.ledger.record.fct = time;
             }
         }
-    }
-
-    /// The endpoint's timer may be due.
-    pub(crate) fn handle_timeout(&mut self, now: Instant) {
-        self.endpoint.handle_timeout(now);
-    }
-
-    /// Hands what is to be sent to `send`. Returns when it wants to be called again, and whether the
-    /// application wants to act.
-    pub(crate) fn drain<R: Recorder>(
-        &mut self,
-        now: Instant,
-        recorder: &mut R,
-        mut send: impl FnMut(&mut R, &[u8], Tag),
-    ) -> (Option<Instant>, bool) {
-        while self.begun && !self.is_done() {
-            match self.sender.poll(now) {
-                Sending::Block(num) => self.leave(now, num, recorder, &mut send),
-                Sending::Wait(at) => {
-                    let due = self.emit(now, recorder, &mut send);
-                    return (at.into_iter().chain(due).min(), false);
-                }
-                Sending::GiveUp => {
-                    let tag = Tag::default();
-                    recorder.failed(now, tagged(self.number, tag), Failure::NoResponse);
-                    self.record.failed += self.blocks;
-                    for num in 0..self.blocks {
-                        if let Some(flow) = &mut self.flow {
-                            flow.given_up(num);
-                        }
-                    }
-                    self.end(now);
-                    self.emit(now, recorder, &mut send);
-                    return (None, true);
-                }
-            }
-        }
-        self.emit(now, recorder, &mut send);
-        (None, false)
     }
 
     /// A block leaves.
@@ -204,7 +115,7 @@ impl QBlockClient {
         now: Instant,
         num: u32,
         recorder: &mut R,
-        send: &mut impl FnMut(&mut R, &[u8], Tag),
+        send: &mut dyn FnMut(&mut R, &[u8], Tag),
     ) {
         let payload = u32::try_from(self.payload.len()).unwrap_or(u32::MAX);
         let size = payload.saturating_mul(self.blocks);
@@ -238,7 +149,7 @@ impl QBlockClient {
         &mut self,
         now: Instant,
         recorder: &mut R,
-        send: &mut impl FnMut(&mut R, &[u8], Tag),
+        send: &mut dyn FnMut(&mut R, &[u8], Tag),
     ) -> Option<Instant> {
         loop {
             match self.endpoint.poll_output() {
@@ -263,11 +174,96 @@ impl QBlockClient {
             }
         }
     }
+}
 
-    /// The final measurements; `again` blocks arrived that the server had.
-    pub(crate) const fn finish(&mut self, again: u32) {
-        self.record.unnecessary = again;
-        self.record.needless = again;
-        self.record.in_time = self.record.completed;
+impl Host for QBlockClient {
+    fn agenda(&self) -> &Agenda {
+        &self.agenda
+    }
+
+    fn ledger(&self) -> &ExchangeLedger {
+        &self.ledger
+    }
+
+    fn ledger_mut(&mut self) -> &mut ExchangeLedger {
+        &mut self.ledger
+    }
+
+    fn flow(&mut self) -> Option<&mut MessageFlow> {
+        self.flow.as_deref_mut()
+    }
+
+    /// The whole body is offered at once.
+    fn act(&mut self, now: Instant) {
+        while self.agenda.make(now).is_some() {
+            self.agenda.opened();
+            if let Some(flow) = &mut self.flow {
+                flow.taken(now);
+            }
+        }
+        self.begun = true;
+    }
+
+    fn handle_timeout(&mut self, now: Instant) {
+        self.endpoint.handle_timeout(now);
+    }
+
+    fn finish(&mut self) {
+        let record = &mut self.ledger.record;
+        record.unnecessary = self.server.repeated;
+        record.needless = record.unnecessary;
+        record.in_time = record.completed;
+    }
+
+    fn server_end(&mut self) -> Option<&mut dyn ServerEnd> {
+        Some(&mut self.server)
+    }
+}
+
+impl<R: Recorder> ObservedHost<R> for QBlockClient {
+    fn receive(&mut self, now: Instant, packet: ArrivingPacket<'_>, recorder: &mut R) -> bool {
+        match self.endpoint.handle_datagram(now, server_address().into(), packet.bytes) {
+            Received::Notification { exchange, message, .. } if !self.is_done() => {
+                let block = self.open.iter().find(|(id, _)| *id == exchange);
+                let block = block.map_or(0, |(_, num)| *num);
+                self.answered(now, block, &message, recorder)
+            }
+            _ => {
+                self.ledger.record.duplicates += 1;
+                false
+            }
+        }
+    }
+
+    fn drain(
+        &mut self,
+        now: Instant,
+        recorder: &mut R,
+        send: &mut dyn FnMut(&mut R, &[u8], Tag),
+    ) -> (Option<Instant>, bool) {
+        while self.begun && !self.is_done() {
+            match self.sender.poll(now) {
+                Sending::Block(num) => self.leave(now, num, recorder, send),
+                Sending::Wait(at) => {
+                    let due = self.emit(now, recorder, send);
+                    return (at.into_iter().chain(due).min(), false);
+                }
+                Sending::GiveUp => {
+                    let tag = Tag::default();
+                    recorder.failed(now, tagged(self.number, tag), Failure::NoResponse);
+                    self.ledger.record.failed += self.blocks;
+                    for num in 0..self.blocks {
+                        if let Some(flow) = &mut self.flow {
+                            flow.given_up(num);
+                        }
+                    }
+                    self.end(now);
+                    self.emit(now, recorder, send);
+                    return (None, true);
+                }
+            }
+        }
+        self.emit(now, recorder, send);
+        (None, false)
     }
 }

@@ -5,7 +5,6 @@ mod client;
 mod server;
 
 pub(crate) use client::QBlockClient;
-pub(crate) use server::QBlockServer;
 
 use super::endpoint_config;
 use crate::scenario::{QBlock, Scenario};

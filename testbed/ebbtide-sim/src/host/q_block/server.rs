@@ -1,7 +1,7 @@
 //! The host that receives a client's body in blocks.
 
 use super::configs;
-use crate::host::{Tag, client_address, digits};
+use crate::host::{ServerEnd, Tag, client_address, digits};
 use crate::random::Streams;
 use crate::scenario::{QBlock, Scenario};
 use ebbtide_core::endpoint::{Endpoint, Incoming, Output, Received};
@@ -23,10 +23,10 @@ pub(crate) struct QBlockServer {
     /// The last block's request, and its tag: answers have its token.
     last: Option<(Incoming, Tag)>,
     response: Vec<u8>,
-    /// Blocks that arrived again.
-    pub(crate) again: u32,
+    /// Blocks that arrived although they were here.
+    pub(super) repeated: u32,
     /// The earliest timer event that is scheduled for it.
-    pub(crate) timer: Option<Instant>,
+    timer: Option<Instant>,
 }
 
 enum TransferState {
@@ -56,13 +56,67 @@ impl QBlockServer {
             state: TransferState::Empty,
             last: None,
             response: digits(scenario.workload.response_payload),
-            again: 0,
+            repeated: 0,
             timer: None,
         }
     }
 
-    /// A datagram arrives. The block in it.
-    pub(crate) fn receive(&mut self, now: Instant, datagram: &[u8], tag: Tag) -> Range<u32> {
+    fn proceed(&mut self, now: Instant) -> Option<Instant> {
+        let (incoming, _) = self.last?;
+        loop {
+            let receiver = match &mut self.state {
+                TransferState::Arriving(receiver) => receiver,
+                TransferState::Whole { told: false } => {
+                    self.state = TransferState::Whole { told: true };
+                    let response = core::mem::take(&mut self.response);
+                    self.respond(now, &incoming, Code::CHANGED, &[], &response);
+                    self.response = response;
+                    return None;
+                }
+                TransferState::Whole { told: true } | TransferState::Empty => return None,
+            };
+            match receiver.poll(now) {
+                Receiving::Complete => self.state = TransferState::Whole { told: false },
+                Receiving::Continue(from) => {
+                    let value = from.saturating_sub(1) << 4 | 0b1000;
+                    let mut bytes = [0; 4];
+                    let value = encode_uint(value, &mut bytes);
+                    let option = Opt { number: OptionNumber::Q_BLOCK1, value };
+                    self.respond(now, &incoming, Code::CONTINUE, &[option], &[]);
+                }
+                Receiving::Missing => {
+                    let missing: Vec<u32> = receiver.missing().collect();
+                    let mut payload = vec![0; missing.len() * MissingBlocks::MAX_NUMBER_LEN];
+                    let len = MissingBlocks::encode(missing, &mut payload);
+                    payload.truncate(len);
+                    receiver.sent(now, OVERHEAD + len);
+                    let mut bytes = [0; 4];
+                    let value = encode_uint(MissingBlocks::CONTENT_FORMAT.into(), &mut bytes);
+                    let option = Opt { number: OptionNumber::CONTENT_FORMAT, value };
+                    let code = Code::REQUEST_ENTITY_INCOMPLETE;
+                    self.respond(now, &incoming, code, &[option], &payload);
+                }
+                Receiving::Wait(at) => return Some(at),
+                Receiving::GiveUp => self.state = TransferState::Empty,
+            }
+        }
+    }
+
+    fn respond(
+        &mut self,
+        now: Instant,
+        incoming: &Incoming,
+        code: Code,
+        options: &[Opt<'_>],
+        payload: &[u8],
+    ) {
+        // A response that finds no room is lost like in the network.
+        let _ = self.endpoint.respond(now, incoming, &Content { code, options, payload });
+    }
+}
+
+impl ServerEnd for QBlockServer {
+    fn receive(&mut self, now: Instant, datagram: &[u8], tag: Tag) -> Range<u32> {
         let from = client_address(self.client);
         let received = self.endpoint.handle_datagram(now, from.into(), datagram);
         let Received::Request(incoming, message) = received else { return 0..0 };
@@ -84,73 +138,24 @@ impl QBlockServer {
             }
             TransferState::Empty => false,
         };
-        self.again += u32::from(!is_new);
+        self.repeated += u32::from(!is_new);
         num..num + 1
     }
 
-    /// Answers what is due and hands it to `send`. Returns when it wants to be called again.
-    pub(crate) fn drain(
-        &mut self,
-        now: Instant,
-        mut send: impl FnMut(&[u8], Tag),
-    ) -> Option<Instant> {
+    fn timer(&mut self) -> &mut Option<Instant> {
+        &mut self.timer
+    }
+
+    /// Blocks that are due leave when they are drained.
+    fn handle_timeout(&mut self) {}
+
+    /// Answers what is due before it hands on what is to be sent.
+    fn drain(&mut self, now: Instant, send: &mut dyn FnMut(&[u8], Tag)) -> Option<Instant> {
         let due = self.proceed(now);
         let tag = self.last.map_or(Tag::default(), |(_, tag)| tag);
         while let Output::Transmit(transmit) = self.endpoint.poll_output() {
             send(transmit.datagram, tag);
         }
         due
-    }
-
-    fn proceed(&mut self, now: Instant) -> Option<Instant> {
-        let (incoming, _) = self.last?;
-        loop {
-            let receiver = match &mut self.state {
-                TransferState::Arriving(receiver) => receiver,
-                TransferState::Whole { told: false } => {
-                    self.state = TransferState::Whole { told: true };
-                    let response = core::mem::take(&mut self.response);
-                    self.say(now, &incoming, (Code::CHANGED, &[]), &response);
-                    self.response = response;
-                    return None;
-                }
-                TransferState::Whole { told: true } | TransferState::Empty => return None,
-            };
-            match receiver.poll(now) {
-                Receiving::Complete => self.state = TransferState::Whole { told: false },
-                Receiving::Continue(from) => {
-                    let value = from.saturating_sub(1) << 4 | 0b1000;
-                    let mut bytes = [0; 4];
-                    let value = encode_uint(value, &mut bytes);
-                    let option = Opt { number: OptionNumber::Q_BLOCK1, value };
-                    self.say(now, &incoming, (Code::CONTINUE, &[option]), &[]);
-                }
-                Receiving::Missing => {
-                    let missing: Vec<u32> = receiver.missing().collect();
-                    let mut payload = vec![0; missing.len() * MissingBlocks::MAX_NUMBER_LEN];
-                    let len = MissingBlocks::encode(missing, &mut payload);
-                    payload.truncate(len);
-                    receiver.sent(now, OVERHEAD + len);
-                    let mut bytes = [0; 4];
-                    let value = encode_uint(MissingBlocks::CONTENT_FORMAT.into(), &mut bytes);
-                    let option = Opt { number: OptionNumber::CONTENT_FORMAT, value };
-                    let code = Code::REQUEST_ENTITY_INCOMPLETE;
-                    self.say(now, &incoming, (code, &[option]), &payload);
-                }
-                Receiving::Wait(at) => return Some(at),
-                Receiving::GiveUp => self.state = TransferState::Empty,
-            }
-        }
-    }
-
-    fn say(
-        &mut self,
-        now: Instant,
-        incoming: &Incoming,
-        (code, options): (Code, &[Opt<'_>]),
-        payload: &[u8],
-    ) {
-        // A response that finds no room is lost like in the network.
-        let _ = self.endpoint.respond(now, incoming, &Content { code, options, payload });
     }
 }

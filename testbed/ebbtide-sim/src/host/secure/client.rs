@@ -1,19 +1,25 @@
 //! A client behind DTLS.
 
-use super::super::{Client, ClientSetup, Tag, server_address};
 use super::{HANDSHAKE, KEY, config, timing};
+use crate::host::agenda::Agenda;
+use crate::host::flow::MessageFlow;
+use crate::host::{
+    ArrivingPacket, Client, ClientModel, ClientSetup, ExchangeLedger, Host, ObservedHost, Tag,
+    server_address,
+};
 use crate::random::Streams;
 use crate::record::Handshakes;
 use crate::record::Recorder;
 use crate::scenario::{Return, Security, Timers};
 use ebbtide_core::cc::Sample;
-use ebbtide_core::endpoint::Flight;
+use ebbtide_core::endpoint::{Flight, OutputBuffers};
 use ebbtide_core::time::Instant;
 use ebbtide_dtls::{Config, Credentials, Endpoint, Event, Output, Psk, SessionId, Timing};
+use std::sync::Arc;
 
 /// A client whose messages travel in records of a session, which it opens first.
 pub(crate) struct SecureClient {
-    pub(crate) client: Client,
+    client: Client,
     pub(super) dtls: Endpoint,
     config: Config,
     security: Security,
@@ -31,12 +37,12 @@ pub(crate) struct SecureClient {
 }
 
 impl SecureClient {
-    pub(crate) fn new(setup: ClientSetup<'_>) -> Self {
+    pub(crate) fn new(setup: ClientSetup<'_>, model: Arc<ClientModel>) -> Self {
         let (scenario, streams, number) = (setup.scenario, *setup.streams, setup.number);
         let config = config(scenario);
         let psk = Psk::new(&KEY).ok();
         Self {
-            client: Client::new(setup),
+            client: Client::new(setup, model),
             dtls: Endpoint::new(
                 config.clone(),
                 Box::new(streams.stream(&format!("client/{number}/dtls"))),
@@ -84,17 +90,6 @@ impl SecureClient {
         }
     }
 
-    /// Makes as many requests as the workload has ready, once the session is there.
-    pub(crate) fn act(&mut self, now: Instant) {
-        if self.is_established {
-            self.client.act(now);
-            return;
-        }
-        self.client.begins(now);
-        self.wants_to_act = true;
-        self.connect(now);
-    }
-
     /// Begins a handshake unless there is a session. A flight is a message to the server: the client's
     /// congestion control says how long to wait for its answer.
     fn connect(&mut self, now: Instant) {
@@ -118,73 +113,6 @@ impl SecureClient {
         if let Some(flight) = self.flight.take() {
             let endpoint = &mut self.client.exchanges.endpoint;
             endpoint.end_flight(now, server_address().into(), &flight, sample);
-        }
-    }
-
-    /// A datagram arrives. Whether the application wants to act.
-    pub(crate) fn receive(
-        &mut self,
-        now: Instant,
-        (datagram, tag, is_marked): (&[u8], Tag, bool),
-        recorder: &mut impl Recorder,
-    ) -> bool {
-        self.bytes.clear();
-        self.bytes.extend_from_slice(datagram);
-        let (client, mut wants_to_act) = (&mut self.client, false);
-        self.dtls.handle_datagram(now, server_address(), &mut self.bytes, &mut |_, message| {
-            wants_to_act |= client.receive(now, (message, tag, is_marked), recorder);
-        });
-        wants_to_act
-    }
-
-    /// A timer may be due.
-    pub(crate) fn handle_timeout(&mut self, now: Instant) {
-        self.client.handle_timeout(now);
-        self.dtls.handle_timeout(now);
-    }
-
-    /// Hands the datagrams of both layers to `send`. Returns when it wants to be called again, and whether
-    /// the application wants to act.
-    pub(crate) fn drain<R: Recorder>(
-        &mut self,
-        now: Instant,
-        recorder: &mut R,
-        mut send: impl FnMut(&mut R, &[u8], Tag),
-    ) -> (Option<Instant>, bool) {
-        let mut wants_to_act = false;
-        loop {
-            let of_session = loop {
-                match self.dtls.poll_output() {
-                    Output::Transmit { datagram, .. } => {
-                        self.measured.packets_up += 1;
-                        self.measured.bytes_up += datagram.len() as u64;
-                        send(recorder, datagram, HANDSHAKE);
-                    }
-                    Output::Event(event) => self.on_event(now, &event),
-                    Output::Timeout(at) => break at,
-                }
-            };
-            let (dtls, session, bytes) = (&mut self.dtls, self.session, &mut self.bytes);
-            let mut has_no_session = false;
-            let (at, wants) = self.client.drain(now, recorder, |recorder, message, tag| {
-                bytes.clear();
-                let sealed = session.map(|session| dtls.send(now, session, message, bytes));
-                match sealed {
-                    Some(Ok(_)) => send(recorder, bytes, tag),
-                    // The next transmission of the message finds a session.
-                    Some(Err(_)) | None => has_no_session = true,
-                }
-            });
-            wants_to_act |= wants;
-            if has_no_session && self.session.is_none() {
-                self.connect(now);
-                continue;
-            }
-            let next = match (of_session, at) {
-                (Some(a), Some(b)) => Some(a.min(b)),
-                (a, b) => a.or(b),
-            };
-            return (next, wants_to_act);
         }
     }
 
@@ -220,6 +148,109 @@ impl SecureClient {
                 }
             }
             _ => {}
+        }
+    }
+}
+
+impl Host for SecureClient {
+    fn agenda(&self) -> &Agenda {
+        self.client.agenda()
+    }
+
+    fn ledger(&self) -> &ExchangeLedger {
+        self.client.ledger()
+    }
+
+    fn ledger_mut(&mut self) -> &mut ExchangeLedger {
+        self.client.ledger_mut()
+    }
+
+    fn flow(&mut self) -> Option<&mut MessageFlow> {
+        self.client.flow()
+    }
+
+    /// Requests wait for the session.
+    fn act(&mut self, now: Instant) {
+        if self.is_established {
+            self.client.act(now);
+            return;
+        }
+        self.client.begins(now);
+        self.wants_to_act = true;
+        self.connect(now);
+    }
+
+    fn handle_timeout(&mut self, now: Instant) {
+        self.client.handle_timeout(now);
+        self.dtls.handle_timeout(now);
+    }
+
+    fn finish(&mut self) {
+        self.client.finish();
+    }
+
+    fn swap_buffers(&mut self, other: &mut OutputBuffers) {
+        self.client.swap_buffers(other);
+    }
+
+    fn secure_client(&mut self) -> Option<&mut SecureClient> {
+        Some(self)
+    }
+}
+
+impl<R: Recorder> ObservedHost<R> for SecureClient {
+    fn receive(&mut self, now: Instant, packet: ArrivingPacket<'_>, recorder: &mut R) -> bool {
+        self.bytes.clear();
+        self.bytes.extend_from_slice(packet.bytes);
+        let (client, mut wants_to_act) = (&mut self.client, false);
+        self.dtls.handle_datagram(now, server_address(), &mut self.bytes, &mut |_, message| {
+            wants_to_act |=
+                client.receive(now, ArrivingPacket { bytes: message, ..packet }, recorder);
+        });
+        wants_to_act
+    }
+
+    /// The datagrams are those of both layers.
+    fn drain(
+        &mut self,
+        now: Instant,
+        recorder: &mut R,
+        send: &mut dyn FnMut(&mut R, &[u8], Tag),
+    ) -> (Option<Instant>, bool) {
+        let mut wants_to_act = false;
+        loop {
+            let of_session = loop {
+                match self.dtls.poll_output() {
+                    Output::Transmit { datagram, .. } => {
+                        self.measured.packets_up += 1;
+                        self.measured.bytes_up += datagram.len() as u64;
+                        send(recorder, datagram, HANDSHAKE);
+                    }
+                    Output::Event(event) => self.on_event(now, &event),
+                    Output::Timeout(at) => break at,
+                }
+            };
+            let (dtls, session, bytes) = (&mut self.dtls, self.session, &mut self.bytes);
+            let mut has_no_session = false;
+            let (at, wants) = self.client.drain(now, recorder, &mut |recorder, message, tag| {
+                bytes.clear();
+                let sealed = session.map(|session| dtls.send(now, session, message, bytes));
+                match sealed {
+                    Some(Ok(_)) => send(recorder, bytes, tag),
+                    // The next transmission of the message finds a session.
+                    Some(Err(_)) | None => has_no_session = true,
+                }
+            });
+            wants_to_act |= wants;
+            if has_no_session && self.session.is_none() {
+                self.connect(now);
+                continue;
+            }
+            let next = match (of_session, at) {
+                (Some(a), Some(b)) => Some(a.min(b)),
+                (a, b) => a.or(b),
+            };
+            return (next, wants_to_act);
         }
     }
 }

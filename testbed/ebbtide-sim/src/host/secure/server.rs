@@ -1,7 +1,7 @@
 //! A server behind DTLS: one endpoint for the sessions of all clients.
 
-use super::super::{Server, Tag, client_address, client_at};
 use super::{HANDSHAKE, KEY, config};
+use crate::host::{ConstantServer, OutgoingPacket, Tag, client_address, client_at};
 use crate::random::Streams;
 use crate::record::Handshakes;
 use crate::scenario::Scenario;
@@ -38,10 +38,11 @@ impl SecureServer {
     pub(crate) fn receive(
         &mut self,
         now: Instant,
-        (client, datagram, tag): (u32, &[u8], Tag),
-        server: &mut Server,
+        packet: OutgoingPacket<'_>,
+        server: &mut ConstantServer,
         mut send: impl FnMut(u32, &[u8], Tag),
     ) -> Option<Instant> {
+        let OutgoingPacket { client, datagram, tag } = packet;
         self.bytes.clear();
         self.bytes.extend_from_slice(datagram);
         let (from, messages) = (client_address(client), &mut self.messages);

@@ -1,6 +1,6 @@
 //! TCP without CoAP: bytes from one host to another, at the rate of an application.
 
-use super::ledger::{Arrived, Sent};
+use super::ledger::{ArrivedBytes, Sent};
 use super::segment::Segment;
 use super::socket::{Setup, Socket};
 use crate::host::{SERVER, Tag, client_host, digits};
@@ -41,7 +41,7 @@ pub(crate) struct Bulk {
 struct End {
     socket: Socket,
     sent: Sent,
-    arrived: Arrived,
+    arrived: ArrivedBytes,
     retransmissions: u32,
     /// The earliest timer event that is scheduled for it.
     timer: Option<Instant>,
@@ -60,7 +60,8 @@ impl Bulk {
     /// The flow of this index, from the host of client `number`, which begins now.
     pub(crate) fn new(
         now: Instant,
-        (index, number): (u32, u32),
+        index: u32,
+        number: u32,
         tcp: Tcp,
         scenario: &Scenario,
         streams: &Streams,
@@ -194,7 +195,7 @@ impl End {
         Self {
             socket,
             sent: Sent::default(),
-            arrived: Arrived::default(),
+            arrived: ArrivedBytes::default(),
             retransmissions: 0,
             timer: None,
         }

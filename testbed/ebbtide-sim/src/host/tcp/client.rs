@@ -1,20 +1,23 @@
 //! A host that asks over TCP.
 
-use super::connection::{Connection, Message, Repeats, coap_config};
-use super::ledger::OutgoingMessage;
+use super::connection::{Connection, Repeats, StreamedMessage, coap_config};
+use super::ledger::DepartingSegment;
 use super::segment::Segment;
+use super::server::TcpServer;
 use super::socket::{Setup, Socket};
-use crate::host::agenda::{Agenda, Step};
-use crate::host::flow::Flow;
-use crate::host::{Counts, OutcomeBook, PORT, SERVER, Tag, client_host, count, digits};
-use crate::random::Streams;
-use crate::record::{ClientRecord, ExchangeRecord};
-use crate::record::{Recorder, Tagged};
-use crate::scenario::{Scenario, Tcp};
+use crate::host::agenda::{Agenda, NextAction};
+use crate::host::exchange_ledger::OpenExchange;
+use crate::host::flow::MessageFlow;
+use crate::host::{
+    ArrivingPacket, ClientSetup, ExchangeLedger, Host, ObservedHost, PORT, SERVER, ServerEnd, Tag,
+    client_host, digits, tagged,
+};
+use crate::record::Recorder;
+use crate::scenario::Tcp;
 use ebbtide_core::cc::Metrics;
 use ebbtide_core::endpoint::Failure;
 use ebbtide_core::stream;
-use ebbtide_core::time::{Duration, Instant};
+use ebbtide_core::time::Instant;
 use ebbtide_core::wire::{Code, Content, Opt, OptionNumber};
 use rand_chacha::ChaCha8Rng;
 use rand_core::Rng;
@@ -35,7 +38,7 @@ pub(crate) struct TcpClient {
     address: Ipv4Addr,
     agenda: Agenda,
     /// The record of its messages, if it sends a flow of them.
-    pub(crate) flow: Option<Box<Flow>>,
+    pub(crate) flow: Option<Box<MessageFlow>>,
     path: Vec<u8>,
     payload: Vec<u8>,
     settings: Tcp,
@@ -54,13 +57,13 @@ pub(crate) struct TcpClient {
     warms_up: bool,
     is_warm: bool,
     /// Requests that have not ended, in order; the first `written` of them are under way.
-    open: VecDeque<Request>,
+    open: VecDeque<OpenExchange>,
     written: usize,
     repeats: Repeats,
-    /// Exchanges by the number of retransmissions of segments with their request.
-    pub(crate) by_retransmissions: Counts,
-    pub(crate) record: ClientRecord,
-    pub(crate) book: OutcomeBook,
+    /// Retransmissions are those of segments with a request.
+    pub(super) ledger: ExchangeLedger,
+    /// The server's ends of its connections.
+    pub(super) server: TcpServer,
 }
 
 /// A connection and the port that it comes from.
@@ -69,25 +72,13 @@ struct ClientConnection {
     connection: Connection,
 }
 
-struct Request {
-    number: u32,
-    /// When the application asked.
-    made: Instant,
-    /// When each segment with it left.
-    sent: Vec<Instant>,
-}
-
 impl TcpClient {
-    pub(crate) fn new(
-        (number, group): (u32, u8),
-        settings: Tcp,
-        scenario: &Scenario,
-        streams: &Streams,
-    ) -> Self {
+    pub(crate) fn new(setup: ClientSetup<'_>, settings: Tcp) -> Self {
+        let ClientSetup { number, group, scenario, streams } = setup;
         let workload = &scenario.workload;
         let window = super::window(scenario);
         let agenda = Agenda::new(number, window, scenario, streams);
-        let flow = Flow::new(number, scenario, AHEAD);
+        let flow = MessageFlow::new(number, scenario, AHEAD);
         let mut rng = streams.stream(&format!("client/{number}/tcp"));
         let ports = u32::from(EPHEMERAL.end() - EPHEMERAL.start()) + 1;
         // Below the number of ports, which has 16 bits.
@@ -95,7 +86,8 @@ impl TcpClient {
         Self {
             number,
             address: client_host(number),
-            warms_up: agenda.keeps_device() && !flow.as_deref().is_some_and(Flow::keeps_time),
+            warms_up: agenda.keeps_device()
+                && !flow.as_deref().is_some_and(MessageFlow::keeps_time),
             is_warm: false,
             agenda,
             flow,
@@ -112,48 +104,9 @@ impl TcpClient {
             open: VecDeque::new(),
             written: 0,
             repeats: Repeats::default(),
-            by_retransmissions: Counts::new(),
-            record: ClientRecord { client: number, group, ..ClientRecord::default() },
-            book: OutcomeBook::default(),
+            ledger: ExchangeLedger::new(number, group),
+            server: TcpServer::new(number, settings, scenario, streams),
         }
-    }
-
-    /// Exchanges under way.
-    pub(crate) const fn open_exchanges(&self) -> u32 {
-        self.agenda.open()
-    }
-
-    /// Whether nothing is left to do.
-    pub(crate) const fn is_done(&self) -> bool {
-        self.agenda.is_done()
-    }
-
-    /// Whether there are requests still to be made.
-    pub(crate) const fn has_more(&self) -> bool {
-        self.agenda.has_more()
-    }
-
-    /// Makes as many requests as the workload has ready. A device that stays the same connects
-    /// before its first one.
-    pub(crate) fn act(&mut self, now: Instant) {
-        if self.agenda.is_clocked() {
-            for _ in 0..self.agenda.at_once() {
-                self.make_request(now);
-            }
-        } else if self.warms_up && !self.is_warm {
-            self.connect(now);
-        } else if self.flow.is_some() {
-            self.offer(now);
-        } else {
-            loop {
-                match self.agenda.next() {
-                    Step::Request => self.make_request(now),
-                    Step::NewDevice => self.close(),
-                    Step::Wait => break,
-                }
-            }
-        }
-        self.write(now);
     }
 
     /// Offers what the flow has ready.
@@ -176,7 +129,7 @@ impl TcpClient {
     fn make_request(&mut self, now: Instant) {
         if self.open.len() - self.written >= QUEUE {
             // The reading of this period is lost, and counted.
-            self.record.failed += u32::from(self.agenda.skip());
+            self.ledger.record.failed += u32::from(self.agenda.skip());
             return;
         }
         if self.agenda.make(now).is_some() {
@@ -188,7 +141,7 @@ impl TcpClient {
     fn open(&mut self, now: Instant) {
         self.agenda.opened();
         let number = self.agenda.next_number() - 1;
-        self.open.push_back(Request { number, made: now, sent: Vec::new() });
+        self.open.push_back(OpenExchange { number, made: now, ..OpenExchange::default() });
         self.connect(now);
     }
 
@@ -234,18 +187,134 @@ impl TcpClient {
         }
     }
 
-    /// A packet arrives. Whether the application wants to act.
-    pub(crate) fn receive(
-        &mut self,
-        now: Instant,
-        packet: &[u8],
-        tag: Tag,
-        recorder: &mut impl Recorder,
-    ) -> bool {
+    fn answered(&mut self, now: Instant, payload: u64, tag: Tag, recorder: &mut impl Recorder) {
+        let Some(exchange) = self.open.pop_front() else { return };
+        self.written -= 1;
+        // What was unnecessary is counted by the books on the streams.
+        self.ledger.answered(now, &exchange, tag, payload, recorder);
+        let (after, in_time) = self.agenda.answered(now, exchange.made);
+        recorder.answered_after(after);
+        self.ledger.record.in_time += u32::from(in_time);
+        if recorder.wants_details() {
+            let tagged = tagged(self.number, Tag { exchange: exchange.number, ..tag });
+            recorder.answered(now, tagged, None, &Metrics::default());
+        }
+        self.ended(now);
+    }
+
+    fn ended(&mut self, now: Instant) {
+        if let Some(time) = self.agenda.ended(now) {
+            self.ledger.record.fct = time;
+        }
+    }
+
+    /// Until when the application waits for a response to a request that is acknowledged, for which TCP
+    /// has no timer: as long as TCP repeats data. Then the connection is given up.
+    fn waits(&mut self, now: Instant) -> Option<Instant> {
+        let left = self.open.front()?.sent.last()?;
+        let named = self.current.as_mut().filter(|named| named.connection.is_acknowledged())?;
+        let until = *left + self.settings.patience();
+        if until <= now {
+            named.connection.give_up();
+            return None;
+        }
+        Some(until)
+    }
+
+    /// The connection in use is over, and with it what was open on it.
+    fn abandon_connection(&mut self, now: Instant, recorder: &mut impl Recorder) {
+        self.current = None;
+        self.is_warm = false;
+        self.written = 0;
+        if self.open.is_empty() {
+            // The request that it was opened for cannot be made.
+            self.ledger.record.failed += u32::from(self.agenda.skip());
+        }
+        while let Some(exchange) = self.open.pop_front() {
+            // What it repeated is counted by the books on its stream.
+            self.ledger.failed(now, &exchange, Some(Failure::GaveUp), recorder);
+            if self.flow.as_mut().is_some_and(|flow| flow.given_up(exchange.number)) {
+                self.agenda.ask_again();
+            }
+            self.ended(now);
+        }
+    }
+
+    /// Whether it holds a connection.
+    #[cfg(test)]
+    pub(super) fn is_connected(&self) -> bool {
+        self.current.is_some() || !self.closing.is_empty()
+    }
+}
+
+impl Host for TcpClient {
+    fn agenda(&self) -> &Agenda {
+        &self.agenda
+    }
+
+    fn ledger(&self) -> &ExchangeLedger {
+        &self.ledger
+    }
+
+    fn ledger_mut(&mut self) -> &mut ExchangeLedger {
+        &mut self.ledger
+    }
+
+    fn flow(&mut self) -> Option<&mut MessageFlow> {
+        self.flow.as_deref_mut()
+    }
+
+    /// A device that stays the same connects before its first request.
+    fn act(&mut self, now: Instant) {
+        if self.agenda.is_clocked() {
+            for _ in 0..self.agenda.at_once() {
+                self.make_request(now);
+            }
+        } else if self.warms_up && !self.is_warm {
+            self.connect(now);
+        } else if self.flow.is_some() {
+            self.offer(now);
+        } else {
+            loop {
+                match self.agenda.next() {
+                    NextAction::Request => self.make_request(now),
+                    NextAction::NewDevice => self.close(),
+                    NextAction::Wait => break,
+                }
+            }
+        }
+        self.write(now);
+    }
+
+    fn handle_timeout(&mut self, _now: Instant) {
+        for named in self.closing.iter_mut().chain(&mut self.current) {
+            named.connection.handle_timeout();
+        }
+    }
+
+    /// Both ends of its connections count.
+    fn finish(&mut self) {
+        let server = self.server.repeats();
+        let sum = |field: fn(&Repeats) -> u32| field(&self.repeats) + field(&server);
+        let record = &mut self.ledger.record;
+        record.timeouts = sum(|repeats| repeats.timeouts);
+        record.retransmissions = sum(|repeats| repeats.retransmissions);
+        record.unnecessary = sum(|repeats| repeats.unnecessary);
+        record.needless = record.unnecessary;
+    }
+
+    fn server_end(&mut self) -> Option<&mut dyn ServerEnd> {
+        Some(&mut self.server)
+    }
+}
+
+impl<R: Recorder> ObservedHost<R> for TcpClient {
+    fn receive(&mut self, now: Instant, packet: ArrivingPacket<'_>, recorder: &mut R) -> bool {
+        let ArrivingPacket { bytes: packet, tag, .. } = packet;
         let Some(segment) = Segment::parse(packet) else { return false };
         let own = |named: &&mut ClientConnection| named.port == segment.destination;
         if let Some(named) = self.closing.iter_mut().find(own) {
-            named.connection.receive(now, (packet, &segment), &mut self.repeats);
+            named.connection.receive(now, packet, &segment, &mut self.repeats);
             return false;
         }
         let Some(named) = self.current.as_mut().filter(|named| named.port == segment.destination)
@@ -256,18 +325,18 @@ impl TcpClient {
             let local = SocketAddrV4::new(self.address, segment.destination);
             let socket = Socket::listen(now, setup, local);
             let mut connection = Connection::new(socket, self.coap);
-            connection.receive(now, (packet, &segment), &mut Repeats::default());
+            connection.receive(now, packet, &segment, &mut Repeats::default());
             self.closing.push(ClientConnection { port: segment.destination, connection });
             return false;
         };
         let before = self.repeats.unnecessary;
-        named.connection.receive(now, (packet, &segment), &mut self.repeats);
+        named.connection.receive(now, packet, &segment, &mut self.repeats);
         let is_duplicate = segment.payload > 0 && self.repeats.unnecessary > before;
-        self.record.duplicates += u32::from(is_duplicate);
+        self.ledger.record.duplicates += u32::from(is_duplicate);
         let mut is_answered = false;
         while let Some(message) = self.current.as_mut().and_then(|n| n.connection.next_message(now))
         {
-            if let Message::Response { payload } = message {
+            if let StreamedMessage::Response { payload } = message {
                 self.answered(now, payload, tag, recorder);
                 is_answered = true;
             }
@@ -288,53 +357,15 @@ impl TcpClient {
         is_answered
     }
 
-    fn answered(&mut self, now: Instant, payload: u64, tag: Tag, recorder: &mut impl Recorder) {
-        let Some(request) = self.open.pop_front() else { return };
-        self.written -= 1;
-        self.record.payload_bytes += payload;
-        self.record.completed += 1;
-        count(&mut self.by_retransmissions, request.sent.len().saturating_sub(1));
-        recorder.duration(now.micros_since(request.made));
-        recorder.ended(&self.row(&request, now, Some(tag.ordinal)));
-        let (after, in_time) = self.agenda.answered(now, request.made);
-        recorder.answered_after(after);
-        self.record.in_time += u32::from(in_time);
-        // The copy that the server answered, if the segment is that of this response.
-        let answered = request.sent.get(usize::from(tag.ordinal));
-        if let (true, Some(sent)) = (tag.exchange == request.number, answered) {
-            recorder.round_trip(now.micros_since(*sent));
-        }
-        if recorder.wants_details() {
-            let tagged = self.tagged(Tag { exchange: request.number, ..tag });
-            recorder.answered(now, tagged, None, &Metrics::default());
-        }
-        self.ended(now);
-    }
-
-    fn ended(&mut self, now: Instant) {
-        if let Some(time) = self.agenda.ended(now) {
-            self.record.fct = time;
-        }
-    }
-
-    /// A timer of a connection may be due.
-    pub(crate) fn handle_timeout(&mut self) {
-        for named in self.closing.iter_mut().chain(&mut self.current) {
-            named.connection.handle_timeout();
-        }
-    }
-
-    /// Hands what the connections want to send to `send`. Returns when it wants to be called again,
-    /// and whether the application wants to act.
-    pub(crate) fn drain<R: Recorder>(
+    fn drain(
         &mut self,
         now: Instant,
         recorder: &mut R,
-        mut send: impl FnMut(&mut R, &[u8], Tag),
+        send: &mut dyn FnMut(&mut R, &[u8], Tag),
     ) -> (Option<Instant>, bool) {
         let mut timeout: Option<Instant> = None;
         let fallback = self.open.front().map_or(self.agenda.next_number(), |open| open.number);
-        let (open, record, client) = (&mut self.open, &mut self.record, self.number);
+        let (open, record, client) = (&mut self.open, &mut self.ledger.record, self.number);
         let flow = &mut self.flow;
         let mut has_room = false;
         for named in self.closing.iter_mut().chain(&mut self.current) {
@@ -347,8 +378,7 @@ impl TcpClient {
                 });
                 if let Some(armed) = armed {
                     record.largest_timeout = record.largest_timeout.max(armed);
-                    let Tag { exchange, ordinal, .. } = tag;
-                    recorder.armed(now, Tagged { client, exchange, ordinal, probe: false }, armed);
+                    recorder.armed(now, tagged(client, tag), armed);
                 }
                 send(recorder, packet, tag);
             });
@@ -358,78 +388,9 @@ impl TcpClient {
         self.closing.retain(|named| !named.connection.is_gone());
         let is_lost = self.current.as_ref().is_some_and(|named| named.connection.is_gone());
         if is_lost {
-            self.lose(now, recorder);
+            self.abandon_connection(now, recorder);
         }
         (timeout, is_lost || has_room)
-    }
-
-    /// Until when the application waits for a response to a request that is acknowledged, for which TCP
-    /// has no timer: as long as TCP repeats data. Then the connection is given up.
-    fn waits(&mut self, now: Instant) -> Option<Instant> {
-        let left = self.open.front()?.sent.last()?;
-        let named = self.current.as_mut().filter(|named| named.connection.is_acknowledged())?;
-        let until = *left + self.settings.patience();
-        if until <= now {
-            named.connection.give_up();
-            return None;
-        }
-        Some(until)
-    }
-
-    /// The connection in use is over, and with it what was open on it.
-    fn lose(&mut self, now: Instant, recorder: &mut impl Recorder) {
-        self.current = None;
-        self.is_warm = false;
-        self.written = 0;
-        if self.open.is_empty() {
-            // The request that it was opened for cannot be made.
-            self.record.failed += u32::from(self.agenda.skip());
-        }
-        while let Some(request) = self.open.pop_front() {
-            let tag = Tag { exchange: request.number, ordinal: 0, probe: false };
-            recorder.failed(now, self.tagged(tag), Failure::GaveUp);
-            recorder.ended(&self.row(&request, now, None));
-            self.record.failed += 1;
-            // What it repeated is counted by the books on its stream.
-            let after = request.sent.first().map_or(Duration::ZERO, |first| now - *first);
-            self.book.failed(request.number, request.sent.len() as u32, after);
-            if self.flow.as_mut().is_some_and(|flow| flow.given_up(request.number)) {
-                self.agenda.again();
-            }
-            self.ended(now);
-        }
-    }
-
-    /// The row of an exchange that ends now: with this answer, or without one.
-    fn row(&self, request: &Request, now: Instant, answered: Option<u8>) -> ExchangeRecord {
-        ExchangeRecord {
-            client: self.number,
-            exchange: request.number,
-            asked: request.made,
-            first_sent: request.sent.first().copied(),
-            ended: now,
-            transmissions: request.sent.len() as u32,
-            answered,
-        }
-    }
-
-    const fn tagged(&self, tag: Tag) -> Tagged {
-        Tagged { client: self.number, exchange: tag.exchange, ordinal: tag.ordinal, probe: false }
-    }
-
-    /// The final measurements; `server` is what the server's ends of its connections repeated.
-    pub(crate) fn finish(&mut self, server: Repeats) {
-        let sum = |field: fn(&Repeats) -> u32| field(&self.repeats) + field(&server);
-        self.record.timeouts = sum(|repeats| repeats.timeouts);
-        self.record.retransmissions = sum(|repeats| repeats.retransmissions);
-        self.record.unnecessary = sum(|repeats| repeats.unnecessary);
-        self.record.needless = self.record.unnecessary;
-    }
-
-    /// Whether it holds a connection.
-    #[cfg(test)]
-    pub(super) fn is_connected(&self) -> bool {
-        self.current.is_some() || !self.closing.is_empty()
     }
 }
 
@@ -437,8 +398,8 @@ impl TcpClient {
 /// of them; without any, the exchange that is open or comes next. `leaves` hears of those that leave
 /// for the first time.
 fn tag(
-    departure: &OutgoingMessage,
-    open: &mut VecDeque<Request>,
+    departure: &DepartingSegment,
+    open: &mut VecDeque<OpenExchange>,
     now: Instant,
     fallback: u32,
     mut leaves: impl FnMut(u32),

@@ -1,6 +1,6 @@
 //! One end of a connection: CoAP (RFC 8323) over a socket, and the books on it.
 
-use super::ledger::{Arrived, OutgoingMessage, Sent};
+use super::ledger::{ArrivedBytes, DepartingSegment, Sent};
 use super::segment::Segment;
 use super::socket::Socket;
 use crate::host::Tag;
@@ -47,7 +47,7 @@ pub(super) struct Connection {
     /// Received bytes that do not form a whole message yet.
     input: Vec<u8>,
     sent: Sent,
-    arrived: Arrived,
+    arrived: ArrivedBytes,
     /// Whether the peer has closed its side and CoAP knows.
     is_at_end: bool,
     /// Whether its timer makes it send what it sends now.
@@ -56,7 +56,7 @@ pub(super) struct Connection {
 
 /// A message for the application.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(super) enum Message {
+pub(super) enum StreamedMessage {
     /// To be answered.
     Request(Incoming),
     /// To the earliest request that is open.
@@ -74,7 +74,7 @@ impl Connection {
             coap: None,
             input: Vec::new(),
             sent: Sent::default(),
-            arrived: Arrived::default(),
+            arrived: ArrivedBytes::default(),
             is_at_end: false,
             is_timed: false,
         }
@@ -84,7 +84,8 @@ impl Connection {
     pub(super) fn receive(
         &mut self,
         now: Instant,
-        (packet, segment): (&[u8], &Segment),
+        packet: &[u8],
+        segment: &Segment,
         repeats: &mut Repeats,
     ) {
         let is_repeated = self.arrived.note(segment);
@@ -111,7 +112,7 @@ impl Connection {
     }
 
     /// The next message that has arrived as a whole.
-    pub(super) fn next_message(&mut self, now: Instant) -> Option<Message> {
+    pub(super) fn next_message(&mut self, now: Instant) -> Option<StreamedMessage> {
         let coap = self.coap.as_mut()?;
         let mut found = None;
         let mut taken = 0;
@@ -120,9 +121,9 @@ impl Connection {
         {
             taken += next.bytes;
             found = match next.received {
-                Received::Request(incoming, _) => Some(Message::Request(incoming)),
+                Received::Request(incoming, _) => Some(StreamedMessage::Request(incoming)),
                 Received::Response { message, .. } => {
-                    Some(Message::Response { payload: message.payload().len() as u64 })
+                    Some(StreamedMessage::Response { payload: message.payload().len() as u64 })
                 }
                 _ => None,
             };
@@ -186,7 +187,7 @@ impl Connection {
         &mut self,
         now: Instant,
         repeats: &mut Repeats,
-        mut each: impl FnMut(&[u8], OutgoingMessage, Option<Micros>),
+        mut each: impl FnMut(&[u8], DepartingSegment, Option<Micros>),
     ) -> Option<Instant> {
         self.flush(now);
         let due = self.socket.timeout(now);

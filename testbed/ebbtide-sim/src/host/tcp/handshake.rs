@@ -25,7 +25,7 @@ pub(super) struct Handshake {
 
 /// The action that a handshake is due for.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(super) enum Due {
+pub(super) enum SynDue {
     /// To wait for the other end.
     Nothing,
     /// The first transmission.
@@ -50,18 +50,18 @@ impl Handshake {
     }
 
     /// The action that is due at `now`.
-    pub(super) fn serve(&mut self, now: Instant) -> Due {
+    pub(super) fn serve(&mut self, now: Instant) -> SynDue {
         if self.due.is_some_and(|due| now < due) {
-            return Due::Nothing;
+            return SynDue::Nothing;
         }
         if self.sent == self.most {
-            return Due::GiveUp;
+            return SynDue::GiveUp;
         }
         self.sent += 1;
         self.due = Some(self.wheel.expiry(now, now + self.rto));
         // RFC 6298 section 5.5.
         self.rto = (self.rto * 2).min(self.longest);
-        if self.sent == 1 { Due::Original } else { Due::Again }
+        if self.sent == 1 { SynDue::Original } else { SynDue::Again }
     }
 
     /// When it is due next.
@@ -70,7 +70,7 @@ impl Handshake {
     }
 
     /// Keeps what is to be repeated.
-    pub(super) fn keep(&mut self, packet: &[u8]) {
+    pub(super) fn keep_packet(&mut self, packet: &[u8]) {
         self.packet = packet.to_vec();
     }
 
@@ -98,14 +98,14 @@ mod tests {
         }
         let mut handshake = Handshake::new(&tcp, TimerWheel::new(0));
         let at = |seconds| Instant::ZERO + Duration::from_secs(seconds);
-        assert_eq!(handshake.serve(at(0)), Due::Original);
+        assert_eq!(handshake.serve(at(0)), SynDue::Original);
         assert!(!handshake.is_ambiguous());
         for seconds in [20, 60, 120] {
-            assert_eq!(handshake.serve(at(seconds - 1)), Due::Nothing);
-            assert_eq!(handshake.serve(at(seconds)), Due::Again);
+            assert_eq!(handshake.serve(at(seconds - 1)), SynDue::Nothing);
+            assert_eq!(handshake.serve(at(seconds)), SynDue::Again);
         }
         assert!(handshake.is_ambiguous());
         assert_eq!(handshake.due(), Some(at(180)));
-        assert_eq!(handshake.serve(at(180)), Due::GiveUp);
+        assert_eq!(handshake.serve(at(180)), SynDue::GiveUp);
     }
 }

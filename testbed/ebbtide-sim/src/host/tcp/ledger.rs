@@ -35,7 +35,7 @@ struct StreamMessage {
 
 /// The contents of a departing segment.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct OutgoingMessage {
+pub(super) struct DepartingSegment {
     /// Whether something in it has left before.
     pub(super) is_repeated: bool,
     /// Whether it begins with the earliest data that is not acknowledged.
@@ -63,7 +63,7 @@ impl Sent {
         now: Instant,
         segment: &Segment,
         unacknowledged: u64,
-    ) -> OutgoingMessage {
+    ) -> DepartingSegment {
         let earlier_syns = self.syns;
         if segment.syn {
             self.syns = self.syns.saturating_add(1);
@@ -75,10 +75,10 @@ impl Sent {
         while self.pieces.front().is_some_and(|piece| piece.end <= acknowledged) {
             self.pieces.pop_front();
         }
-        let mut departure = OutgoingMessage {
+        let mut departure = DepartingSegment {
             is_repeated: repeats_fin || (segment.syn && earlier_syns > 0),
             earlier: if segment.syn { earlier_syns } else { 0 },
-            ..OutgoingMessage::default()
+            ..DepartingSegment::default()
         };
         if segment.payload == 0 {
             departure.in_vain = self.in_vain(now, acknowledged, repeats_fin);
@@ -121,14 +121,14 @@ impl Sent {
 
 /// The bytes that have arrived at one end.
 #[derive(Debug, Default)]
-pub(super) struct Arrived {
+pub(super) struct ArrivedBytes {
     /// All sequence numbers before this one have.
     next: Option<u32>,
     /// Stretches beyond it; few, as the window is small.
     beyond: Vec<(u32, u32)>,
 }
 
-impl Arrived {
+impl ArrivedBytes {
     /// A segment arrives. Whether all that it carries was here already: then it was repeated
     /// without need.
     pub(super) fn note(&mut self, segment: &Segment) -> bool {
@@ -225,7 +225,7 @@ mod tests {
 
     #[test]
     fn repeated_bytes_are_distinguished_from_bytes_that_fill_a_gap() {
-        let mut arrived = Arrived::default();
+        let mut arrived = ArrivedBytes::default();
         let start = u32::MAX - 10;
         assert!(!arrived.note(&syn(start)));
         assert!(arrived.note(&syn(start)), "the SYN again");

@@ -19,7 +19,6 @@ mod wheel;
 pub(crate) use bulk::{Bulk, Side, starts};
 pub(crate) use client::TcpClient;
 pub(crate) use segment::Segment;
-pub(crate) use server::TcpServer;
 
 use crate::scenario::Scenario;
 

@@ -1,9 +1,9 @@
 //! The host that answers over TCP, as one client sees it.
 
-use super::connection::{Connection, Message, Repeats, coap_config};
+use super::connection::{Connection, Repeats, StreamedMessage, coap_config};
 use super::segment::Segment;
 use super::socket::{Setup, Socket};
-use crate::host::{PORT, SERVER, Tag, digits};
+use crate::host::{PORT, SERVER, ServerEnd, Tag, digits};
 use crate::net::Delay;
 use crate::random::Streams;
 use crate::scenario::{Scenario, Tcp};
@@ -31,7 +31,7 @@ pub(crate) struct TcpServer {
     connections: Vec<ServerConnection>,
     repeats: Repeats,
     /// The earliest timer event that is scheduled for it.
-    pub(crate) timer: Option<Instant>,
+    timer: Option<Instant>,
 }
 
 /// A connection, the client's port, and the requests on it.
@@ -69,31 +69,6 @@ impl TcpServer {
         }
     }
 
-    /// A packet arrives. The exchanges whose requests are complete with it.
-    pub(crate) fn receive(&mut self, now: Instant, packet: &[u8], tag: Tag) -> Range<u32> {
-        let Some(segment) = Segment::parse(packet) else { return 0..0 };
-        let known = self.connections.iter().position(|one| one.port == segment.source);
-        let place = known.unwrap_or_else(|| self.accept(now, segment.source, tag.exchange));
-        let Some(accepted) = self.connections.get_mut(place) else { return 0..0 };
-        let first = accepted.next;
-        let connection = &mut accepted.connection;
-        connection.receive(now, (packet, &segment), &mut self.repeats);
-        while let Some(message) = connection.next_message(now) {
-            if let Message::Request(incoming) = message {
-                let (delay, rng) = &mut self.processing;
-                let at = now + Duration::from_nanos(delay.draw(rng));
-                let exchange = accepted.next;
-                accepted.next += 1;
-                // Of a request that came with others only the segment of the last one is known.
-                let ordinal = if exchange == tag.exchange { tag.ordinal } else { 0 };
-                let tag = Tag { exchange, ordinal, probe: false };
-                accepted.unanswered.push_back(Unanswered { at, incoming, tag });
-            }
-        }
-        connection.end_input(now);
-        first..accepted.next
-    }
-
     /// Returns the place of a socket for a connection that begins. It refuses any packet other than a SYN.
     fn accept(&mut self, now: Instant, port: u16, next: u32) -> usize {
         let setup = Setup {
@@ -113,20 +88,55 @@ impl TcpServer {
         self.connections.len() - 1
     }
 
-    /// A timer may be due.
-    pub(crate) fn handle_timeout(&mut self) {
+    /// Counters of what its ends repeated.
+    pub(crate) const fn repeats(&self) -> Repeats {
+        self.repeats
+    }
+
+    /// Whether it holds a connection.
+    #[cfg(test)]
+    pub(super) fn is_connected(&self) -> bool {
+        !self.connections.is_empty()
+    }
+}
+
+impl ServerEnd for TcpServer {
+    fn receive(&mut self, now: Instant, packet: &[u8], tag: Tag) -> Range<u32> {
+        let Some(segment) = Segment::parse(packet) else { return 0..0 };
+        let known = self.connections.iter().position(|one| one.port == segment.source);
+        let place = known.unwrap_or_else(|| self.accept(now, segment.source, tag.exchange));
+        let Some(accepted) = self.connections.get_mut(place) else { return 0..0 };
+        let first = accepted.next;
+        let connection = &mut accepted.connection;
+        connection.receive(now, packet, &segment, &mut self.repeats);
+        while let Some(message) = connection.next_message(now) {
+            if let StreamedMessage::Request(incoming) = message {
+                let (delay, rng) = &mut self.processing;
+                let at = now + Duration::from_nanos(delay.draw(rng));
+                let exchange = accepted.next;
+                accepted.next += 1;
+                // Of a request that came with others only the segment of the last one is known.
+                let ordinal = if exchange == tag.exchange { tag.ordinal } else { 0 };
+                let tag = Tag { exchange, ordinal, probe: false };
+                accepted.unanswered.push_back(Unanswered { at, incoming, tag });
+            }
+        }
+        connection.end_input(now);
+        first..accepted.next
+    }
+
+    fn timer(&mut self) -> &mut Option<Instant> {
+        &mut self.timer
+    }
+
+    fn handle_timeout(&mut self) {
         for accepted in &mut self.connections {
             accepted.connection.handle_timeout();
         }
     }
 
-    /// Answers what has been processed and hands what is to be sent to `send`. Returns when it
-    /// wants to be called again.
-    pub(crate) fn drain(
-        &mut self,
-        now: Instant,
-        mut send: impl FnMut(&[u8], Tag),
-    ) -> Option<Instant> {
+    /// Answers what has been processed before it hands on what is to be sent.
+    fn drain(&mut self, now: Instant, send: &mut dyn FnMut(&[u8], Tag)) -> Option<Instant> {
         let mut timeout: Option<Instant> = None;
         for accepted in &mut self.connections {
             accepted.answer(now, &self.payload);
@@ -139,17 +149,6 @@ impl TcpServer {
         }
         self.connections.retain(|accepted| !accepted.connection.is_gone());
         timeout
-    }
-
-    /// Counters of what its ends repeated.
-    pub(crate) const fn repeats(&self) -> Repeats {
-        self.repeats
-    }
-
-    /// Whether it holds a connection.
-    #[cfg(test)]
-    pub(super) fn is_connected(&self) -> bool {
-        !self.connections.is_empty()
     }
 }
 

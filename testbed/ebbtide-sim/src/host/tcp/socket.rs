@@ -1,7 +1,7 @@
 //! One end of one TCP connection: smoltcp, under the virtual clock.
 
 use super::device::Device;
-use super::handshake::{Due, Handshake};
+use super::handshake::{Handshake, SynDue};
 use super::wheel::TimerWheel;
 use crate::scenario::units::Time;
 use crate::scenario::{Tcp, TcpCongestion};
@@ -124,15 +124,15 @@ impl Socket {
             return;
         }
         match self.handshake.serve(now) {
-            Due::Nothing => {}
-            Due::Original => {
+            SynDue::Nothing => {}
+            SynDue::Original => {
                 self.stack.send(smol(now));
                 if let Some(packet) = self.stack.device.leaving().last() {
-                    self.handshake.keep(packet);
+                    self.handshake.keep_packet(packet);
                 }
             }
-            Due::Again => self.stack.device.send(self.handshake.packet()),
-            Due::GiveUp => self.give_up(),
+            SynDue::Again => self.stack.device.send(self.handshake.packet()),
+            SynDue::GiveUp => self.give_up(),
         }
     }
 

@@ -1,10 +1,11 @@
 //! Both ends of connections, without a network between them but time.
 
-use super::connection::Repeats;
+use super::TcpClient;
 use super::segment::Segment;
 use super::socket::{Setup, Socket};
-use super::{TcpClient, TcpServer};
-use crate::host::{PORT, SERVER, Tag, client_host};
+use crate::host::{
+    ArrivingPacket, ClientSetup, Host, ObservedHost, PORT, SERVER, ServerEnd, Tag, client_host,
+};
 use crate::random::{Probability, Streams};
 use crate::record::Discard;
 use crate::scenario::units::Time;
@@ -16,10 +17,9 @@ use std::net::SocketAddrV4;
 
 const ONE_WAY: Duration = Duration::from_millis(100);
 
-/// A client and the server, and the packets between them.
+/// A client with the server's ends, and the packets between them.
 struct Pair {
     client: TcpClient,
-    server: TcpServer,
     /// By time and order: whether upwards, the packet and its tag.
     under_way: BTreeMap<(Instant, u32), (bool, Vec<u8>, Tag)>,
     packets: u32,
@@ -29,8 +29,7 @@ impl Pair {
     fn new(scenario: &Scenario, settings: Tcp) -> Self {
         let streams = Streams::new(1, 0);
         Self {
-            client: TcpClient::new((0, 0), settings, scenario, &streams),
-            server: TcpServer::new(0, settings, scenario, &streams),
+            client: TcpClient::new(setup(scenario, &streams), settings),
             under_way: BTreeMap::new(),
             packets: 0,
         }
@@ -45,16 +44,18 @@ impl Pair {
             let mut sent: Vec<(bool, Vec<u8>, Tag)> = Vec::new();
             let mut recorder = Discard::new();
             let client_at = loop {
-                let (at, wants_to_act) = self.client.drain(now, &mut recorder, |_, packet, tag| {
-                    sent.push((true, packet.to_vec(), tag));
-                });
+                let (at, wants_to_act) =
+                    self.client.drain(now, &mut recorder, &mut |_, packet, tag| {
+                        sent.push((true, packet.to_vec(), tag));
+                    });
                 if !wants_to_act || self.client.is_done() {
                     break at;
                 }
                 self.client.act(now);
             };
-            let server_at =
-                self.server.drain(now, |packet, tag| sent.push((false, packet.to_vec(), tag)));
+            let server_at = self.client.server.drain(now, &mut |packet, tag| {
+                sent.push((false, packet.to_vec(), tag));
+            });
             for (upwards, packet, tag) in sent {
                 if !loses(upwards, &Segment::parse(&packet).unwrap()) {
                     self.packets += 1;
@@ -69,15 +70,23 @@ impl Pair {
             while let Some(entry) = self.under_way.first_entry().filter(|e| e.key().0 <= now) {
                 let (upwards, packet, tag) = entry.remove();
                 if upwards {
-                    self.server.receive(now, &packet, tag);
-                } else if self.client.receive(now, &packet, tag, &mut Discard::new()) {
+                    self.client.server.receive(now, &packet, tag);
+                } else if self.client.receive(now, arriving(&packet, tag), &mut recorder) {
                     self.client.act(now);
                 }
             }
-            self.client.handle_timeout();
-            self.server.handle_timeout();
+            self.client.handle_timeout(now);
+            self.client.server.handle_timeout();
         }
     }
+}
+
+fn setup<'s>(scenario: &'s Scenario, streams: &'s Streams) -> ClientSetup<'s> {
+    ClientSetup { number: 0, group: 0, scenario, streams }
+}
+
+const fn arriving(bytes: &[u8], tag: Tag) -> ArrivingPacket<'_> {
+    ArrivingPacket { bytes, tag, is_marked: false }
 }
 
 fn scenario(settings: &[(&str, &str)]) -> Scenario {
@@ -91,10 +100,10 @@ fn nothing_of_a_connection_is_left_after_the_last_exchange() {
     let scenario = scenario(&[("workload", "random"), ("exchanges", "40")]);
     let mut pair = Pair::new(&scenario, Tcp::default());
     let end = pair.run(|_, _| false);
-    assert_eq!((pair.client.record.completed, pair.client.record.failed), (40, 0));
-    assert!(!pair.client.is_connected() && !pair.server.is_connected());
+    assert_eq!((pair.client.ledger.record.completed, pair.client.ledger.record.failed), (40, 0));
+    assert!(!pair.client.is_connected() && !pair.client.server.is_connected());
     // The last thing is the end of the client's TIME-WAIT, 10 s after the server's FIN.
-    let done = pair.client.record.fct;
+    let done = pair.client.ledger.record.fct;
     assert!(end > Instant::ZERO + done + Duration::from_secs(10));
     assert!(end < Instant::ZERO + done + Duration::from_secs(11));
 }
@@ -106,9 +115,9 @@ fn every_loss_is_repaired_and_nothing_is_left_either() {
         let mut pair = Pair::new(&scenario, Tcp { syn_retries: 40, ..Tcp::default() });
         let (share, mut rng) = (Probability::new(0.3), Streams::new(seed, 0).stream("loss"));
         pair.run(|_, _| share.draw(&mut rng));
-        let record = &pair.client.record;
+        let record = &pair.client.ledger.record;
         assert_eq!((record.completed, record.failed), (40, 0), "seed {seed}");
-        assert!(!pair.client.is_connected() && !pair.server.is_connected(), "seed {seed}");
+        assert!(!pair.client.is_connected() && !pair.client.server.is_connected(), "seed {seed}");
     }
 }
 
@@ -138,7 +147,7 @@ fn on_a_link_that_loses_everything_data_is_given_up_and_the_next_exchange_has_a_
     let data = |upwards: bool, segment: &Segment| upwards && segment.payload > 0;
     let settings = Tcp { data_retries: 8, syn_retries: 2, ..Tcp::default() };
     let (pair, syns) = severed(settings, 2, data);
-    assert_eq!((pair.client.record.completed, pair.client.record.failed), (0, 2));
+    assert_eq!((pair.client.ledger.record.completed, pair.client.ledger.record.failed), (0, 2));
     let ports: BTreeSet<u16> = syns.iter().map(|syn| syn.source).collect();
     assert_eq!((ports.len(), syns.len()), (2, 1 + 3), "the other one is given up by its SYN");
     assert!(!pair.client.is_connected());
@@ -154,7 +163,7 @@ fn once_the_link_is_back_the_new_connection_goes_on_with_the_next_exchange() {
         // From the client's second data on, until it connects again.
         data >= 2 && *first.get_or_insert(port) == port
     });
-    assert_eq!((pair.client.record.completed, pair.client.record.failed), (4, 1));
+    assert_eq!((pair.client.ledger.record.completed, pair.client.ledger.record.failed), (4, 1));
     assert!(!pair.client.is_connected());
     // Linux's 15 retransmissions: 924.6 s; at the next of the timeouts, which are 60 s at most.
     let since = end - Instant::ZERO;
@@ -167,8 +176,8 @@ fn a_response_that_never_comes_is_given_up_although_its_request_is_acknowledged(
     let response = |upwards: bool, segment: &Segment| !upwards && segment.payload > 40;
     let settings = Tcp { data_retries: 8, syn_retries: 2, ..Tcp::default() };
     let (pair, _) = severed(settings, 1, response);
-    assert_eq!((pair.client.record.completed, pair.client.record.failed), (0, 2));
-    assert!(!pair.client.is_connected() && !pair.server.is_connected());
+    assert_eq!((pair.client.ledger.record.completed, pair.client.ledger.record.failed), (0, 2));
+    assert!(!pair.client.is_connected() && !pair.client.server.is_connected());
 }
 
 #[test]
@@ -187,21 +196,23 @@ fn a_segment_of_no_connection_is_refused() {
     });
     assert!(last_ack > 0 && fins > 3, "{last_ack} {fins}");
     assert_eq!(resets, 1);
-    assert!(!pair.client.is_connected() && !pair.server.is_connected());
+    assert!(!pair.client.is_connected() && !pair.client.server.is_connected());
 }
 
 #[test]
 fn a_client_that_is_told_of_nothing_keeps_its_books_empty() {
     let scenario = scenario(&[("exchanges", "1")]);
-    let mut client = TcpClient::new((0, 0), Tcp::default(), &scenario, &Streams::new(1, 0));
-    assert!(!client.receive(Instant::ZERO, b"no packet", Tag::default(), &mut Discard::new()));
-    client.finish(Repeats::default());
-    assert_eq!((client.record.retransmissions, client.record.unnecessary), (0, 0));
+    let mut client = TcpClient::new(setup(&scenario, &Streams::new(1, 0)), Tcp::default());
+    let packet = arriving(b"no packet", Tag::default());
+    assert!(!client.receive(Instant::ZERO, packet, &mut Discard::new()));
+    client.finish();
+    let record = &client.ledger.record;
+    assert_eq!((record.retransmissions, record.unnecessary), (0, 0));
 }
 
 /// The ends of a connection whose first `lost` SYNs are lost, when the client's is established.
 fn opened(lost: u64) -> (Socket, Socket, Instant) {
-    let setup = |seed| Setup {
+    let socket = |seed| Setup {
         settings: Tcp { tick: Time(0), ..Tcp::default() },
         mtu: 296,
         buffer: 8192,
@@ -209,8 +220,8 @@ fn opened(lost: u64) -> (Socket, Socket, Instant) {
     };
     let (here, there) =
         (SocketAddrV4::new(client_host(0), 50_000), SocketAddrV4::new(SERVER, PORT));
-    let mut client = Socket::connect(Instant::ZERO, setup(1), here, there);
-    let mut server = Socket::listen(Instant::ZERO, setup(2), there);
+    let mut client = Socket::connect(Instant::ZERO, socket(1), here, there);
+    let mut server = Socket::listen(Instant::ZERO, socket(2), there);
     let mut syns: Vec<Vec<u8>> = Vec::new();
     let mut now = Instant::ZERO;
     loop {

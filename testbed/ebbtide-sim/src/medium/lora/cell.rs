@@ -6,6 +6,7 @@ use super::counts::LoraCounts;
 use super::settings::Lora;
 use crate::engine::Engine;
 use crate::growth::push_back;
+use crate::medium::Crossing;
 use crate::random::{Probability, Streams, uniform};
 use ebbtide_core::time::Instant;
 use rand_chacha::ChaCha8Rng;
@@ -39,25 +40,9 @@ pub enum LoraStep {
 }
 
 impl LoraStep {
-    const fn of(self, device: u32) -> LoraEvent {
+    const fn at_device(self, device: u32) -> LoraEvent {
         LoraEvent { step: self, device }
     }
-}
-
-/// The outcome of a packet, by its token.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub enum Crossing {
-    /// It is at the gateway.
-    Up(u32),
-    /// It is at its device.
-    Down(u32),
-    /// It was lost on the air.
-    Lost {
-        /// Its token.
-        token: u32,
-        /// Whether it was for the gateway.
-        upwards: bool,
-    },
 }
 
 /// The state of a device's radio.
@@ -198,7 +183,7 @@ impl LoraCell {
             }
             LoraStep::UplinkEnd => self.uplink_end(now, device, engine),
             LoraStep::Window(window) => {
-                self.window(now, (device, usize::from(window)), engine);
+                self.window(now, device, usize::from(window), engine);
             }
             LoraStep::DownlinkEnd => self.downlink_end(now, device, engine),
         }
@@ -233,7 +218,10 @@ impl LoraCell {
         self.counts.radio.transmit_ns += time;
         self.collide(device);
         self.sending.push(device);
-        engine.schedule(Instant::from_nanos(start + time), LoraStep::UplinkEnd.of(device).into());
+        engine.schedule(
+            Instant::from_nanos(start + time),
+            LoraStep::UplinkEnd.at_device(device).into(),
+        );
     }
 
     /// Frames of the same spreading factor on the same channel spoil each other, however strong they are: no
@@ -278,7 +266,7 @@ impl LoraCell {
             self.counts.radio.listen_ns += self.listening(device, usize::from(window));
             if is_read {
                 let at = Instant::from_nanos(end + WINDOWS[usize::from(window)]);
-                engine.schedule(at, LoraStep::Window(window).of(device).into());
+                engine.schedule(at, LoraStep::Window(window).at_device(device).into());
             }
         }
         self.wake(device, end + WINDOWS[1] + self.listening(device, 1), engine);
@@ -288,7 +276,8 @@ impl LoraCell {
     fn window<E: From<LoraEvent> + Copy>(
         &mut self,
         now: Instant,
-        (device, window): (u32, usize),
+        device: u32,
+        window: usize,
         engine: &mut Engine<E>,
     ) {
         let start = now.as_nanos();
@@ -315,7 +304,10 @@ impl LoraCell {
         for other in &self.sending {
             self.devices[*other as usize].spoiled.get_or_insert(Spoiled::Deaf);
         }
-        engine.schedule(Instant::from_nanos(start + time), LoraStep::DownlinkEnd.of(device).into());
+        engine.schedule(
+            Instant::from_nanos(start + time),
+            LoraStep::DownlinkEnd.at_device(device).into(),
+        );
     }
 
     fn downlink_end<E: From<LoraEvent> + Copy>(
@@ -338,7 +330,7 @@ impl LoraCell {
 
     fn wake<E: From<LoraEvent> + Copy>(&mut self, device: u32, at: u64, engine: &mut Engine<E>) {
         self.devices[device as usize].wakes = Some(at);
-        engine.schedule(Instant::from_nanos(at), LoraStep::Wake.of(device).into());
+        engine.schedule(Instant::from_nanos(at), LoraStep::Wake.at_device(device).into());
     }
 
     fn fades(&mut self) -> bool {

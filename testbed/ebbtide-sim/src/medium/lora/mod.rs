@@ -10,6 +10,6 @@ mod counts;
 mod settings;
 
 pub use airtime::{Modulation, airtime};
-pub use cell::{Crossing, LoraCell, LoraEvent, LoraStep};
+pub use cell::{LoraCell, LoraEvent, LoraStep};
 pub use counts::{LoraCounts, LoraFrames};
 pub use settings::Lora;

@@ -1,7 +1,7 @@
 //! The settings of a LoRaWAN cell, which are also the keys of `[network.lora]`.
 
 use super::airtime::{Modulation, airtime};
-use crate::keys::keys;
+use crate::keys::{Check, keys, require};
 use serde::{Deserialize, Serialize};
 
 keys! {
@@ -50,6 +50,31 @@ const FRAME: u32 = 12;
 const PORT: u32 = 1;
 
 impl Lora {
+    /// Checks what parses but is impossible with packets of at most `mtu` bytes and so many flows of TCP in the
+    /// background.
+    pub(crate) fn check(&self, mtu: u32, background_flows: u32) -> Check {
+        let key = |key: &str| format!("network.lora.{key}");
+        require(
+            !self.spreading_factors.is_empty(),
+            &key("spreading_factors"),
+            "must be one spreading factor at least, each from 7 to 12",
+        )?;
+        let longest = self.longest_packet();
+        require(
+            mtu <= longest,
+            "network.mtu",
+            &format!(
+                "must be at most {longest} bytes with these spreading factors of [network.lora], the one of second \
+                 windows included: 51 from SF10 on, 115 with SF9, 242 with SF7 and SF8"
+            ),
+        )?;
+        require(
+            background_flows == 0,
+            "network.background.flows",
+            "must be 0 with [network.lora], which carries UDP only",
+        )
+    }
+
     /// The spreading factor of a device.
     #[must_use]
     pub fn spreading_factor(&self, device: u32) -> u8 {

@@ -1,6 +1,6 @@
 //! Controlled Delay (RFC 8289): drops at the head of the queue while packets wait too long.
 
-use super::{Discipline, Fifo, LinkFacts, Packet, marked};
+use super::{Discipline, Fifo, LinkFacts, QueuedPacket, marked};
 use ebbtide_core::time::{Duration, Instant};
 
 /// The two parameters of RFC 8289 section 4.
@@ -28,7 +28,7 @@ pub(super) struct QueueFacts {
 }
 
 impl QueueFacts {
-    pub(super) const fn of(link: &LinkFacts) -> Self {
+    pub(super) const fn of_link(link: &LinkFacts) -> Self {
         Self { mtu: link.mtu, ecn: link.ecn }
     }
 }
@@ -47,13 +47,13 @@ pub(super) struct CodelState {
 
 /// Where a state takes its packets from: one queue of a link, or one of many.
 pub(super) trait Head {
-    fn pop(&mut self) -> Option<Packet>;
+    fn pop(&mut self) -> Option<QueuedPacket>;
     /// Bytes that wait in it.
     fn bytes(&self) -> u64;
 }
 
 impl Head for Fifo {
-    fn pop(&mut self) -> Option<Packet> {
+    fn pop(&mut self) -> Option<QueuedPacket> {
         Self::pop(self)
     }
 
@@ -68,12 +68,13 @@ impl CodelState {
     pub(super) fn dequeue(
         &mut self,
         now: Instant,
-        (parameters, link): (&CoDelParameters, &QueueFacts),
+        parameters: &CoDelParameters,
+        link: &QueueFacts,
         head: &mut impl Head,
-        dropped: &mut Vec<Packet>,
-    ) -> Option<Packet> {
+        dropped: &mut Vec<QueuedPacket>,
+    ) -> Option<QueuedPacket> {
         let mtu = link.mtu;
-        let (mut packet, mut may_drop) = self.take(now, (parameters, mtu), head);
+        let (mut packet, mut may_drop) = self.take(now, parameters, mtu, head);
         if self.is_dropping {
             if !may_drop {
                 self.is_dropping = false;
@@ -86,7 +87,7 @@ impl CodelState {
                     return packet.map(marked);
                 }
                 dropped.extend(packet);
-                (packet, may_drop) = self.take(now, (parameters, mtu), head);
+                (packet, may_drop) = self.take(now, parameters, mtu, head);
                 if may_drop {
                     self.drop_next = self.after(self.drop_next, parameters);
                 } else {
@@ -98,7 +99,7 @@ impl CodelState {
                 packet = packet.map(marked);
             } else {
                 dropped.extend(packet);
-                (packet, _) = self.take(now, (parameters, mtu), head);
+                (packet, _) = self.take(now, parameters, mtu, head);
             }
             self.is_dropping = true;
             // If the queue was just being controlled, the rate of drops that did it is nearly right.
@@ -115,9 +116,10 @@ impl CodelState {
     fn take(
         &mut self,
         now: Instant,
-        (parameters, mtu): (&CoDelParameters, u32),
+        parameters: &CoDelParameters,
+        mtu: u32,
         head: &mut impl Head,
-    ) -> (Option<Packet>, bool) {
+    ) -> (Option<QueuedPacket>, bool) {
         let Some(packet) = head.pop() else {
             self.first_above_at = None;
             return (None, false);
@@ -160,18 +162,18 @@ impl CoDel {
     /// An empty queue.
     #[must_use]
     pub fn new(parameters: CoDelParameters, link: &LinkFacts) -> Self {
-        let (facts, buffer) = (QueueFacts::of(link), link.buffer);
+        let (facts, buffer) = (QueueFacts::of_link(link), link.buffer);
         Self { parameters, facts, buffer, queue: Fifo::default(), state: CodelState::default() }
     }
 }
 
 impl Discipline for CoDel {
-    fn enqueue(&mut self, _: Instant, packet: Packet, dropped: &mut Vec<Packet>) {
+    fn enqueue(&mut self, _: Instant, packet: QueuedPacket, dropped: &mut Vec<QueuedPacket>) {
         self.queue.offer(packet, self.buffer, dropped);
     }
 
-    fn dequeue(&mut self, now: Instant, dropped: &mut Vec<Packet>) -> Option<Packet> {
-        self.state.dequeue(now, (&self.parameters, &self.facts), &mut self.queue, dropped)
+    fn dequeue(&mut self, now: Instant, dropped: &mut Vec<QueuedPacket>) -> Option<QueuedPacket> {
+        self.state.dequeue(now, &self.parameters, &self.facts, &mut self.queue, dropped)
     }
 
     fn bytes(&self) -> u64 {

@@ -1,7 +1,7 @@
 //! Flow Queue CoDel (RFC 8290): a queue under CoDel for each flow, served in turn.
 
 use super::codel::{CoDelParameters, CodelState, QueueFacts};
-use super::{Discipline, Fifo, LinkFacts, Packet};
+use super::{Discipline, Fifo, LinkFacts, QueuedPacket};
 use ebbtide_core::time::Instant;
 use rand_chacha::ChaCha8Rng;
 use rand_core::Rng;
@@ -67,7 +67,7 @@ impl FqCoDel {
         Self {
             parameters,
             quantum,
-            facts: QueueFacts::of(link),
+            facts: QueueFacts::of_link(link),
             buffer: link.buffer,
             queues: vec![ClientQueue::default(); parameters.queues.max(1) as usize],
             new: VecDeque::new(),
@@ -89,7 +89,7 @@ impl FqCoDel {
     }
 
     /// Drops from the head of the longest queue until the rest fits (RFC 8290 section 4.1).
-    fn shed(&mut self, dropped: &mut Vec<Packet>) {
+    fn shed(&mut self, dropped: &mut Vec<QueuedPacket>) {
         while self.buffer.is_some_and(|buffer| self.bytes > buffer) {
             let longest = self.queues.iter_mut().max_by_key(|queue| queue.packets.bytes);
             let Some(packet) = longest.and_then(|queue| queue.packets.pop()) else { return };
@@ -100,7 +100,7 @@ impl FqCoDel {
 }
 
 impl Discipline for FqCoDel {
-    fn enqueue(&mut self, _: Instant, packet: Packet, dropped: &mut Vec<Packet>) {
+    fn enqueue(&mut self, _: Instant, packet: QueuedPacket, dropped: &mut Vec<QueuedPacket>) {
         let place = self.place(packet.client);
         let queue = &mut self.queues[place];
         queue.packets.push(packet);
@@ -112,7 +112,7 @@ impl Discipline for FqCoDel {
         self.shed(dropped);
     }
 
-    fn dequeue(&mut self, now: Instant, dropped: &mut Vec<Packet>) -> Option<Packet> {
+    fn dequeue(&mut self, now: Instant, dropped: &mut Vec<QueuedPacket>) -> Option<QueuedPacket> {
         loop {
             // RFC 8290 section 4.2: new queues first.
             let from = if self.new.is_empty() { List::Old } else { List::New };
@@ -127,8 +127,8 @@ impl Discipline for FqCoDel {
                 continue;
             }
             let before = dropped.len();
-            let rule = (&self.parameters.codel, &self.facts);
-            let packet = queue.codel.dequeue(now, rule, &mut queue.packets, dropped);
+            let (parameters, link) = (&self.parameters.codel, &self.facts);
+            let packet = queue.codel.dequeue(now, parameters, link, &mut queue.packets, dropped);
             let gone = dropped[before..].iter().map(|packet| u64::from(packet.bytes));
             self.bytes -= gone.sum::<u64>();
             let Some(packet) = packet else {

@@ -23,7 +23,7 @@ use std::fmt::Debug;
 
 /// A packet that waits for a link.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub struct Packet {
+pub struct QueuedPacket {
     /// The sender's name for it.
     pub id: u32,
     /// The sender or receiver on the clients' side: packets of one client are a flow.
@@ -40,10 +40,10 @@ pub struct Packet {
 /// in place of dropping them, where its document says so.
 pub trait Discipline: Debug + Send {
     /// A packet joins the queue, or is dropped, or causes others to be dropped.
-    fn enqueue(&mut self, now: Instant, packet: Packet, dropped: &mut Vec<Packet>);
+    fn enqueue(&mut self, now: Instant, packet: QueuedPacket, dropped: &mut Vec<QueuedPacket>);
 
     /// The packet that leaves next; `None` if nothing is left.
-    fn dequeue(&mut self, now: Instant, dropped: &mut Vec<Packet>) -> Option<Packet>;
+    fn dequeue(&mut self, now: Instant, dropped: &mut Vec<QueuedPacket>) -> Option<QueuedPacket>;
 
     /// Bytes that wait.
     fn bytes(&self) -> u64;
@@ -92,31 +92,36 @@ impl QueueModel {
 }
 
 /// The packet with a mark.
-const fn marked(packet: Packet) -> Packet {
-    Packet { is_marked: true, ..packet }
+const fn marked(packet: QueuedPacket) -> QueuedPacket {
+    QueuedPacket { is_marked: true, ..packet }
 }
 
 /// Packets in the order of their arrival, and how long they are together.
 #[derive(Clone, Debug, Default)]
 struct Fifo {
-    packets: VecDeque<Packet>,
+    packets: VecDeque<QueuedPacket>,
     bytes: u64,
 }
 
 impl Fifo {
-    fn push(&mut self, packet: Packet) {
+    fn push(&mut self, packet: QueuedPacket) {
         self.bytes += u64::from(packet.bytes);
         self.packets.push_back(packet);
     }
 
-    fn pop(&mut self) -> Option<Packet> {
+    fn pop(&mut self) -> Option<QueuedPacket> {
         let packet = self.packets.pop_front()?;
         self.bytes -= u64::from(packet.bytes);
         Some(packet)
     }
 
     /// Takes a packet if the buffer has room for it, or drops it.
-    fn offer(&mut self, packet: Packet, buffer: Option<u64>, dropped: &mut Vec<Packet>) {
+    fn offer(
+        &mut self,
+        packet: QueuedPacket,
+        buffer: Option<u64>,
+        dropped: &mut Vec<QueuedPacket>,
+    ) {
         if buffer.is_none_or(|buffer| self.bytes + u64::from(packet.bytes) <= buffer) {
             self.push(packet);
         } else {

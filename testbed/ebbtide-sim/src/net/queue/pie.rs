@@ -1,7 +1,7 @@
 //! Proportional Integral controller Enhanced (RFC 8033): drops by chance what arrives, by how long
 //! packets wait and whether they wait longer and longer.
 
-use super::{Discipline, Fifo, LinkFacts, Packet, marked};
+use super::{Discipline, Fifo, LinkFacts, QueuedPacket, marked};
 use crate::random::unit;
 use ebbtide_core::time::{Duration, Instant};
 use rand_chacha::ChaCha8Rng;
@@ -140,7 +140,7 @@ impl Pie {
 }
 
 impl Discipline for Pie {
-    fn enqueue(&mut self, now: Instant, packet: Packet, dropped: &mut Vec<Packet>) {
+    fn enqueue(&mut self, now: Instant, packet: QueuedPacket, dropped: &mut Vec<QueuedPacket>) {
         self.catch_up(now);
         if self.is_dropped_early() {
             // Section 5.1: beyond a probability of 0.1 packets are dropped all the same.
@@ -154,7 +154,7 @@ impl Discipline for Pie {
         }
     }
 
-    fn dequeue(&mut self, now: Instant, _: &mut Vec<Packet>) -> Option<Packet> {
+    fn dequeue(&mut self, now: Instant, _: &mut Vec<QueuedPacket>) -> Option<QueuedPacket> {
         self.catch_up(now);
         let packet = self.queue.pop();
         self.delay = match packet {

@@ -1,6 +1,6 @@
 //! Random Early Detection: drops by chance while the average queue is long.
 
-use super::{Discipline, Fifo, LinkFacts, Packet, marked};
+use super::{Discipline, Fifo, LinkFacts, QueuedPacket, marked};
 use crate::random::unit;
 use ebbtide_core::time::{Duration, Instant};
 use rand_chacha::ChaCha8Rng;
@@ -100,7 +100,7 @@ fn power(mut base: f64, mut exponent: u128) -> f64 {
 }
 
 impl Discipline for Red {
-    fn enqueue(&mut self, now: Instant, packet: Packet, dropped: &mut Vec<Packet>) {
+    fn enqueue(&mut self, now: Instant, packet: QueuedPacket, dropped: &mut Vec<QueuedPacket>) {
         self.measure(now);
         if self.is_dropped_early() {
             // Above `max` packets are dropped all the same (RFC 3168 section 7).
@@ -117,7 +117,7 @@ impl Discipline for Red {
         }
     }
 
-    fn dequeue(&mut self, now: Instant, _: &mut Vec<Packet>) -> Option<Packet> {
+    fn dequeue(&mut self, now: Instant, _: &mut Vec<QueuedPacket>) -> Option<QueuedPacket> {
         let packet = self.queue.pop();
         if self.queue.bytes == 0 && self.idle_since.is_none() {
             self.idle_since = Some(now);

@@ -1,6 +1,6 @@
 //! First in, first out.
 
-use super::{Discipline, Fifo, LinkFacts, Packet};
+use super::{Discipline, Fifo, LinkFacts, QueuedPacket};
 use ebbtide_core::time::Instant;
 
 /// A queue that drops what finds it full.
@@ -19,11 +19,11 @@ impl TailDrop {
 }
 
 impl Discipline for TailDrop {
-    fn enqueue(&mut self, _: Instant, packet: Packet, dropped: &mut Vec<Packet>) {
+    fn enqueue(&mut self, _: Instant, packet: QueuedPacket, dropped: &mut Vec<QueuedPacket>) {
         self.queue.offer(packet, self.buffer, dropped);
     }
 
-    fn dequeue(&mut self, _: Instant, _: &mut Vec<Packet>) -> Option<Packet> {
+    fn dequeue(&mut self, _: Instant, _: &mut Vec<QueuedPacket>) -> Option<QueuedPacket> {
         self.queue.pop()
     }
 

@@ -1,6 +1,6 @@
 //! The figures of a cell as a whole.
 
-use crate::record::{ClientRecord, Direction, RunRecord};
+use crate::record::{ClientRecord, DirectionCounts, RunRecord};
 use crate::result::figures::Value;
 use crate::result::metric::{Better, Format, Group, Metric, Unit};
 use crate::result::pooled;
@@ -12,7 +12,10 @@ fn seconds(client: &ClientRecord) -> f64 {
 }
 
 /// The share of the time that one direction of the bottleneck was sending.
-fn utilisation(sample: &Replications<'_>, side: fn(&RunRecord) -> Direction) -> Option<Value> {
+fn utilisation(
+    sample: &Replications<'_>,
+    side: fn(&RunRecord) -> DirectionCounts,
+) -> Option<Value> {
     Some(Value::Number(pooled::utilisation_of(sample.records, side)))
 }
 

@@ -1,6 +1,6 @@
 //! The figures of a low-power network. Means and their intervals are over replications.
 
-use crate::mesh::{MeshRecord, Messages};
+use crate::medium::low_power::{MeshRecord, Messages};
 use crate::record::{RunRecord, SparseHistogram};
 use crate::result::figures::Value;
 use crate::result::mesh_nodes::{completed_by, loss, seconds};

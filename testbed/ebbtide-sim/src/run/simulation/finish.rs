@@ -1,9 +1,9 @@
 //! The end of a replication: its measurements.
 
 use super::Simulation;
-use crate::host::{Arrivals, Device};
+use crate::host::Arrivals;
 use crate::record::{
-    ClassRecord, Delivery, Direction, FlowRecord, Handshakes, MeshRecord, RunRecord,
+    ClassRecord, Delivery, DirectionCounts, FlowRecord, Handshakes, MeshRecord, RunRecord,
     SparseHistogram, Totals,
 };
 use crate::run::Recorder;
@@ -60,7 +60,7 @@ impl<R: Recorder> Simulation<R> {
         let sim_ns = if mesh.is_some() { self.done_at } else { self.engine.now() }.as_nanos();
         let record = RunRecord {
             replication,
-            clients: self.clients.iter().map(|client| *client.record()).collect(),
+            clients: self.clients.iter().map(|client| client.ledger().record).collect(),
             totals: Totals {
                 by_retransmissions,
                 up: sides.0,
@@ -89,7 +89,7 @@ impl<R: Recorder> Simulation<R> {
     }
 }
 
-impl<R> Simulation<R> {
+impl<R: Recorder> Simulation<R> {
     /// Completes the records of a class's clients, and sums them up.
     fn finish_class(
         &mut self,
@@ -110,12 +110,14 @@ impl<R> Simulation<R> {
             };
             let arrived = self.at_server.get(number as usize).map_or(0, Arrivals::count);
             client.note_asked(asked, arrived);
-            if let Some((least, most)) = client.book().gave_up() {
+            if let Some((least, most)) = client.ledger().gave_up() {
                 let nanos = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
                 let (low, high) = delivery.gave_up_ns.unwrap_or((u64::MAX, 0));
                 delivery.gave_up_ns = Some((low.min(nanos(least)), high.max(nanos(most))));
             }
-            add_up(&mut by_retransmissions, client.finish().iter().copied().map(u64::from));
+            client.finish();
+            let counts = client.ledger().by_retransmissions();
+            add_up(&mut by_retransmissions, counts.iter().copied().map(u64::from));
         }
         ClassRecord {
             name: class.name.clone(),
@@ -129,31 +131,34 @@ impl<R> Simulation<R> {
 
     /// The packets of one direction from end to end, through a low-power network and its wired side, of which
     /// so many were sent.
-    fn ends(&mut self, upwards: bool, sent: u64) -> Direction {
+    fn ends(&mut self, upwards: bool, sent: u64) -> DirectionCounts {
         let mesh = self.net.low_power().map(|mesh| *mesh.direction(upwards)).unwrap_or_default();
         let wire = if upwards { self.net.up.counts() } else { self.net.down.counts() };
         let links = self.net.link_records();
         let links = links.iter().map(|link| if upwards { link.up } else { link.down });
-        links.chain([wire.into()]).fold(Direction { sent, ..mesh }, |sum, link| Direction {
-            dropped_queue: sum.dropped_queue + link.dropped_queue,
-            lost_link: sum.lost_link + link.lost_link,
-            marked: sum.marked + link.marked,
-            ..sum
+        links.chain([wire.into()]).fold(DirectionCounts { sent, ..mesh }, |sum, link| {
+            DirectionCounts {
+                dropped_queue: sum.dropped_queue + link.dropped_queue,
+                lost_link: sum.lost_link + link.lost_link,
+                marked: sum.marked + link.marked,
+                ..sum
+            }
         })
     }
 
     /// The measurements of a low-power network, with the messages of the sensors on it.
     fn mesh(&mut self) -> Option<MeshRecord> {
         let mesh = self.net.low_power()?.record(self.done_at);
-        let messages = |client: &mut Device| client.client().map(|client| client.messages());
-        let messages = self.clients.iter_mut().map(|client| messages(client).unwrap_or_default());
+        let messages = self.clients.iter_mut().map(|client| {
+            client.datagram_client().map(|client| client.messages()).unwrap_or_default()
+        });
         Some(MeshRecord { messages: messages.collect(), ..mesh })
     }
 
     /// The handshakes of all clients, and what the server sent in them.
     fn security(&mut self) -> Option<Handshakes> {
         let mut total = self.sessions.as_ref()?.measured;
-        for client in self.clients.iter_mut().filter_map(Device::secure) {
+        for client in self.clients.iter_mut().filter_map(|client| client.secure_client()) {
             total += &client.measured;
         }
         Some(total)

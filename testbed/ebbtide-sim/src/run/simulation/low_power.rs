@@ -1,23 +1,23 @@
 //! The servers on the nodes of a low-power network, and the fates of packets in it.
 
 use super::Simulation;
-use crate::host::tagged;
-use crate::mesh::Cause;
+use crate::host::{OutgoingPacket, tagged};
+use crate::medium::low_power::Cause;
 use crate::record::{LostAt, Recorder};
-use crate::run::event::NetEvent;
+use crate::run::event::{Moment, NetEvent};
 use crate::run::motes::Takes;
-use crate::run::pool::Packet;
+use crate::run::pool::PooledPacket;
 use ebbtide_core::time::Instant;
 
 impl<R: Recorder> Simulation<R> {
     /// Something happens that all clients of a class report.
-    pub(super) fn happens(&mut self, now: Instant, class: u16) {
+    pub(super) fn report_event(&mut self, now: Instant, class: u16) {
         if self.is_over {
             return;
         }
         for client in self.roster.classes[usize::from(class)].clients() {
-            if let Some(own) = self.clients[client as usize].client() {
-                own.happens(now);
+            if let Some(own) = self.clients[client as usize].datagram_client() {
+                own.report_event(now);
             }
             self.drain(now, client);
         }
@@ -27,7 +27,7 @@ impl<R: Recorder> Simulation<R> {
     }
 
     /// A request arrives at a server on a node, which takes one after another.
-    pub(super) fn at_mote(&mut self, now: Instant, (place, packet): (u32, Packet), node: u32) {
+    pub(super) fn at_mote(&mut self, now: Instant, place: u32, packet: PooledPacket, node: u32) {
         let (client, tag) = (packet.client, packet.tag);
         if !tag.probe {
             self.delivered(now, client, tag.exchange);
@@ -55,22 +55,21 @@ impl<R: Recorder> Simulation<R> {
         self.net.pool.release(place);
         let (client, tag) = (packet.client, packet.tag);
         let Some(node) = self.net.serving_node(client, tag.exchange) else { return };
-        let at = (node, self.roster.of(client));
-        let (net, engine, recorder) = (&mut self.net, &mut self.engine, &mut self.recorder);
-        self.motes.answer(now, at, (client, &self.request), |to, bytes| {
-            net.server_sends(now, (to, bytes, tag), engine, recorder);
+        let class = self.roster.class_of(client);
+        let net = &mut self.net;
+        let moment = &mut Moment { now, engine: &mut self.engine, recorder: &mut self.recorder };
+        self.motes.answer(now, node, class, client, &self.request, |client, datagram| {
+            net.server_sends(OutgoingPacket { client, datagram, tag }, moment);
         });
     }
 
     /// Handles the fates of packets in a low-power network.
     pub(super) fn settle(&mut self, now: Instant) {
-        while let Some((place, upwards)) =
-            self.net.crossed(now, &mut self.engine, &mut self.recorder)
-        {
+        while let Some((place, upwards)) = self.crossed(now) {
             self.at_host(now, place, upwards);
         }
         while let Some((client, cause)) = self.net.loss_in_mesh() {
-            if let Some(client) = self.clients[client as usize].client() {
+            if let Some(client) = self.clients[client as usize].datagram_client() {
                 client.note_loss(cause == Cause::Queue);
             }
         }

@@ -130,18 +130,18 @@ impl<T: Write, C: Write> Trace<T, C> {
     }
 
     /// A packet is at a place now or, if it is a response that takes the server some time, later.
-    fn packet(&mut self, (now, at): (Instant, Instant), place: u32, packet: &Details<'_>) {
+    fn packet(&mut self, now: Instant, at: Instant, place: u32, packet: &Details<'_>) {
         self.leave_until(now);
         if self.captures.is_empty() || !self.only.takes(at, Some(packet.tagged.client)) {
             return;
         }
         let (client, server) = (client_address(packet.tagged.client), server_address());
         let ends = if packet.upwards { (client, server) } else { (server, client) };
-        if at <= now {
-            return self.write(now, (place, ends, packet.transport), packet.datagram);
-        }
         let bytes = packet.datagram.to_vec();
         let own = Leaving { place, ends, transport: packet.transport, bytes };
+        if at <= now {
+            return self.write(now, &own);
+        }
         self.numbered += 1;
         self.leaving.insert((at.as_nanos(), self.numbered), own);
     }
@@ -151,31 +151,26 @@ impl<T: Write, C: Write> Trace<T, C> {
         while let Some(first) = self.leaving.first_entry()
             && first.key().0 <= now.as_nanos()
         {
-            let ((at, _), Leaving { place, ends, transport, bytes }) = first.remove_entry();
-            self.write(Instant::from_nanos(at), (place, ends, transport), &bytes);
+            let ((at, _), packet) = first.remove_entry();
+            self.write(Instant::from_nanos(at), &packet);
         }
     }
 
-    fn write(
-        &mut self,
-        now: Instant,
-        (place, ends, transport): (u32, (SocketAddr, SocketAddr), Transport),
-        bytes: &[u8],
-    ) {
+    fn write(&mut self, now: Instant, packet: &Leaving) {
         if self.error.is_some() {
             return;
         }
         for tap in &mut self.captures {
-            if tap.capture.is_of_frames() || tap.place.is_some_and(|own| own != place) {
+            if tap.capture.is_of_frames() || tap.place.is_some_and(|own| own != packet.place) {
                 continue;
             }
             // A capture of one place has one interface.
-            let place = if tap.place.is_some() { 0 } else { place };
-            let written = match transport {
-                Transport::Udp => tap.capture.datagram((place, now.as_nanos()), ends, bytes),
+            let place = if tap.place.is_some() { 0 } else { packet.place };
+            let (at, (from, to)) = (now.as_nanos(), packet.ends);
+            let written = match packet.transport {
+                Transport::Udp => tap.capture.datagram(place, at, from, to, &packet.bytes),
                 Transport::Tcp => {
-                    let at = (place, Duration::from_nanos(now.as_nanos()));
-                    tap.capture.packet(at, bytes)
+                    tap.capture.packet(place, Duration::from_nanos(at), &packet.bytes)
                 }
             };
             if let Err(error) = written {
@@ -233,8 +228,8 @@ impl<T: Write, C: Write> Recorder for Trace<T, C> {
             return;
         }
         for tap in &mut self.captures {
-            let at = (0, Duration::from_nanos(now.as_nanos()));
-            if let Err(error) = tap.capture.packet(at, frame) {
+            let at = Duration::from_nanos(now.as_nanos());
+            if let Err(error) = tap.capture.packet(0, at, frame) {
                 self.error = Some(error);
             }
         }
@@ -265,7 +260,7 @@ impl<T: Write, C: Write> Recorder for Trace<T, C> {
         if let Some(spans) = &mut self.spans {
             spans.sent(now, packet);
         }
-        self.packet((now, now), AT_CLIENTS, packet);
+        self.packet(now, now, AT_CLIENTS, packet);
     }
 
     fn crossed(&mut self, now: Instant, medium: &str, packet: &Details<'_>) {
@@ -317,14 +312,14 @@ impl<T: Write, C: Write> Recorder for Trace<T, C> {
             Fate::Delivered { at } => at,
             Fate::Dropped | Fate::Lost { .. } => now,
         };
-        self.packet((now, leaves), AT_SERVER, packet);
+        self.packet(now, leaves, AT_SERVER, packet);
     }
 
     fn arrived(&mut self, now: Instant, packet: &Details<'_>) {
         if let Some(spans) = &mut self.spans {
             spans.arrived(now, packet);
         }
-        self.packet((now, now), if packet.upwards { AT_SERVER } else { AT_CLIENTS }, packet);
+        self.packet(now, now, if packet.upwards { AT_SERVER } else { AT_CLIENTS }, packet);
         if self.lines.is_some() {
             let at = if packet.upwards { "server" } else { "client" };
             let rest = match packet.transport {

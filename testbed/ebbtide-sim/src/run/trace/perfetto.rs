@@ -51,7 +51,8 @@ impl<W: Write> Perfetto<W> {
         &mut self,
         client: u32,
         kind: &'static str,
-        (from, to): (Instant, Instant),
+        from: Instant,
+        to: Instant,
     ) -> Track {
         let (from, to) = (micros(from), micros(to));
         let has_process = self.rows.range((client, "")..=(client, "~")).next().is_some();

@@ -271,7 +271,7 @@ impl<W: Write> Spans<W> {
         if !self.only.overlaps(client, asked, ended) {
             return;
         }
-        let track = self.out.track(client, EXCHANGES, (asked, ended));
+        let track = self.out.track(client, EXCHANGES, asked, ended);
         self.last = Some((Tagged { client, exchange: number, ..Tagged::default() }, track));
         let name = format!("exchange {number}");
         self.out.slice(track, &Slice { name: &name, from: asked, to: ended, args });
@@ -313,7 +313,7 @@ impl<W: Write> Spans<W> {
         }
         packet.last_a_microsecond();
         let (from, to) = (packet.sent, packet.reached);
-        let track = self.out.track(client, PACKETS, (from, to));
+        let track = self.out.track(client, PACKETS, from, to);
         let name = match (upwards, is_probe) {
             (true, false) => "to the server",
             (false, false) => "to the client",

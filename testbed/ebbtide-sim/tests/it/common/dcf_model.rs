@@ -18,7 +18,7 @@
 
 #![expect(clippy::disallowed_methods, reason = "a closed form to compare with, not a result")]
 
-use ebbtide_sim::medium::ieee80211::Dcf;
+use ebbtide_sim::medium::wifi::Dcf;
 
 /// What a station finds.
 #[derive(Copy, Clone, Debug)]

@@ -2,8 +2,8 @@
 
 use ebbtide_core::time::{Duration, Instant};
 use ebbtide_sim::engine::Engine;
-use ebbtide_sim::medium::ieee802154::{Csma, DutyCycle, LowPowerEvent, Mac};
-use ebbtide_sim::medium::{Air, Frame, FrameCounts, Indication, Path};
+use ebbtide_sim::medium::low_power::{Csma, DutyCycle, LowPowerEvent, Mac};
+use ebbtide_sim::medium::{Air, AirPath, FrameCounts, Indication, MacFrame};
 use ebbtide_sim::random::Streams;
 
 /// What happens next.
@@ -51,7 +51,7 @@ impl Radio {
         for from in places {
             paths.extend(places.iter().map(|to| {
                 let distance = (from - to).abs();
-                Path { audible: distance <= range, distance_squared: distance * distance }
+                AirPath { audible: distance <= range, distance_squared: distance * distance }
             }));
         }
         let fading = (0..count * count).map(|_| None).collect();
@@ -134,8 +134,14 @@ impl Radio {
             Some(waiting) => *waiting -= 1,
             None => {}
         }
-        let frame =
-            Frame { from, to, bytes: self.bytes, token: 0, more: false, confirmed: self.confirmed };
+        let frame = MacFrame {
+            from,
+            to,
+            bytes: self.bytes,
+            token: 0,
+            more: false,
+            confirmed: self.confirmed,
+        };
         self.mac.send(now, frame, &mut self.engine);
     }
 

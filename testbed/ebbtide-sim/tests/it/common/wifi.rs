@@ -2,8 +2,8 @@
 
 use ebbtide_core::time::Instant;
 use ebbtide_sim::engine::Engine;
-use ebbtide_sim::medium::ieee80211::{Dcf, Mac, WifiEvent};
-use ebbtide_sim::medium::{Air, Frame, FrameCounts, Indication, Path};
+use ebbtide_sim::medium::wifi::{Dcf, Mac, WifiEvent};
+use ebbtide_sim::medium::{Air, AirPath, FrameCounts, Indication, MacFrame};
 use ebbtide_sim::random::Streams;
 
 /// Stations on a line, and where each of them sends to.
@@ -30,7 +30,7 @@ impl Cell {
         for from in places {
             paths.extend(places.iter().map(|to| {
                 let distance = (from - to).abs();
-                Path { audible: distance <= range, distance_squared: distance * distance }
+                AirPath { audible: distance <= range, distance_squared: distance * distance }
             }));
         }
         let fading = (0..count * count).map(|_| None).collect();
@@ -86,7 +86,7 @@ impl Cell {
     fn offer(&mut self, now: Instant, from: u32) {
         let Some(to) = self.routes[from as usize] else { return };
         let confirmed = self.confirmed;
-        let frame = Frame { from, to, bytes: self.bytes, token: 0, more: false, confirmed };
+        let frame = MacFrame { from, to, bytes: self.bytes, token: 0, more: false, confirmed };
         self.mac.send(now, frame, &mut self.engine);
     }
 

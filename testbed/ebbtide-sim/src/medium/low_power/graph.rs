@@ -1,14 +1,14 @@
 //! From places to who hears whom.
 
-use super::{Mesh, Scenario};
-use crate::keys::Fault;
-use crate::medium::{Air, Fading, Path};
+use super::Mesh;
+use crate::keys::{Check, Fault};
+use crate::medium::{Air, AirPath, Fading};
 use crate::net::{Loss, LossModel};
 use crate::random::{Probability, Streams};
 
 /// The nodes of a mesh and what links them.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Topology {
+pub struct MeshGraph {
     /// Where they are, m.
     pub places: Vec<[f64; 2]>,
     /// The root of the routes.
@@ -18,8 +18,8 @@ pub struct Topology {
     pub quality: Vec<f64>,
 }
 
-impl Topology {
-    /// The topology of a scenario with a mesh. `average_loss` is lost on every path on top.
+impl MeshGraph {
+    /// The graph of a mesh. `average_loss` is lost on every path on top.
     #[must_use]
     pub fn new(mesh: &Mesh, average_loss: f64) -> Self {
         let places = mesh.topology.places();
@@ -45,6 +45,47 @@ impl Topology {
         self.quality[from as usize * self.places.len() + to as usize]
     }
 
+    /// Checks that every node can be reached.
+    ///
+    /// # Errors
+    ///
+    /// The key and a message that names a node that cannot be, and why.
+    pub(crate) fn check(&self, mesh: &Mesh) -> Check {
+        let nodes = self.nodes();
+        let mut reached = vec![false; nodes as usize];
+        let mut next = vec![self.root];
+        reached[self.root as usize] = true;
+        while let Some(node) = next.pop() {
+            for other in 0..nodes {
+                let both = self.quality(node, other) * self.quality(other, node);
+                if both > 0.0 && !reached[other as usize] {
+                    reached[other as usize] = true;
+                    next.push(other);
+                }
+            }
+        }
+        let Some(lost) = reached.iter().position(|reached| !reached) else { return Ok(()) };
+        let place = self.places[lost];
+        let reach = mesh.radio.reach;
+        let nearest = self.places.iter().enumerate().filter(|(other, _)| *other != lost);
+        let nearest = nearest.map(|(other, at)| (distance(place, *at), other));
+        let (far, other) = nearest.fold((f64::INFINITY, 0), |a, b| if b.0 < a.0 { b } else { a });
+        let [x, y] = place;
+        let message = if far >= reach {
+            format!(
+                "node {lost} at ({x}, {y}) m is out of everyone's range: the nearest node, {other}, is \
+                 {far:.1} m away and network.mesh.radio.reach is {reach} m"
+            )
+        } else {
+            format!(
+                "node {lost} at ({x}, {y}) m has no way to the root, node {}: the network falls apart \
+                 where nodes are {reach} m (network.mesh.radio.reach) or more from each other",
+                self.root
+            )
+        };
+        Err(Fault::new("network.mesh.topology", message))
+    }
+
     /// The air between the nodes. Every path that loses frames has streams of its own.
     pub(crate) fn air(&self, mesh: &Mesh, loss: LossModel, streams: &Streams) -> Air {
         let nodes = self.places.len();
@@ -54,7 +95,7 @@ impl Topology {
             for (to, b) in self.places.iter().enumerate() {
                 let far = distance(*a, *b);
                 let audible = from != to && far <= mesh.radio.interference;
-                paths.push(Path { audible, distance_squared: far * far });
+                paths.push(AirPath { audible, distance_squared: far * far });
                 let reception = mesh.radio.reception(far);
                 let is_lossless = reception >= 1.0 && loss == LossModel::None;
                 fading.push((audible && !is_lossless).then(|| {
@@ -74,47 +115,4 @@ impl Topology {
 fn distance(a: [f64; 2], b: [f64; 2]) -> f64 {
     let (x, y) = (a[0] - b[0], a[1] - b[1]);
     (x * x + y * y).sqrt()
-}
-
-/// Whether every node can be reached.
-///
-/// # Errors
-///
-/// The key and a message that names a node that cannot be, and why.
-pub(super) fn check(scenario: &Scenario) -> Result<(), Fault> {
-    let Some(mesh) = scenario.network.mesh() else { return Ok(()) };
-    let topology = Topology::new(mesh, 0.0);
-    let nodes = topology.nodes();
-    let mut reached = vec![false; nodes as usize];
-    let mut next = vec![topology.root];
-    reached[topology.root as usize] = true;
-    while let Some(node) = next.pop() {
-        for other in 0..nodes {
-            let both = topology.quality(node, other) * topology.quality(other, node);
-            if both > 0.0 && !reached[other as usize] {
-                reached[other as usize] = true;
-                next.push(other);
-            }
-        }
-    }
-    let Some(lost) = reached.iter().position(|reached| !reached) else { return Ok(()) };
-    let place = topology.places[lost];
-    let reach = mesh.radio.reach;
-    let nearest = topology.places.iter().enumerate().filter(|(other, _)| *other != lost);
-    let nearest = nearest.map(|(other, at)| (distance(place, *at), other));
-    let (far, other) = nearest.fold((f64::INFINITY, 0), |a, b| if b.0 < a.0 { b } else { a });
-    let [x, y] = place;
-    let message = if far >= reach {
-        format!(
-            "node {lost} at ({x}, {y}) m is out of everyone's range: the nearest node, {other}, is \
-             {far:.1} m away and network.mesh.radio.reach is {reach} m"
-        )
-    } else {
-        format!(
-            "node {lost} at ({x}, {y}) m has no way to the root, node {}: the network falls apart \
-             where nodes are {reach} m (network.mesh.radio.reach) or more from each other",
-            topology.root
-        )
-    };
-    Err(Fault::new("network.mesh.topology", message))
 }

@@ -1,7 +1,7 @@
 //! How long the frames of a datagram are: 6LoWPAN header compression (RFC 6282) and fragmentation
 //! (RFC 4944 section 5.3).
 
-use crate::medium::ieee802154::LARGEST_FRAME;
+use super::timing::LARGEST_FRAME;
 use serde::{Deserialize, Serialize};
 
 /// Link-layer addresses.

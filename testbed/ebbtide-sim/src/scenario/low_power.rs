@@ -1,25 +1,62 @@
-//! Checks low-power networks that parse but are impossible.
+//! Scenarios of low-power networks: who asks whom in them, and the checks of what parses but is impossible.
 
-use super::mesh_topology;
-use super::{Activity, ClassView, Mesh, Scenario, Topology};
+use super::{Activity, ClassView, Cloud, Mesh, ReportsDue, Scenario, Topology};
 use crate::keys::{Check, Fault, require};
-use crate::lowpan::{ElidedAddresses, LARGEST_DATAGRAM, compressed_header, fragments};
+use crate::medium::low_power::{
+    ElidedAddresses, LARGEST_DATAGRAM, MeshGraph, compressed_header, fragments,
+};
 
-/// The maximum number of nodes, since routes and paths are kept for every pair.
-const MAX_NODES: u32 = 1000;
+impl Scenario {
+    /// Whether the clients are in the Internet and ask the motes of a low-power network.
+    pub(crate) fn is_cloud(&self) -> bool {
+        self.class.is_empty() && matches!(self.workload.activity(), Activity::Cloud(_))
+    }
+
+    /// Whether a client in the Internet makes requests until the time is over.
+    pub(crate) fn is_steady(&self, client: u32) -> bool {
+        match self.workload.activity() {
+            Activity::Cloud(Cloud::ManyToMany { .. }) => true,
+            Activity::Cloud(Cloud::Burst { steady, .. }) => client < *steady,
+            _ => false,
+        }
+    }
+
+    /// How many motes a client of `baseline` asks in turn: those with a route. 1 in other workloads.
+    pub(crate) fn servers_in_turn(&self) -> u32 {
+        match (self.workload.activity(), self.network.mesh()) {
+            (Activity::Cloud(Cloud::Baseline), Some(mesh)) => {
+                let motes = mesh.topology.nodes().saturating_sub(1);
+                mesh.routes.map_or(motes, |routes| routes.min(motes))
+            }
+            _ => 1,
+        }
+    }
+
+    /// The time between two messages of a node, ns, if its messages go to the sink.
+    pub(crate) fn message_period(&self) -> Option<u64> {
+        let Activity::Reporting(reporting) = self.workload.activity() else { return None };
+        Some(match &reporting.due {
+            ReportsDue::Events { background, .. } => background.0,
+            ReportsDue::Load(load) => {
+                let bits = u64::from(reporting.message) * 8 * u64::from(self.clients.count);
+                let period = u128::from(bits) * 1_000_000_000 / u128::from(load.0.max(1));
+                // Checked to be below a century.
+                u64::try_from(period).unwrap_or(u64::MAX)
+            }
+        })
+    }
+}
 
 pub(super) fn check(s: &Scenario) -> Check {
     let Some(mesh) = s.network.mesh() else {
         let message = "is a workload of low-power networks: the scenario needs [network.mesh]";
         return Err(Fault::new("workload.kind", message));
     };
-    topology(mesh)?;
-    radio(mesh)?;
-    buffers(mesh)?;
+    mesh.check()?;
     workload(s, mesh)?;
     devices(s, mesh)?;
     s.classes().iter().try_for_each(|class| payloads(class, mesh))?;
-    mesh_topology::check(s)
+    MeshGraph::new(mesh, 0.0).check(mesh)
 }
 
 /// Checks that there is a mote for each device that is not in the Internet.
@@ -40,59 +77,6 @@ fn devices(s: &Scenario, mesh: &Mesh) -> Check {
          server has no device"
     );
     require(many <= room, key, &message)
-}
-
-fn topology(mesh: &Mesh) -> Check {
-    match &mesh.topology {
-        Topology::Grid { n, spacing } => {
-            let key = "network.mesh.topology.n";
-            require(*n > 0, key, "is 0: the grid needs at least 2 nodes in a row")?;
-            require((2..=31).contains(n), key, "must be from 2 to 31 nodes in a row")?;
-            let spaced = spacing.is_finite() && *spacing > 0.0;
-            require(spaced, "network.mesh.topology.spacing", "must be above 0 m")
-        }
-        Topology::Places { motes, root } => {
-            let key = "network.mesh.topology.motes";
-            require(!motes.is_empty(), key, "is empty: at least one mote is needed to answer")?;
-            require(motes.len() < MAX_NODES as usize, key, "must be at most 999 nodes")?;
-            let bad = motes.iter().position(|at| at.iter().any(|x| !x.is_finite()));
-            require(
-                root.iter().all(|x| x.is_finite()),
-                "network.mesh.topology.root",
-                "must be two numbers",
-            )?;
-            match bad {
-                None => Ok(()),
-                Some(node) => Err(Fault::new(key, format!("node {} has no place", node + 1))),
-            }
-        }
-    }
-}
-
-fn radio(mesh: &Mesh) -> Check {
-    let r = &mesh.radio;
-    let key = |key: &str| format!("network.mesh.radio.{key}");
-    require(r.reach > r.reliable, &key("reach"), "must be above network.mesh.radio.reliable")?;
-    require(
-        r.interference >= r.reach,
-        &key("interference"),
-        "must be at least network.mesh.radio.reach: what is received is heard",
-    )?;
-    let c = &mesh.csma;
-    require(
-        c.min_be <= c.max_be,
-        "network.mesh.csma.min_be",
-        "must be at most max_be, and that at most 8",
-    )
-}
-
-fn buffers(mesh: &Mesh) -> Check {
-    let motes = mesh.topology.nodes() - 1;
-    require(
-        mesh.routes.is_none_or(|routes| (1..=motes).contains(&routes)),
-        "network.mesh.routes",
-        &format!("must be from 1 to {motes}, the number of motes; without it, all have a route"),
-    )
 }
 
 fn workload(s: &Scenario, mesh: &Mesh) -> Check {

@@ -2,12 +2,14 @@
 
 use super::Csma;
 use super::duty_cycle::{DutyCycle, LEAD, LISTEN, STROBE_GAP, WAKE_UP};
-use super::phase::{GUARD, KNOWN_STROBES, Phase, PhaseLock};
+use super::phase::{GUARD, KNOWN_STROBES, PhaseLock, WakePhase};
 use super::timing::{
     ACK_BYTES, ACK_WAIT, ASSESSMENT, BACKOFF_UNIT, TURNAROUND, airtime, interframe_spacing,
 };
 use crate::engine::Engine;
-use crate::medium::{Air, Frame, FrameCounts, Indication, Outcome, RadioTime, Reception, schedule};
+use crate::medium::{
+    Air, FrameCounts, FrameOutcome, Indication, MacFrame, RadioTime, Reception, schedule,
+};
 use crate::random::{Streams, uniform};
 use ebbtide_core::time::{Duration, Instant};
 use rand_chacha::ChaCha8Rng;
@@ -42,7 +44,7 @@ pub enum LowPowerStep {
 }
 
 impl LowPowerStep {
-    pub(crate) const fn of(self, station: u32) -> LowPowerEvent {
+    pub(crate) const fn at_station(self, station: u32) -> LowPowerEvent {
         LowPowerEvent { step: self, station }
     }
 }
@@ -51,7 +53,7 @@ impl LowPowerStep {
 #[derive(Copy, Clone, Debug)]
 struct Waiting {
     until: Instant,
-    frame: Frame,
+    frame: MacFrame,
     retries: u8,
     has_arrived: bool,
 }
@@ -59,7 +61,7 @@ struct Waiting {
 #[derive(Debug)]
 struct Station {
     /// The current frame.
-    frame: Option<Frame>,
+    frame: Option<MacFrame>,
     /// NB and BE of section 7.5.1.4.
     backoffs: u8,
     exponent: u8,
@@ -94,7 +96,7 @@ pub struct Mac {
     duty: Option<DutyCycle>,
     stations: Vec<Station>,
     /// Each station's memory of the phase of each other one, row by row.
-    phases: Vec<Phase>,
+    phases: Vec<WakePhase>,
     indications: VecDeque<Indication>,
 }
 
@@ -132,7 +134,7 @@ impl Mac {
             })
             .collect();
         let pairs = stations.len() * stations.len();
-        let phases = vec![Phase::default(); pairs];
+        let phases = vec![WakePhase::default(); pairs];
         Self { air, csma, duty, stations, phases, indications: VecDeque::new() }
     }
 
@@ -146,7 +148,7 @@ impl Mac {
     pub fn send<E: From<LowPowerEvent> + Copy>(
         &mut self,
         now: Instant,
-        frame: Frame,
+        frame: MacFrame,
         engine: &mut Engine<E>,
     ) {
         let station = &mut self.stations[frame.from as usize];
@@ -161,7 +163,7 @@ impl Mac {
 
     /// The current frame of a station.
     #[must_use]
-    pub fn in_hand(&self, station: u32) -> Option<Frame> {
+    pub fn in_hand(&self, station: u32) -> Option<MacFrame> {
         self.stations[station as usize].frame
     }
 
@@ -206,11 +208,11 @@ impl Mac {
             LowPowerStep::Begin => self.begin(now, frame, engine),
             LowPowerStep::End => self.end(now, frame, engine),
             LowPowerStep::AckBegin => {
-                self.air.begin(now, (frame.to, frame.from), true);
+                self.air.begin(now, frame.to, frame.from, true);
                 let airtime = airtime(ACK_BYTES);
                 self.stations[frame.to as usize].time.transmit_ns += airtime;
                 self.stations[number as usize].counts.acks += 1;
-                schedule(engine, now, airtime, LowPowerStep::AckEnd.of(number));
+                schedule(engine, now, airtime, LowPowerStep::AckEnd.at_station(number));
             }
             LowPowerStep::AckEnd => self.ack_end(now, frame, engine),
             LowPowerStep::Expired => self.expired(now, frame, engine),
@@ -223,7 +225,7 @@ impl Mac {
     fn contend<E: From<LowPowerEvent> + Copy>(
         &mut self,
         now: Instant,
-        frame: Frame,
+        frame: MacFrame,
         engine: &mut Engine<E>,
     ) {
         let mut start = now;
@@ -249,7 +251,7 @@ impl Mac {
     fn back_off<E: From<LowPowerEvent> + Copy>(
         &mut self,
         now: Instant,
-        frame: Frame,
+        frame: MacFrame,
         engine: &mut Engine<E>,
     ) {
         let station = &mut self.stations[frame.from as usize];
@@ -258,7 +260,7 @@ impl Mac {
             engine,
             now,
             units * BACKOFF_UNIT + ASSESSMENT,
-            LowPowerStep::Assessed.of(frame.from),
+            LowPowerStep::Assessed.at_station(frame.from),
         );
     }
 
@@ -266,7 +268,7 @@ impl Mac {
     fn assessed<E: From<LowPowerEvent> + Copy>(
         &mut self,
         now: Instant,
-        frame: Frame,
+        frame: MacFrame,
         engine: &mut Engine<E>,
     ) {
         let since = Instant::from_nanos(now.as_nanos().saturating_sub(ASSESSMENT));
@@ -276,7 +278,7 @@ impl Mac {
         station.counts.assessments += 1;
         station.time.listen_ns += ASSESSMENT;
         if !heard && !station.owes_ack {
-            schedule(engine, now, TURNAROUND, LowPowerStep::Begin.of(frame.from));
+            schedule(engine, now, TURNAROUND, LowPowerStep::Begin.at_station(frame.from));
             return;
         }
         station.counts.busy += 1;
@@ -284,7 +286,7 @@ impl Mac {
         station.exponent = (station.exponent + 1).min(csma.max_be);
         if station.backoffs > csma.max_backoffs {
             match csma.retry_interval.0 {
-                0 => self.done(now, frame, Outcome::ChannelAccessFailure, engine),
+                0 => self.done(now, frame, FrameOutcome::ChannelAccessFailure, engine),
                 _ => self.lay_aside(now, frame, engine),
             }
         } else {
@@ -295,12 +297,12 @@ impl Mac {
     fn begin<E: From<LowPowerEvent> + Copy>(
         &mut self,
         now: Instant,
-        frame: Frame,
+        frame: MacFrame,
         engine: &mut Engine<E>,
     ) {
         let airtime = airtime(frame.bytes);
         let is_awake = self.is_awake(now, frame.to);
-        self.air.begin(now, (frame.from, frame.to), is_awake);
+        self.air.begin(now, frame.from, frame.to, is_awake);
         if let Some(duty) = self.duty {
             self.overhear(now, frame.from, airtime);
             let is_known = self.phases[self.pair(frame)].met().is_some();
@@ -315,13 +317,13 @@ impl Mac {
         let station = &mut self.stations[frame.from as usize];
         station.counts.transmitted += 1;
         station.time.transmit_ns += airtime;
-        schedule(engine, now, airtime, LowPowerStep::End.of(frame.from));
+        schedule(engine, now, airtime, LowPowerStep::End.at_station(frame.from));
     }
 
     fn end<E: From<LowPowerEvent> + Copy>(
         &mut self,
         now: Instant,
-        frame: Frame,
+        frame: MacFrame,
         engine: &mut Engine<E>,
     ) {
         let reception = self.air.end(now, frame.from);
@@ -336,16 +338,16 @@ impl Mac {
             }
             match station.strobes_until {
                 Some(until) if now < until => {
-                    schedule(engine, now, STROBE_GAP, LowPowerStep::Begin.of(frame.from));
+                    schedule(engine, now, STROBE_GAP, LowPowerStep::Begin.at_station(frame.from));
                 }
-                _ => self.done(now, frame, Outcome::Sent, engine),
+                _ => self.done(now, frame, FrameOutcome::Sent, engine),
             }
             return;
         }
         if reception != Reception::Received {
             let wait = if is_duty_cycled { STROBE_GAP } else { ACK_WAIT };
             station.time.listen_ns += wait;
-            schedule(engine, now, wait, LowPowerStep::Expired.of(frame.from));
+            schedule(engine, now, wait, LowPowerStep::Expired.at_station(frame.from));
             return;
         }
         if !station.has_arrived {
@@ -360,13 +362,13 @@ impl Mac {
         if frame.more {
             receiver.awake_until = now + Duration::from_nanos(2 * LISTEN);
         }
-        schedule(engine, now, TURNAROUND, LowPowerStep::AckBegin.of(frame.from));
+        schedule(engine, now, TURNAROUND, LowPowerStep::AckBegin.at_station(frame.from));
     }
 
     fn ack_end<E: From<LowPowerEvent> + Copy>(
         &mut self,
         now: Instant,
-        frame: Frame,
+        frame: MacFrame,
         engine: &mut Engine<E>,
     ) {
         let reception = self.air.end(now, frame.to);
@@ -376,13 +378,13 @@ impl Mac {
             self.phases[pair].hit(self.stations[frame.from as usize].strobed);
             let spacing = Duration::from_nanos(interframe_spacing(frame.bytes));
             self.stations[frame.from as usize].ready = now + spacing;
-            self.done(now, frame, Outcome::Sent, engine);
+            self.done(now, frame, FrameOutcome::Sent, engine);
             return;
         }
         self.stations[frame.from as usize].counts.acks_lost += 1;
         let waited = TURNAROUND + airtime(ACK_BYTES);
         let rest = if self.duty.is_some() { 0 } else { ACK_WAIT - waited };
-        schedule(engine, now, rest, LowPowerStep::Expired.of(frame.from));
+        schedule(engine, now, rest, LowPowerStep::Expired.at_station(frame.from));
     }
 
     /// No acknowledgement arrived: the next strobe follows, or CSMA/CA again, or the end (section
@@ -390,7 +392,7 @@ impl Mac {
     fn expired<E: From<LowPowerEvent> + Copy>(
         &mut self,
         now: Instant,
-        frame: Frame,
+        frame: MacFrame,
         engine: &mut Engine<E>,
     ) {
         let csma = self.csma;
@@ -399,9 +401,9 @@ impl Mac {
             // The station may owe an acknowledgement to one that it heard between two strobes.
             let wait = if station.owes_ack { STROBE_GAP } else { 0 };
             let event = if wait == 0 {
-                LowPowerStep::Begin.of(frame.from)
+                LowPowerStep::Begin.at_station(frame.from)
             } else {
-                LowPowerStep::Expired.of(frame.from)
+                LowPowerStep::Expired.at_station(frame.from)
             };
             schedule(engine, now, wait, event);
             return;
@@ -412,7 +414,7 @@ impl Mac {
             self.phases[pair].miss(now);
         }
         if is_last {
-            self.done(now, frame, Outcome::NoAck, engine);
+            self.done(now, frame, FrameOutcome::NoAck, engine);
             return;
         }
         self.repeat(now, frame, engine);
@@ -422,7 +424,7 @@ impl Mac {
     fn repeat<E: From<LowPowerEvent> + Copy>(
         &mut self,
         now: Instant,
-        frame: Frame,
+        frame: MacFrame,
         engine: &mut Engine<E>,
     ) {
         self.stations[frame.from as usize].retries += 1;
@@ -436,7 +438,7 @@ impl Mac {
     fn lay_aside<E: From<LowPowerEvent> + Copy>(
         &mut self,
         now: Instant,
-        frame: Frame,
+        frame: MacFrame,
         engine: &mut Engine<E>,
     ) {
         let interval = self.csma.retry_interval.0;
@@ -447,7 +449,7 @@ impl Mac {
         let until = now + Duration::from_nanos(wait);
         station.waiting.push(Waiting { until, frame, retries, has_arrived });
         station.frame = None;
-        schedule(engine, now, wait, LowPowerStep::Repeat.of(frame.from));
+        schedule(engine, now, wait, LowPowerStep::Repeat.at_station(frame.from));
         self.take_up(now, frame.from, engine);
     }
 
@@ -475,8 +477,8 @@ impl Mac {
     fn done<E: From<LowPowerEvent> + Copy>(
         &mut self,
         now: Instant,
-        frame: Frame,
-        outcome: Outcome,
+        frame: MacFrame,
+        outcome: FrameOutcome,
         engine: &mut Engine<E>,
     ) {
         let station = &mut self.stations[frame.from as usize];
@@ -502,7 +504,7 @@ impl Mac {
         }
     }
 
-    fn pair(&self, frame: Frame) -> usize {
+    fn pair(&self, frame: MacFrame) -> usize {
         frame.from as usize * self.stations.len() + frame.to as usize
     }
 }

@@ -1,9 +1,7 @@
-//! `[network.wifi]`: a Wi-Fi cell between the clients and the bottleneck.
+//! The settings of a Wi-Fi cell, which are also the keys of `[network.wifi]`.
 
+use super::Dcf;
 use crate::keys::{ABOVE_ZERO, Check, keys, require};
-
-use super::Scenario;
-use crate::medium::ieee80211::Dcf;
 use serde::{Deserialize, Serialize};
 
 keys! {
@@ -38,34 +36,40 @@ impl Default for Wifi {
 /// The maximum number of stations, since the hearing range is kept for every pair.
 const MAX_STATIONS: u32 = 1000;
 
-pub(super) fn check(s: &Scenario) -> Check {
-    let Some(wifi) = s.network.wifi() else { return Ok(()) };
-    let key = |key: &str| format!("network.wifi.{key}");
-    require(
-        s.clients.count.saturating_add(s.network.background.stations()) < MAX_STATIONS,
-        "clients.count",
-        "must be at most 999 in a Wi-Fi cell (network.wifi), whose stations hear each other; wireless \
-         flows of network.background count",
-    )?;
-    require(
-        wifi.range >= wifi.distance,
-        &key("range"),
-        "must be at least network.wifi.distance: else no client hears the access point",
-    )?;
-    let d = &wifi.dcf;
-    let power = |window: u16| (u32::from(window) + 1).is_power_of_two() && window <= 32_767;
-    for (name, window) in [("cw_min", d.cw_min), ("cw_max", d.cw_max)] {
+impl Wifi {
+    /// Checks what parses but is impossible with so many stations and packets of at most `mtu` bytes.
+    pub(crate) fn check(&self, stations: u32, mtu: u32) -> Check {
+        let key = |key: &str| format!("network.wifi.{key}");
         require(
-            power(window),
-            &key(&format!("dcf.{name}")),
-            "must be one less than a power of two, from 0 to 32767",
+            stations < MAX_STATIONS,
+            "clients.count",
+            "must be at most 999 in a Wi-Fi cell (network.wifi), whose stations hear each other; wireless \
+         flows of network.background count",
         )?;
+        require(
+            self.range >= self.distance,
+            &key("range"),
+            "must be at least network.wifi.distance: else no client hears the access point",
+        )?;
+        let d = &self.dcf;
+        let power = |window: u16| (u32::from(window) + 1).is_power_of_two() && window <= 32_767;
+        for (name, window) in [("cw_min", d.cw_min), ("cw_max", d.cw_max)] {
+            require(
+                power(window),
+                &key(&format!("dcf.{name}")),
+                "must be one less than a power of two, from 0 to 32767",
+            )?;
+        }
+        require(
+            d.cw_min <= d.cw_max,
+            &key("dcf.cw_min"),
+            "must be at most network.wifi.dcf.cw_max",
+        )?;
+        // aMPDUMaxLength of a frame body (section 7.1.2).
+        require(
+            mtu + d.llc_header <= 2312,
+            "network.mtu",
+            "must leave a Wi-Fi frame's body within 2312 bytes, network.wifi.dcf.llc_header included",
+        )
     }
-    require(d.cw_min <= d.cw_max, &key("dcf.cw_min"), "must be at most network.wifi.dcf.cw_max")?;
-    // aMPDUMaxLength of a frame body (section 7.1.2).
-    require(
-        s.network.mtu + d.llc_header <= 2312,
-        "network.mtu",
-        "must leave a Wi-Fi frame's body within 2312 bytes, network.wifi.dcf.llc_header included",
-    )
 }

@@ -1,7 +1,7 @@
 //! Routes as RPL converges to them (RFC 6550, storing mode): a tree of least ETX to the root; up
 //! to the first common ancestor, then down.
 
-use super::Topology;
+use super::MeshGraph;
 use crate::random::{Streams, uniform};
 
 /// The next hop from every node to every node, and the tree.
@@ -19,7 +19,7 @@ impl Routes {
     /// the two directions' receptions (RFC 6551 section 4.3.2). Equal ones are decided by lot, as
     /// the order of RPL's messages decides them.
     #[must_use]
-    pub fn new(topology: &Topology, streams: &Streams) -> Self {
+    pub fn new(topology: &MeshGraph, streams: &Streams) -> Self {
         let nodes = topology.nodes();
         let mut lots = streams.stream("routes");
         let lots: Vec<u64> = (0..nodes).map(|_| uniform(&mut lots, 0, u64::MAX)).collect();

@@ -29,7 +29,7 @@ impl Reassembly {
 
     /// A fragment of a datagram of `count` arrives. Whether the datagram is complete now; one for
     /// which there is no room never is.
-    pub(super) fn arrived(&mut self, now: Instant, (from, tag): (u32, u32), count: u32) -> bool {
+    pub(super) fn arrived(&mut self, now: Instant, from: u32, tag: u32, count: u32) -> bool {
         if count == 1 {
             return true;
         }
@@ -62,15 +62,15 @@ mod tests {
     fn a_datagram_that_does_not_fit_waits_for_the_timeout_of_the_present_ones() {
         let at = |seconds: u64| Instant::from_nanos(seconds * 1_000_000_000);
         let mut reassembly = Reassembly::new(1, 8_000_000_000);
-        assert!(reassembly.arrived(at(0), (1, 7), 1));
-        assert!(!reassembly.arrived(at(0), (1, 8), 2));
+        assert!(reassembly.arrived(at(0), 1, 7, 1));
+        assert!(!reassembly.arrived(at(0), 1, 8, 2));
         // No room for another sender's, not even for all of it.
-        assert!(!reassembly.arrived(at(1), (2, 1), 2));
-        assert!(!reassembly.arrived(at(1), (2, 1), 2));
-        assert!(reassembly.arrived(at(2), (1, 8), 2));
-        assert!(!reassembly.arrived(at(3), (1, 9), 2));
+        assert!(!reassembly.arrived(at(1), 2, 1, 2));
+        assert!(!reassembly.arrived(at(1), 2, 1, 2));
+        assert!(reassembly.arrived(at(2), 1, 8, 2));
+        assert!(!reassembly.arrived(at(3), 1, 9, 2));
         // The lost one makes room after 8 s.
-        assert!(!reassembly.arrived(at(11), (2, 2), 2));
-        assert!(reassembly.arrived(at(11), (2, 2), 2));
+        assert!(!reassembly.arrived(at(11), 2, 2, 2));
+        assert!(reassembly.arrived(at(11), 2, 2, 2));
     }
 }

@@ -1,13 +1,13 @@
 //! A Wi-Fi cell between the clients and the bottleneck: an access point, a station per client, and
 //! the packets that wait for the channel.
 
+use super::mac::{Mac, WifiEvent};
+use super::record::{StationRecord, WifiRecord};
+use super::settings::Wifi;
 use crate::engine::Engine;
-use crate::medium::ieee80211::{Mac, WifiEvent};
-use crate::medium::{Air, Fading, Frame, Indication, Path};
+use crate::medium::{Air, AirPath, Crossing, Fading, Indication, MacFrame};
 use crate::net::{Loss, LossModel};
 use crate::random::{Probability, Streams};
-use crate::record::{StationRecord, WifiRecord};
-use crate::scenario::Wifi;
 use ebbtide_core::time::Instant;
 use std::collections::VecDeque;
 
@@ -15,7 +15,7 @@ use std::collections::VecDeque;
 const ACCESS_POINT: u32 = 0;
 
 /// The cell.
-pub(super) struct Cell {
+pub(crate) struct WifiCell {
     mac: Mac,
     stations: Vec<CellStation>,
     settings: Wifi,
@@ -31,24 +31,8 @@ struct CellStation {
     peak: usize,
 }
 
-/// The outcome of a packet, with its place.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(super) enum Crossed {
-    /// It is at the access point, on its way to the server.
-    Up(u32),
-    /// It is at its client.
-    Down(u32),
-    /// Its sender gave it up.
-    Lost {
-        /// Its place.
-        place: u32,
-        /// Whether it was for the access point.
-        upwards: bool,
-    },
-}
-
-impl Cell {
-    pub(super) fn new(settings: &Wifi, clients: u32, streams: &Streams) -> Self {
+impl WifiCell {
+    pub(crate) fn new(settings: &Wifi, clients: u32, streams: &Streams) -> Self {
         let stations = clients + 1;
         let place = |station: u32| match station {
             ACCESS_POINT => 0.0,
@@ -58,7 +42,7 @@ impl Cell {
         let pairs = || (0..stations).flat_map(|from| (0..stations).map(move |to| (from, to)));
         let path = |(from, to)| {
             let distance: f64 = place(from) - place(to);
-            Path {
+            AirPath {
                 audible: distance.abs() <= settings.range,
                 distance_squared: distance * distance,
             }
@@ -86,7 +70,7 @@ impl Cell {
 
     /// A packet of `bytes` at `place` is to go from a client to the access point or back. Whether
     /// there was room for it.
-    pub(super) fn send<E: From<WifiEvent> + Copy>(
+    pub(crate) fn send<E: From<WifiEvent> + Copy>(
         &mut self,
         now: Instant,
         client: u32,
@@ -109,13 +93,13 @@ impl Cell {
     }
 
     /// How many packets wait at a client or, of all clients, at the access point.
-    pub(super) fn waiting(&self, client: u32, upwards: bool) -> usize {
+    pub(crate) fn waiting(&self, client: u32, upwards: bool) -> usize {
         let station = if upwards { client + 1 } else { ACCESS_POINT };
         self.stations[station as usize].queue.len()
     }
 
     /// An event of the cell has come; [`Self::poll`] says what came of it.
-    pub(super) fn handle<E: From<WifiEvent> + Copy>(
+    pub(crate) fn handle<E: From<WifiEvent> + Copy>(
         &mut self,
         now: Instant,
         event: WifiEvent,
@@ -125,18 +109,18 @@ impl Cell {
     }
 
     /// Returns the next packet that arrived or was given up; `None` if there is no further one.
-    pub(super) fn poll<E: From<WifiEvent> + Copy>(
+    pub(crate) fn poll<E: From<WifiEvent> + Copy>(
         &mut self,
         now: Instant,
         engine: &mut Engine<E>,
-    ) -> Option<Crossed> {
+    ) -> Option<Crossing> {
         loop {
             match self.mac.poll()? {
                 Indication::Arrived(frame) => {
                     self.stations[frame.from as usize].has_arrived = true;
                     return Some(match frame.to {
-                        ACCESS_POINT => Crossed::Up(frame.token),
-                        _ => Crossed::Down(frame.token),
+                        ACCESS_POINT => Crossing::Up(frame.token),
+                        _ => Crossing::Down(frame.token),
                     });
                 }
                 Indication::Done(frame, _) => {
@@ -145,7 +129,7 @@ impl Cell {
                     self.next(now, frame.from, engine);
                     if !has_arrived {
                         let upwards = frame.to == ACCESS_POINT;
-                        return Some(Crossed::Lost { place: frame.token, upwards });
+                        return Some(Crossing::Lost { token: frame.token, upwards });
                     }
                 }
             }
@@ -161,12 +145,12 @@ impl Cell {
             return;
         };
         let bytes = self.settings.dcf.frame_bytes(bytes);
-        let frame = Frame { from, to, bytes, token, more: false, confirmed: true };
+        let frame = MacFrame { from, to, bytes, token, more: false, confirmed: true };
         self.mac.send(now, frame, engine);
     }
 
     /// Returns the measurements of the cell.
-    pub(super) fn record(&self) -> WifiRecord {
+    pub(crate) fn record(&self) -> WifiRecord {
         let record = |(number, station): (usize, &CellStation)| StationRecord {
             frames: self.mac.counts(number as u32),
             overflows: station.overflows,

@@ -30,14 +30,14 @@ const FORGET_AFTER: Duration = Duration::from_secs(30);
 
 /// One station's memory of a neighbour's phase.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Phase {
+pub(super) struct WakePhase {
     /// When a strobe began that it acknowledged.
     met: Option<Instant>,
     misses: u8,
     first_miss: Instant,
 }
 
-impl Phase {
+impl WakePhase {
     /// When the neighbour is known to have been awake, if it is known.
     pub(super) const fn met(&self) -> Option<Instant> {
         self.met
@@ -73,9 +73,13 @@ mod tests {
 
     #[test]
     fn a_neighbour_is_forgotten_after_16_misses_in_a_row() {
-        let mut phase = Phase::default();
+        let mut phase = WakePhase::default();
         phase.miss(at(0));
-        assert_eq!(phase, Phase::default(), "a miss of an unknown neighbour counts for nothing");
+        assert_eq!(
+            phase,
+            WakePhase::default(),
+            "a miss of an unknown neighbour counts for nothing"
+        );
         phase.hit(at(1));
         for miss in 0..15 {
             phase.miss(at(2));
@@ -92,7 +96,7 @@ mod tests {
 
     #[test]
     fn a_neighbour_is_forgotten_with_a_miss_30_seconds_after_the_first() {
-        let mut phase = Phase::default();
+        let mut phase = WakePhase::default();
         phase.hit(at(1));
         phase.miss(at(10));
         phase.miss(at(39));

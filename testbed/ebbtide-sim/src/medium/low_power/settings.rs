@@ -1,10 +1,9 @@
-//! Low-power networks in scenario files: `[network.mesh]` and `[workload.mesh]`.
+//! The settings of a low-power network, which are also the keys of `[network.mesh]`.
 
-use super::units::{Rate, Time};
-use super::{Activity, Cloud, Due, Scenario};
-use crate::keys::{ABOVE_ZERO, FROM_A_MILLISECOND, MINUTE, keys, names, texts};
-use crate::lowpan::Addresses;
-use crate::medium::ieee802154::Csma;
+use super::Csma;
+use super::lowpan::Addresses;
+use crate::keys::{ABOVE_ZERO, Check, Fault, MINUTE, keys, names, require, texts};
+use crate::units::Time;
 use serde::{Deserialize, Serialize};
 
 keys! {
@@ -124,38 +123,6 @@ keys! {
     }
 }
 
-keys! {
-    /// The settings of the workloads of low-power networks; each workload uses some of them.
-    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-    #[serde(deny_unknown_fields, default)]
-    pub(super) struct MeshWorkload {
-        /// The duration; `baseline` lasts until it is done.
-        pub duration: Time where FROM_A_MILLISECOND,
-        /// `burst`: the number of continuous clients.
-        pub steady_clients: u32,
-        /// `burst`: the number of additional clients, with `workload.exchanges` requests each.
-        pub burst_clients: u32,
-        /// `burst`: the time at which they start.
-        pub burst_at: Time,
-        /// `monitoring`: the payload rate of all sources together.
-        pub load: Rate,
-        /// `monitoring`: bytes of a message.
-        pub message: u32 where 1..=1_000_000 => "bytes",
-        /// `monitoring` and `events`: bytes of a message in one exchange (block-wise).
-        pub fragment: u32,
-        /// `events`: bytes of a message about an event.
-        pub event_message: u32 where 1..=1_000_000 => "bytes",
-        /// `events`: mean time between events.
-        pub event_interval: Time where FROM_A_MILLISECOND,
-        /// `events`: the maximum deviation of an interval from `event_interval`, as a share of it;
-        /// deviations are uniformly distributed. If omitted, events are a Poisson process.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        pub event_spread: Option<f64> where 0.0..=1.0,
-        /// `events`: the time between background messages of a node.
-        pub background: Time where FROM_A_MILLISECOND,
-    }
-}
-
 const fn one() -> u32 {
     1
 }
@@ -172,63 +139,69 @@ impl Default for Lowpan {
     }
 }
 
-impl Default for MeshWorkload {
-    fn default() -> Self {
-        Self {
-            duration: Time(900_000_000_000),
-            steady_clients: 4,
-            burst_clients: 25,
-            burst_at: Time(450_000_000_000),
-            load: Rate(1000),
-            message: 96,
-            fragment: 32,
-            event_message: 192,
-            event_interval: Time(600_000_000_000),
-            event_spread: None,
-            background: Time(60_000_000_000),
+/// The maximum number of nodes, since routes and paths are kept for every pair.
+const MAX_NODES: u32 = 1000;
+
+impl Mesh {
+    /// Checks what parses but is impossible in any scenario.
+    pub(crate) fn check(&self) -> Check {
+        topology(self)?;
+        radio(self)?;
+        buffers(self)
+    }
+}
+
+fn topology(mesh: &Mesh) -> Check {
+    match &mesh.topology {
+        Topology::Grid { n, spacing } => {
+            let key = "network.mesh.topology.n";
+            require(*n > 0, key, "is 0: the grid needs at least 2 nodes in a row")?;
+            require((2..=31).contains(n), key, "must be from 2 to 31 nodes in a row")?;
+            let spaced = spacing.is_finite() && *spacing > 0.0;
+            require(spaced, "network.mesh.topology.spacing", "must be above 0 m")
+        }
+        Topology::Places { motes, root } => {
+            let key = "network.mesh.topology.motes";
+            require(!motes.is_empty(), key, "is empty: at least one mote is needed to answer")?;
+            require(motes.len() < MAX_NODES as usize, key, "must be at most 999 nodes")?;
+            let bad = motes.iter().position(|at| at.iter().any(|x| !x.is_finite()));
+            require(
+                root.iter().all(|x| x.is_finite()),
+                "network.mesh.topology.root",
+                "must be two numbers",
+            )?;
+            match bad {
+                None => Ok(()),
+                Some(node) => Err(Fault::new(key, format!("node {} has no place", node + 1))),
+            }
         }
     }
 }
 
-impl Scenario {
-    /// Whether the clients are in the Internet and ask the motes of a low-power network.
-    pub(crate) fn is_cloud(&self) -> bool {
-        self.class.is_empty() && matches!(self.workload.activity(), Activity::Cloud(_))
-    }
+fn radio(mesh: &Mesh) -> Check {
+    let r = &mesh.radio;
+    let key = |key: &str| format!("network.mesh.radio.{key}");
+    require(r.reach > r.reliable, &key("reach"), "must be above network.mesh.radio.reliable")?;
+    require(
+        r.interference >= r.reach,
+        &key("interference"),
+        "must be at least network.mesh.radio.reach: what is received is heard",
+    )?;
+    let c = &mesh.csma;
+    require(
+        c.min_be <= c.max_be,
+        "network.mesh.csma.min_be",
+        "must be at most max_be, and that at most 8",
+    )
+}
 
-    /// Whether a client in the Internet makes requests until the time is over.
-    pub(crate) fn is_steady(&self, client: u32) -> bool {
-        match self.workload.activity() {
-            Activity::Cloud(Cloud::ManyToMany { .. }) => true,
-            Activity::Cloud(Cloud::Burst { steady, .. }) => client < *steady,
-            _ => false,
-        }
-    }
-
-    /// How many motes a client of `baseline` asks in turn: those with a route. 1 in other workloads.
-    pub(crate) fn servers_in_turn(&self) -> u32 {
-        match (self.workload.activity(), self.network.mesh()) {
-            (Activity::Cloud(Cloud::Baseline), Some(mesh)) => {
-                let motes = mesh.topology.nodes().saturating_sub(1);
-                mesh.routes.map_or(motes, |routes| routes.min(motes))
-            }
-            _ => 1,
-        }
-    }
-
-    /// The time between two messages of a node, ns, if its messages go to the sink.
-    pub(crate) fn message_period(&self) -> Option<u64> {
-        let Activity::Reporting(reporting) = self.workload.activity() else { return None };
-        Some(match &reporting.due {
-            Due::Events { background, .. } => background.0,
-            Due::Load(load) => {
-                let bits = u64::from(reporting.message) * 8 * u64::from(self.clients.count);
-                let period = u128::from(bits) * 1_000_000_000 / u128::from(load.0.max(1));
-                // Checked to be below a century.
-                u64::try_from(period).unwrap_or(u64::MAX)
-            }
-        })
-    }
+fn buffers(mesh: &Mesh) -> Check {
+    let motes = mesh.topology.nodes() - 1;
+    require(
+        mesh.routes.is_none_or(|routes| (1..=motes).contains(&routes)),
+        "network.mesh.routes",
+        &format!("must be from 1 to {motes}, the number of motes; without it, all have a route"),
+    )
 }
 
 impl Topology {

@@ -3,7 +3,7 @@
 use super::Dcf;
 use super::contention::{Contention, HeardTransmission};
 use crate::engine::Engine;
-use crate::medium::{Air, Frame, FrameCounts, Indication, Outcome, Reception, schedule};
+use crate::medium::{Air, FrameCounts, FrameOutcome, Indication, MacFrame, Reception, schedule};
 use crate::random::{Streams, uniform};
 use ebbtide_core::time::Instant;
 use rand_chacha::ChaCha8Rng;
@@ -34,7 +34,7 @@ pub enum WifiStep {
 }
 
 impl WifiStep {
-    const fn of(self, station: u32) -> WifiEvent {
+    const fn at_station(self, station: u32) -> WifiEvent {
         WifiEvent { step: self, station }
     }
 }
@@ -42,7 +42,7 @@ impl WifiStep {
 #[derive(Debug)]
 struct DcfStation {
     /// The current frame.
-    frame: Option<Frame>,
+    frame: Option<MacFrame>,
     /// Whether it has been transmitted and its fate is unknown.
     is_sent: bool,
     /// Whether it has arrived; further copies carry a sequence number that the receiver knows
@@ -101,7 +101,7 @@ impl Mac {
     pub fn send<E: From<WifiEvent> + Copy>(
         &mut self,
         now: Instant,
-        frame: Frame,
+        frame: MacFrame,
         engine: &mut Engine<E>,
     ) {
         let dcf = self.dcf;
@@ -152,9 +152,9 @@ impl Mac {
             WifiStep::Due => self.due(now, frame, engine),
             WifiStep::End => self.end(now, frame, engine),
             WifiStep::AckBegin => {
-                self.begin(now, (frame.to, frame.from));
+                self.begin(now, frame.to, frame.from);
                 self.stations[number as usize].counts.acks += 1;
-                schedule(engine, now, self.dcf.ack_airtime(), WifiStep::AckEnd.of(number));
+                schedule(engine, now, self.dcf.ack_airtime(), WifiStep::AckEnd.at_station(number));
             }
             WifiStep::AckEnd => self.ack_end(now, frame, engine),
             WifiStep::Expired => self.expired(now, frame, engine),
@@ -165,7 +165,7 @@ impl Mac {
     fn due<E: From<WifiEvent> + Copy>(
         &mut self,
         now: Instant,
-        frame: Frame,
+        frame: MacFrame,
         engine: &mut Engine<E>,
     ) {
         let station = &mut self.stations[frame.from as usize];
@@ -174,13 +174,18 @@ impl Mac {
         }
         station.is_sent = true;
         station.counts.transmitted += 1;
-        self.begin(now, (frame.from, frame.to));
-        schedule(engine, now, self.dcf.data_airtime(frame.bytes), WifiStep::End.of(frame.from));
+        self.begin(now, frame.from, frame.to);
+        schedule(
+            engine,
+            now,
+            self.dcf.data_airtime(frame.bytes),
+            WifiStep::End.at_station(frame.from),
+        );
     }
 
     /// Begins a transmission; stations that hear it find the channel busy.
-    fn begin(&mut self, now: Instant, (from, to): (u32, u32)) {
-        self.air.begin(now, (from, to), true);
+    fn begin(&mut self, now: Instant, from: u32, to: u32) {
+        self.air.begin(now, from, to, true);
         for number in &self.hearers[from as usize] {
             self.stations[*number as usize].contention.begin(now, &self.dcf);
         }
@@ -190,7 +195,8 @@ impl Mac {
     fn silence<E: From<WifiEvent> + Copy>(
         &mut self,
         now: Instant,
-        (from, to): (u32, u32),
+        from: u32,
+        to: u32,
         is_data: bool,
         engine: &mut Engine<E>,
     ) -> Reception {
@@ -214,10 +220,10 @@ impl Mac {
     fn end<E: From<WifiEvent> + Copy>(
         &mut self,
         now: Instant,
-        frame: Frame,
+        frame: MacFrame,
         engine: &mut Engine<E>,
     ) {
-        let reception = self.silence(now, (frame.from, frame.to), frame.confirmed, engine);
+        let reception = self.silence(now, frame.from, frame.to, frame.confirmed, engine);
         let station = &mut self.stations[frame.from as usize];
         station.counts.ended(reception, station.has_arrived);
         if reception == Reception::Received && !station.has_arrived {
@@ -225,22 +231,22 @@ impl Mac {
             self.indications.push_back(Indication::Arrived(frame));
         }
         if !frame.confirmed {
-            self.done(now, frame, Outcome::Sent, engine);
+            self.done(now, frame, FrameOutcome::Sent, engine);
         } else if reception == Reception::Received {
-            schedule(engine, now, self.dcf.sifs.0, WifiStep::AckBegin.of(frame.from));
+            schedule(engine, now, self.dcf.sifs.0, WifiStep::AckBegin.at_station(frame.from));
         } else {
-            schedule(engine, now, self.dcf.ack_wait(), WifiStep::Expired.of(frame.from));
+            schedule(engine, now, self.dcf.ack_wait(), WifiStep::Expired.at_station(frame.from));
         }
     }
 
     fn ack_end<E: From<WifiEvent> + Copy>(
         &mut self,
         now: Instant,
-        frame: Frame,
+        frame: MacFrame,
         engine: &mut Engine<E>,
     ) {
-        if self.silence(now, (frame.to, frame.from), false, engine) == Reception::Received {
-            self.done(now, frame, Outcome::Sent, engine);
+        if self.silence(now, frame.to, frame.from, false, engine) == Reception::Received {
+            self.done(now, frame, FrameOutcome::Sent, engine);
         } else {
             self.stations[frame.from as usize].counts.acks_lost += 1;
             self.expired(now, frame, engine);
@@ -252,14 +258,14 @@ impl Mac {
     fn expired<E: From<WifiEvent> + Copy>(
         &mut self,
         now: Instant,
-        frame: Frame,
+        frame: MacFrame,
         engine: &mut Engine<E>,
     ) {
         let dcf = self.dcf;
         let station = &mut self.stations[frame.from as usize];
         station.failures += 1;
         if station.failures >= dcf.retry_limit {
-            self.done(now, frame, Outcome::NoAck, engine);
+            self.done(now, frame, FrameOutcome::NoAck, engine);
             return;
         }
         station.is_sent = false;
@@ -271,8 +277,8 @@ impl Mac {
     fn done<E: From<WifiEvent> + Copy>(
         &mut self,
         now: Instant,
-        frame: Frame,
-        outcome: Outcome,
+        frame: MacFrame,
+        outcome: FrameOutcome,
         engine: &mut Engine<E>,
     ) {
         let dcf = self.dcf;
@@ -299,7 +305,7 @@ impl Mac {
         }
         let has_frame = station.frame.is_some();
         if let Some(due) = station.contention.resume(now, has_frame, &self.dcf) {
-            engine.schedule(due, WifiStep::Due.of(number).into());
+            engine.schedule(due, WifiStep::Due.at_station(number).into());
         }
     }
 }

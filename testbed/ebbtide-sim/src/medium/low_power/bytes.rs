@@ -1,8 +1,7 @@
 //! Frames as bytes, for captures: IEEE 802.15.4-2006 section 7.2, compressed headers of RFC 6282,
 //! fragments of RFC 4944 section 5.3. The simulation itself needs their lengths only.
 
-use crate::lowpan::Addresses;
-use crate::lowpan::{ElidedAddresses, compressed_header, fragments};
+use super::lowpan::{Addresses, ElidedAddresses, compressed_header, fragments};
 use etherparse::UdpHeader;
 
 /// CoAP's port (RFC 7252 section 6.1).

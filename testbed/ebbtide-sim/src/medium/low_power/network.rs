@@ -2,22 +2,22 @@
 //! the caller's: here they have a token, a length and two ends.
 
 use super::bytes::{Hop, acknowledgement};
+use super::lowpan::{Addresses, ElidedAddresses, Fragments, compressed_header, fragments};
+use super::mac::{LowPowerEvent, LowPowerStep, Mac};
 use super::reassembly::Reassembly;
-use super::{Routes, Topology};
+use super::record::{Causes, NodeRecord};
+use super::{DutyCycle, DutyCycling, Mesh, MeshGraph, PhaseLock, Routes};
 use crate::engine::Engine;
-use crate::lowpan::{ElidedAddresses, Fragments, compressed_header, fragments};
-use crate::medium::ieee802154::{DutyCycle, LowPowerEvent, LowPowerStep, Mac, PhaseLock};
-use crate::medium::{Energy, Frame, Indication, Outcome};
+use crate::medium::{Energy, FrameOutcome, Indication, MacFrame};
+use crate::net::LossModel;
 use crate::random::Streams;
-use crate::record::{Causes, NodeRecord};
-use crate::scenario::{Addresses, DutyCycling, Mesh, Scenario};
 use ebbtide_core::time::{Duration, Instant};
 use std::collections::VecDeque;
 
 /// A datagram under way between two hosts. Hosts with numbers beyond the nodes' are in the
 /// Internet, behind the root.
 #[derive(Copy, Clone, Debug, Default)]
-pub(crate) struct Datagram {
+pub(crate) struct MeshDatagram {
     /// The caller's identifier.
     pub(crate) token: u32,
     /// Whether it is on its way to a server: the caller's as well.
@@ -30,7 +30,7 @@ pub(crate) struct Datagram {
 
 #[derive(Copy, Clone, Debug, Default)]
 struct HeldDatagram {
-    datagram: Datagram,
+    datagram: MeshDatagram,
     /// Hands that it is in: the receiver's and, until its last fragment is done, the sender's.
     holders: u8,
 }
@@ -60,8 +60,8 @@ impl Cause {
 
 /// The fate of a datagram in the network.
 #[derive(Copy, Clone, Debug)]
-pub(crate) struct Ended {
-    pub(crate) datagram: Datagram,
+pub(crate) struct EndedDatagram {
+    pub(crate) datagram: MeshDatagram,
     /// Where it is, or was lost: its destination, the root on its way to the Internet, or any other.
     pub(crate) node: u32,
     /// Why it was lost; `None` if it has arrived.
@@ -110,10 +110,10 @@ impl Node {
 
 /// The network.
 #[derive(Debug)]
-pub(crate) struct Network {
+pub(crate) struct MeshNetwork {
     mac: Mac,
     pub(crate) routes: Routes,
-    pub(crate) topology: Topology,
+    pub(crate) topology: MeshGraph,
     nodes: Vec<Node>,
     addresses: Addresses,
     /// Frames that a node holds.
@@ -126,17 +126,17 @@ pub(crate) struct Network {
     acknowledged: bool,
     packets: Vec<HeldDatagram>,
     free: Vec<u32>,
-    ended: VecDeque<(u32, Ended)>,
+    ended: VecDeque<(u32, EndedDatagram)>,
     released: Vec<u32>,
     pub(crate) set_out: u64,
     pub(crate) arrived: u64,
     pub(crate) lost: Causes,
 }
 
-impl Network {
-    pub(crate) fn new(scenario: &Scenario, mesh: &Mesh, streams: &Streams) -> Self {
-        let loss = scenario.loss_model();
-        let topology = Topology::new(mesh, scenario.average_loss());
+impl MeshNetwork {
+    /// The network whose paths lose frames by this model, `average_loss` of them on average.
+    pub(crate) fn new(mesh: &Mesh, loss: LossModel, average_loss: f64, streams: &Streams) -> Self {
+        let topology = MeshGraph::new(mesh, average_loss);
         let lock = match mesh.duty_cycle {
             DutyCycling::Off => None,
             DutyCycling::Contikimac => Some(PhaseLock::Off),
@@ -180,7 +180,8 @@ impl Network {
     pub(crate) fn send<E: From<LowPowerEvent> + Copy>(
         &mut self,
         now: Instant,
-        (node, datagram): (u32, Datagram),
+        node: u32,
+        datagram: MeshDatagram,
         engine: &mut Engine<E>,
     ) {
         let packet = HeldDatagram { datagram, holders: 1 };
@@ -195,11 +196,11 @@ impl Network {
             }
         };
         self.set_out += 1;
-        self.forward(now, (node, place), engine);
+        self.forward(now, node, place, engine);
     }
 
     /// The next datagram that has arrived or was lost.
-    pub(crate) fn poll(&mut self) -> Option<Ended> {
+    pub(crate) fn poll(&mut self) -> Option<EndedDatagram> {
         let (packet, ended) = self.ended.pop_front()?;
         self.release(packet);
         Some(ended)
@@ -240,7 +241,8 @@ impl Network {
     fn forward<E: From<LowPowerEvent> + Copy>(
         &mut self,
         now: Instant,
-        (at, place): (u32, u32),
+        at: u32,
+        place: u32,
         engine: &mut Engine<E>,
     ) {
         let packet = self.packets[place as usize].datagram;
@@ -249,11 +251,11 @@ impl Network {
         let goal = if packet.to < nodes { packet.to } else { root };
         if goal == at {
             self.arrived += 1;
-            self.ended.push_back((place, Ended { datagram: packet, node: at, lost: None }));
+            self.ended.push_back((place, EndedDatagram { datagram: packet, node: at, lost: None }));
             return;
         }
         if at == root && !self.routes.has(goal) {
-            self.lose((at, place), Cause::Route);
+            self.give_up(at, place, Cause::Route);
             return;
         }
         let to = self.routes.next_hop(at, goal);
@@ -268,7 +270,7 @@ impl Network {
         let node = &mut self.nodes[at as usize];
         if node.frames + frames.count > self.most_frames || !node.takes(to, self.most_neighbours) {
             node.overflows += 1;
-            self.lose((at, place), Cause::Queue);
+            self.give_up(at, place, Cause::Queue);
             return;
         }
         node.frames += frames.count;
@@ -287,7 +289,7 @@ impl Network {
         self.send_next(now, at, engine);
     }
 
-    fn lose(&mut self, (at, packet): (u32, u32), cause: Cause) {
+    fn give_up(&mut self, at: u32, packet: u32, cause: Cause) {
         match cause {
             Cause::Queue => self.lost.queue += 1,
             Cause::Retries => self.lost.retries += 1,
@@ -296,7 +298,7 @@ impl Network {
             Cause::Route => self.lost.route += 1,
         }
         let datagram = self.packets[packet as usize].datagram;
-        self.ended.push_back((packet, Ended { datagram, node: at, lost: Some(cause) }));
+        self.ended.push_back((packet, EndedDatagram { datagram, node: at, lost: Some(cause) }));
     }
 
     /// Hands a node's MAC, if it is idle, the first frame of the first datagram none of whose
@@ -321,7 +323,7 @@ impl Network {
         let Some(index) = (0..queue.len()).find(is_head) else { return };
         let head = &queue[index];
         let is_last = head.index + 1 == head.frames.count;
-        let frame = Frame {
+        let frame = MacFrame {
             from: at,
             to: head.to,
             bytes: head.frames.bytes(head.index),
@@ -334,7 +336,7 @@ impl Network {
     }
 
     /// The datagram that a frame belongs to, at its sender.
-    fn outgoing(&mut self, frame: Frame) -> Option<&mut SendingDatagram> {
+    fn outgoing(&mut self, frame: MacFrame) -> Option<&mut SendingDatagram> {
         let queue = &mut self.nodes[frame.from as usize].queue;
         queue.iter_mut().find(|outgoing| outgoing.tag == frame.token)
     }
@@ -342,27 +344,27 @@ impl Network {
     fn frame_arrived<E: From<LowPowerEvent> + Copy>(
         &mut self,
         now: Instant,
-        frame: Frame,
+        frame: MacFrame,
         engine: &mut Engine<E>,
     ) {
         let Some(outgoing) = self.outgoing(frame) else { return };
         outgoing.has_arrived = true;
         let (packet, count) = (outgoing.packet, outgoing.frames.count);
         let receiver = &mut self.nodes[frame.to as usize];
-        if receiver.reassembly.arrived(now, (frame.from, frame.token), count) {
+        if receiver.reassembly.arrived(now, frame.from, frame.token, count) {
             if let Some(outgoing) = self.outgoing(frame) {
                 outgoing.is_through = true;
             }
             self.packets[packet as usize].holders += 1;
-            self.forward(now, (frame.to, packet), engine);
+            self.forward(now, frame.to, packet, engine);
         }
     }
 
     fn frame_done<E: From<LowPowerEvent> + Copy>(
         &mut self,
         now: Instant,
-        frame: Frame,
-        outcome: Outcome,
+        frame: MacFrame,
+        outcome: FrameOutcome,
         engine: &mut Engine<E>,
     ) {
         let Some(outgoing) = self.outgoing(frame) else { return };
@@ -380,10 +382,11 @@ impl Network {
             if is_through {
                 self.release(packet);
             } else {
-                self.lose(
-                    (frame.from, packet),
+                self.give_up(
+                    frame.from,
+                    packet,
                     match outcome {
-                        Outcome::ChannelAccessFailure => Cause::Access,
+                        FrameOutcome::ChannelAccessFailure => Cause::Access,
                         _ if has_arrived => Cause::Reassembly,
                         _ => Cause::Retries,
                     },
@@ -398,14 +401,14 @@ impl Network {
     fn space<E: From<LowPowerEvent> + Copy>(
         &mut self,
         now: Instant,
-        frame: Frame,
+        frame: MacFrame,
         engine: &mut Engine<E>,
     ) {
         let node = &mut self.nodes[frame.from as usize];
         if self.spacing > 0 && node.queue.iter().any(|outgoing| outgoing.to == frame.to) {
             let until = now + Duration::from_nanos(self.spacing);
             node.spaced.push((frame.to, until));
-            engine.schedule(until, LowPowerStep::Repeat.of(frame.from).into());
+            engine.schedule(until, LowPowerStep::Repeat.at_station(frame.from).into());
         }
     }
 

@@ -1,14 +1,35 @@
-//! IEEE 802.15.4 at 2.4 GHz, 250 kbit/s, without beacons: unslotted CSMA/CA (IEEE 802.15.4-2006,
+//! Multi-hop low-power networks: settings, radio, nodes that forward datagrams for each other, and records.
+//!
+//! The radio is IEEE 802.15.4 at 2.4 GHz, 250 kbit/s, without beacons: unslotted CSMA/CA (IEEE 802.15.4-2006,
 //! section 7.5.1.4), with or without radio duty cycling.
+//!
+//! Datagrams are compressed and fragmented as 6LoWPAN does, queue, cross the air frame by frame along the
+//! routes that RPL converges to, and are put together again at each hop. Like a MAC, the network has a driver,
+//! which calls `send` and `handle` and fetches the fates of datagrams with `poll`.
 
+mod bytes;
 mod duty_cycle;
+mod graph;
+mod lowpan;
 mod mac;
+mod network;
 mod phase;
+mod reassembly;
+mod record;
+mod routes;
+mod settings;
 mod timing;
 
 pub use duty_cycle::DutyCycle;
+pub use graph::MeshGraph;
+pub use lowpan::Addresses;
+pub(crate) use lowpan::{ElidedAddresses, LARGEST_DATAGRAM, compressed_header, fragments};
 pub use mac::{LowPowerEvent, LowPowerStep, Mac};
+pub(crate) use network::{Cause, EndedDatagram, MeshDatagram, MeshNetwork};
 pub use phase::PhaseLock;
+pub use record::{Causes, MeshRecord, Messages, NodeRecord};
+pub use routes::Routes;
+pub use settings::{Curve, DutyCycling, Lowpan, Mesh, Radio, Topology};
 pub use timing::{
     ACK_BYTES, ACK_WAIT, ASSESSMENT, BACKOFF_UNIT, LARGEST_FRAME, PHY_BYTES, SYMBOL, TURNAROUND,
     airtime, interframe_spacing,

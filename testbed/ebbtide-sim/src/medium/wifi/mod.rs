@@ -1,12 +1,20 @@
-//! IEEE 802.11b: the distributed coordination function (IEEE 802.11-1999, section 9.2) over
+//! A Wi-Fi cell: settings, radio, access point and stations with their queues, and records.
+//!
+//! The radio is IEEE 802.11b: the distributed coordination function (IEEE 802.11-1999, section 9.2) over
 //! high-rate direct-sequence radio (IEEE 802.11b-1999, clause 18), basic access, without RTS/CTS,
 //! fragments and power saving.
 
+mod cell;
 mod contention;
 mod mac;
+mod record;
+mod settings;
 mod timing;
 
+pub(crate) use cell::WifiCell;
 pub use mac::{Mac, WifiEvent, WifiStep};
+pub use record::{StationRecord, WifiRecord};
+pub use settings::Wifi;
 
 use crate::keys::keys;
 use crate::units::{Rate, Time};

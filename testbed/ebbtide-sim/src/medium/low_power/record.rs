@@ -1,6 +1,6 @@
 //! The figures of a low-power network, in addition to those of every client.
 
-use super::SparseHistogram;
+use crate::histogram::SparseHistogram;
 use crate::medium::FrameCounts;
 use serde::{Deserialize, Serialize};
 

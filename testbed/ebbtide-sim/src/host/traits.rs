@@ -1,0 +1,126 @@
+//! The interface of hosts to the runner, the same for every transport.
+
+use super::agenda::Agenda;
+use super::flow::MessageFlow;
+use super::secure::SecureClient;
+use super::{Client, ExchangeLedger, Tag};
+use crate::record::Recorder;
+use ebbtide_core::endpoint::OutputBuffers;
+use ebbtide_core::time::Instant;
+use std::ops::Range;
+
+/// A packet that arrives at a host.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct ArrivingPacket<'p> {
+    pub(crate) bytes: &'p [u8],
+    pub(crate) tag: Tag,
+    /// Whether a queue has marked it. The mark reaches CoAP's own congestion control only.
+    pub(crate) is_marked: bool,
+}
+
+/// The host of a client.
+pub(crate) trait Host {
+    /// The behaviour of its application.
+    fn agenda(&self) -> &Agenda;
+
+    /// The ledger of its exchanges.
+    fn ledger(&self) -> &ExchangeLedger;
+
+    /// The ledger of its exchanges, to be completed.
+    fn ledger_mut(&mut self) -> &mut ExchangeLedger;
+
+    /// Its flow of messages, if it sends such.
+    fn flow(&mut self) -> Option<&mut MessageFlow>;
+
+    /// Makes as many requests as the workload has ready.
+    fn act(&mut self, now: Instant);
+
+    /// A timer may be due.
+    fn handle_timeout(&mut self, now: Instant);
+
+    /// Completes the measurements in its ledger.
+    fn finish(&mut self);
+
+    /// Whether nothing is left to do.
+    fn is_done(&self) -> bool {
+        self.agenda().is_done()
+    }
+
+    /// Sends more of a body that is under way, where requests go by the clock.
+    fn continue_transfer(&mut self, _now: Instant) {}
+
+    /// Whether a call before the instant that [`ObservedHost::drain`] returned has no effect.
+    fn is_punctual(&self) -> bool {
+        false
+    }
+
+    /// Swaps the buffers of its CoAP messages with others, so that all hosts take turns with one set.
+    fn swap_buffers(&mut self, _other: &mut OutputBuffers) {}
+
+    /// Reads what the next event needs. See
+    /// [`Endpoint::read_ahead`](ebbtide_core::endpoint::Endpoint::read_ahead).
+    fn read_ahead(&self) -> u64 {
+        0
+    }
+
+    /// The client whose messages are datagrams, as all are in a low-power network.
+    fn datagram_client(&mut self) -> Option<&mut Client> {
+        None
+    }
+
+    /// The client whose messages are records of a DTLS session.
+    fn secure_client(&mut self) -> Option<&mut SecureClient> {
+        None
+    }
+
+    /// The server's state for this client alone, if there is any.
+    fn server_end(&mut self) -> Option<&mut dyn ServerEnd> {
+        None
+    }
+
+    /// Notes how many exchanges were asked for: `asked` if the workload says so, else all that there
+    /// were. The requests of so many of them `arrived`.
+    fn note_asked(&mut self, asked: Option<u32>, arrived: u32) {
+        let open = self.agenda().open();
+        let record = &mut self.ledger_mut().record;
+        record.arrived = arrived;
+        record.asked = asked.unwrap_or(record.completed + record.failed + open);
+    }
+
+    /// When its flow began and ended, in a run that ended at `end`.
+    fn flow_span(&mut self, end: Instant) -> Option<Range<Instant>> {
+        let (is_done, time) = (self.is_done(), self.ledger().record.fct);
+        let start = self.flow()?.starts();
+        Some(start..if is_done { start + time } else { end })
+    }
+}
+
+/// A host whose exchanges an observer sees.
+pub(crate) trait ObservedHost<R: Recorder>: Host {
+    /// Takes a packet from the network. Returns whether the application wants to act.
+    fn receive(&mut self, now: Instant, packet: ArrivingPacket<'_>, recorder: &mut R) -> bool;
+
+    /// Hands what is to be sent to `send`. Returns when it wants to be called again, and whether
+    /// the application wants to act.
+    fn drain(
+        &mut self,
+        now: Instant,
+        recorder: &mut R,
+        send: &mut dyn FnMut(&mut R, &[u8], Tag),
+    ) -> (Option<Instant>, bool);
+}
+
+/// The server's state for one client alone.
+pub(crate) trait ServerEnd {
+    /// Takes a packet from the network. Returns the exchanges whose requests it completes.
+    fn receive(&mut self, now: Instant, bytes: &[u8], tag: Tag) -> Range<u32>;
+
+    /// The earliest timer event that is scheduled for it.
+    fn timer(&mut self) -> &mut Option<Instant>;
+
+    /// A timer may be due.
+    fn handle_timeout(&mut self);
+
+    /// Hands what is to be sent to `send`. Returns when it wants to be called again.
+    fn drain(&mut self, now: Instant, send: &mut dyn FnMut(&[u8], Tag)) -> Option<Instant>;
+}
