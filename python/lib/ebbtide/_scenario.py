@@ -20,7 +20,7 @@ Settings: TypeAlias = "Mapping[str, Value | Sequence[Value]]"
 ScenarioLike: TypeAlias = "str | os.PathLike[str] | Mapping[str, Any] | Scenario"
 
 #: What ``ebbtide run`` compares if it is not told otherwise.
-DEFAULT_CONTROLS = ("default", "cocoa", "fasor", "fasor-token")
+DEFAULT_CONTROLS = ("default", "cocoa", "fasor-token", "ebb")
 
 
 @dataclass(frozen=True)

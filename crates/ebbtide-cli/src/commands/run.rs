@@ -19,7 +19,7 @@ pub(crate) struct RunArgs {
     scenario: String,
     /// Congestion controls, separated by commas, or `all`. NAME:KEY=VALUE sets one of its
     /// settings, NAME+NAME gives each to half of the clients
-    #[arg(long, value_name = "NAME[,NAME...]", default_value = "default,cocoa,fasor,fasor-token")]
+    #[arg(long, value_name = "NAME[,NAME...]", default_value = "default,cocoa,fasor-token,ebb")]
     cc: String,
     /// Set a key of the scenario; several values make a sweep
     #[arg(long, value_name = "KEY=VALUE[,VALUE...]")]
