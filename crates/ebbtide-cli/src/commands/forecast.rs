@@ -3,9 +3,9 @@
 use crate::failure::Failure;
 use ebbtide_sim::run::Campaign;
 
-/// The memory of a simulated client with its packets under way and its results, measured at 100,000
-/// clients, rounded up.
-const BYTES_PER_CLIENT: u64 = 2200;
+/// The memory of a simulated client with its packets under way and its results, rounded up: measured with
+/// `default`, MAX_RETRANSMIT 20 and an infinite buffer, which fills with copies.
+const BYTES_PER_CLIENT: u64 = 3400;
 
 /// The memory of an exchange that is kept as a row (`--exchanges`), until its replication is written.
 const BYTES_PER_EXCHANGE: u64 = 150;
@@ -123,7 +123,7 @@ mod tests {
             "--range clients and --jobs: 4 networks of up to 1000000 devices at once need about 8.8 GB \
              of memory, and 5.0 GB are available; --jobs 2 fits"
         );
-        let text = too_large(2_200_000_000, 1_100_000_000, 1_000_000, 1);
+        let text = too_large(3_400_000_000, 1_700_000_000, 1_000_000, 1);
         assert!(text.ends_with("--range clients=1..500000 fits with --jobs 1"), "{text}");
     }
 
