@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 pub struct Fit {
     /// The scenario file, with the origin of each figure in comments.
     pub toml: String,
-    /// The same scenario.
+    /// The scenario of `toml`.
     pub scenario: Scenario,
     /// The estimates, with ranges.
     pub figures: Vec<Estimate>,

@@ -52,7 +52,7 @@ pub(super) struct Score {
     pub(super) least_dropped: f64,
     /// Times that packets took beyond those in queues and on links, ns, in the order of the packets.
     pub(super) residuals: Vec<f64>,
-    /// The same for packets that found every link idle.
+    /// `residuals` of the packets that found every link idle.
     pub(super) idle: Vec<f64>,
     /// Whether each packet that there was room for, and of which it is known, was lost, in their order.
     pub(super) fates: Vec<bool>,

@@ -27,7 +27,7 @@ impl Leg {
         Self { found, delay, has_pauses }
     }
 
-    /// The same with other rates, which leave other delays.
+    /// The leg with other rates, which leave other delays.
     pub(super) fn at_rate(&self, rate: [f64; 2]) -> Self {
         let mut found = self.found.clone();
         found.hops.rate = rate;

@@ -20,7 +20,7 @@ const OUTAGE: &str = "outage";
 /// A workload of maps: a few alarms beside many meters, in a scenario of this name.
 const ALARMS: &str = "alarms";
 
-/// Of so many devices one is an alarm.
+/// Devices for each alarm.
 const DEVICES_PER_ALARM: u64 = 50;
 
 /// The longest ACK_TIMEOUT of a scenario.

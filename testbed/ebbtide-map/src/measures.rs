@@ -112,7 +112,7 @@ enum Times {
     /// From the request to the response, µs, of the exchanges that were delivered.
     SinceDue {
         after: SparseHistogram,
-        /// Of so many exchanges.
+        /// The exchanges that were asked for.
         asked: u64,
     },
 }

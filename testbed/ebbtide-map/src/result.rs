@@ -60,9 +60,9 @@ pub struct MapSummary {
 pub struct RegretSummary {
     /// The delivered share minus the best published one's, mean.
     pub share_mean: f64,
-    /// The same that 95 % of the networks reach.
+    /// The difference of shares that 95 % of the networks reach.
     pub share_p5: f64,
-    /// The same in the worst network.
+    /// The difference of shares in the worst network.
     pub share_worst: f64,
     /// Medians divided by the best published one.
     pub median: Option<Spread>,

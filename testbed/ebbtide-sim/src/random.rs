@@ -30,7 +30,7 @@ impl Streams {
         ChaCha8Rng::from_seed(self.key(path))
     }
 
-    /// The same stream, in less memory.
+    /// The stream of [`Self::stream`] in less memory.
     pub(crate) fn frugal(&self, path: &str) -> CompactChaCha {
         CompactChaCha::from_seed(self.key(path))
     }

@@ -162,73 +162,61 @@ impl Serialize for Buffer {
     }
 }
 
+/// Reads a quantity: a text with its unit and, of some quantities, a number.
+struct Quantity<T> {
+    expected: &'static str,
+    text: fn(&str) -> Option<T>,
+    number: Option<fn(i64) -> Option<T>>,
+}
+
+impl<T> Visitor<'_> for Quantity<T> {
+    type Value = T;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.expected)
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<T, E> {
+        (self.text)(text).ok_or_else(|| E::invalid_value(de::Unexpected::Str(text), &self))
+    }
+
+    fn visit_i64<E: de::Error>(self, number: i64) -> Result<T, E> {
+        let unexpected = de::Unexpected::Signed(number);
+        let Some(read) = self.number else { return Err(E::invalid_type(unexpected, &self)) };
+        read(number).ok_or_else(|| E::invalid_value(unexpected, &self))
+    }
+}
+
 impl<'de> Deserialize<'de> for Time {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct TimeVisitor;
-        impl Visitor<'_> for TimeVisitor {
-            type Value = Time;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a time such as \"200 ms\" or \"1.5 s\", at least 1 ns apart from zero")
-            }
-            fn visit_str<E: de::Error>(self, text: &str) -> Result<Time, E> {
-                let unexpected = || E::invalid_value(de::Unexpected::Str(text), &self);
-                Time::parse(text).ok_or_else(unexpected)
-            }
-            fn visit_i64<E: de::Error>(self, number: i64) -> Result<Time, E> {
-                if number == 0 {
-                    return Ok(Time(0));
-                }
-                Err(E::invalid_value(de::Unexpected::Signed(number), &self))
-            }
-        }
-        deserializer.deserialize_any(TimeVisitor)
+        deserializer.deserialize_any(Quantity {
+            expected: "a time such as \"200 ms\" or \"1.5 s\", at least 1 ns apart from zero",
+            text: Self::parse,
+            number: Some(|number| (number == 0).then_some(Self(0))),
+        })
     }
 }
 
 impl<'de> Deserialize<'de> for Rate {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct RateVisitor;
-        impl Visitor<'_> for RateVisitor {
-            type Value = Rate;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a rate such as \"30 kbit/s\" or \"1 Mbit/s\", at least 1 bit/s")
-            }
-            fn visit_str<E: de::Error>(self, text: &str) -> Result<Rate, E> {
-                parse_quantity(text, RATE_UNITS)
-                    .filter(|rate| *rate > 0)
-                    .map(Rate)
-                    .ok_or_else(|| E::invalid_value(de::Unexpected::Str(text), &self))
-            }
-        }
-        deserializer.deserialize_any(RateVisitor)
+        deserializer.deserialize_any(Quantity {
+            expected: "a rate such as \"30 kbit/s\" or \"1 Mbit/s\", at least 1 bit/s",
+            text: |text| Self::parse(text).filter(|rate| rate.0 > 0),
+            number: None,
+        })
     }
 }
 
 impl<'de> Deserialize<'de> for Buffer {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct BufferVisitor;
-        impl Visitor<'_> for BufferVisitor {
-            type Value = Buffer;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a number of bytes such as 14100 or \"14.1 kB\", or \"infinite\"")
-            }
-            fn visit_str<E: de::Error>(self, text: &str) -> Result<Buffer, E> {
-                if text.trim() == "infinite" {
-                    return Ok(Buffer(None));
-                }
-                let bytes = parse_quantity(text, BYTE_UNITS);
-                bytes
-                    .map(|bytes| Buffer(Some(bytes)))
-                    .ok_or_else(|| E::invalid_value(de::Unexpected::Str(text), &self))
-            }
-            fn visit_i64<E: de::Error>(self, number: i64) -> Result<Buffer, E> {
-                let bytes = u64::try_from(number);
-                bytes
-                    .map(|bytes| Buffer(Some(bytes)))
-                    .map_err(|_| E::invalid_value(de::Unexpected::Signed(number), &self))
-            }
-        }
-        deserializer.deserialize_any(BufferVisitor)
+        deserializer.deserialize_any(Quantity {
+            expected: "a number of bytes such as 14100 or \"14.1 kB\", or \"infinite\"",
+            text: |text| match text.trim() {
+                "infinite" => Some(Self(None)),
+                _ => parse_quantity(text, BYTE_UNITS).map(|bytes| Self(Some(bytes))),
+            },
+            number: Some(|number| u64::try_from(number).ok().map(|bytes| Self(Some(bytes)))),
+        })
     }
 }
 

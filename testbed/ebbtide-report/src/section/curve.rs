@@ -16,7 +16,7 @@ const NEARLY_ALL: f64 = 0.999;
 /// The title of the figure of goodput, before the key: `export` finds its data by it.
 pub(crate) const GOODPUT: &str = "Curve of goodput over ";
 
-/// The same for the share delivered.
+/// The title of the figure of the share delivered, before the key.
 pub(crate) const DELIVERED: &str = "Curve of the share delivered over ";
 
 /// The section; nothing unless a curve was asked for.

@@ -10,7 +10,7 @@ use ebbtide_sim::result::{Cell, Report};
 /// Replications drawn at most.
 const MOST_SERIES: usize = 20;
 
-/// The same where there are many cells.
+/// Replications drawn at most where there are many cells.
 const MOST_SERIES_DENSE: usize = 12;
 
 /// One replication of one cell.

@@ -23,7 +23,7 @@ const fn slot(at: Instant) -> u64 {
 /// take no more memory than their events whatever slots these are in.
 #[derive(Debug)]
 pub(super) struct Wheel<E> {
-    /// Of this turn and of later ones.
+    /// The slots of this turn, which hold events of later turns as well.
     slots: Vec<Slot>,
     chunks: Vec<Chunk<E>>,
     /// The first chunk without events.

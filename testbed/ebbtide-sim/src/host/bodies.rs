@@ -2,6 +2,7 @@
 //! exchanges of the client: a download of firmware, or the messages of a sensor.
 
 use super::reports::Reports;
+use crate::medium::low_power::Cause;
 use crate::random::{CompactChaCha, Streams};
 use crate::record::Messages;
 use crate::scenario::{Activity, Scenario};
@@ -66,9 +67,9 @@ impl Bodies {
     }
 
     /// A datagram of the body under way was lost, to a full queue or otherwise.
-    pub(crate) const fn note_loss(&mut self, by_queue: bool) {
+    pub(crate) const fn note_loss(&mut self, cause: Cause) {
         if let Some(reports) = &mut self.reports {
-            reports.note_loss(by_queue);
+            reports.note_loss(cause);
         }
     }
 

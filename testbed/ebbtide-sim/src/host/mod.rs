@@ -54,7 +54,7 @@ pub(crate) fn server_address() -> SocketAddr {
     server_in_turn(0)
 }
 
-/// The same of one of several servers, which a client asks in turn.
+/// The address and port of one of several servers, which a client asks in turn.
 fn server_in_turn(number: u32) -> SocketAddr {
     SocketAddr::from((Ipv4Addr::from_bits(SERVER.to_bits().wrapping_add(number)), PORT))
 }

@@ -1,6 +1,7 @@
 //! The messages of a sensor, one at a time: one that is due while the last is in transfer is lost.
 
 use super::digits;
+use crate::medium::low_power::Cause;
 use crate::record::Messages;
 use crate::scenario::{Reporting, ReportsDue};
 use ebbtide_core::session::client::{RequestParts, RequestTag, Transfer, TransferSettings};
@@ -26,8 +27,8 @@ pub(super) struct Reports {
     event_bytes: u32,
     /// Why the message in transfer was due.
     trigger: Trigger,
-    /// Whether a full queue was the cause of the loss of its last datagram that was lost.
-    lost_to_queue: Option<bool>,
+    /// Why its last datagram that was lost was.
+    lost_by: Option<Cause>,
     pub(super) messages: Messages,
 }
 
@@ -49,7 +50,7 @@ impl Reports {
                 ReportsDue::Load(_) => 0,
             },
             trigger: Trigger::Period,
-            lost_to_queue: None,
+            lost_by: None,
             messages: Messages::default(),
         }
     }
@@ -59,7 +60,7 @@ impl Reports {
         self.begin(now, Trigger::Period)
     }
 
-    /// The same when something has happened that every sensor reports.
+    /// Something has happened that every sensor reports. Returns the transfer that is under way then.
     pub(super) fn report_event(&mut self, now: Option<Transfer>) -> Option<Transfer> {
         self.begin(now, Trigger::Event)
     }
@@ -73,7 +74,7 @@ impl Reports {
             self.messages.events_lost += is_event;
             return now;
         }
-        (self.trigger, self.lost_to_queue) = (trigger, None);
+        (self.trigger, self.lost_by) = (trigger, None);
         let bytes = if trigger == Trigger::Event { self.event_bytes } else { self.bytes };
         Some(Transfer::new(self.message(bytes), self.settings.clone()))
     }
@@ -91,8 +92,8 @@ impl Reports {
         RequestParts { code: Code::PUT, options, payload: payload.into(), block_size: None }
     }
 
-    pub(super) const fn note_loss(&mut self, by_queue: bool) {
-        self.lost_to_queue = Some(by_queue);
+    pub(super) const fn note_loss(&mut self, cause: Cause) {
+        self.lost_by = Some(cause);
     }
 
     /// The message in transfer was delivered, or given up.
@@ -103,9 +104,9 @@ impl Reports {
         }
         self.messages.given_up += 1;
         self.messages.events_lost += u64::from(self.trigger == Trigger::Event);
-        match self.lost_to_queue {
-            Some(true) => self.messages.given_up_queue += 1,
-            Some(false) => self.messages.given_up_retries += 1,
+        match self.lost_by {
+            Some(Cause::Queue) => self.messages.given_up_queue += 1,
+            Some(_) => self.messages.given_up_retries += 1,
             None => {}
         }
     }

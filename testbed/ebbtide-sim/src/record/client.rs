@@ -31,9 +31,9 @@ pub struct ClientRecord {
     pub payload_bytes: u64,
     /// Exchanges that its application asked for, those that were still open at the end included.
     pub asked: u32,
-    /// Of them, those whose request reached the server.
+    /// Exchanges asked for whose request reached the server.
     pub arrived: u32,
-    /// Of them, those that were answered within the deadline; all that were answered without one.
+    /// Exchanges asked for that were answered within the deadline, or at all if there is none.
     pub in_time: u32,
     /// Unnecessary transmissions of all exchanges: those after the one that was answered first,
     /// even if the client had given up by then.

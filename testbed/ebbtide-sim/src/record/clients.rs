@@ -27,7 +27,7 @@ pub(crate) struct RunIdentity<'i> {
     pub(crate) cc: &'i str,
     pub(crate) seed: u64,
     pub(crate) version: &'i str,
-    /// Of everything in the scenario that results depend on.
+    /// A hash of everything in the scenario that results depend on.
     pub(crate) scenario_hash: &'i str,
     /// The key of the replication, which is also the file's name.
     pub(crate) key: &'i str,

@@ -4,7 +4,7 @@ use crate::histogram::SparseHistogram;
 use serde::{Deserialize, Serialize};
 use std::ops::AddAssign;
 
-/// Of the clients alone: TCP in the background is not in it.
+/// Only the clients count, not TCP in the background.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Delivery {
     /// Packets that the clients sent: requests, their repetitions, probes, acknowledgements.

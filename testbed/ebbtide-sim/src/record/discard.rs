@@ -13,7 +13,7 @@ use hdrhistogram::Histogram;
 #[derive(Debug)]
 pub struct Discard {
     all: Distributions,
-    /// The same of each class.
+    /// The distributions of each class.
     classes: Vec<Distributions>,
     /// The class that is measured now.
     class: usize,
@@ -44,7 +44,7 @@ impl Discard {
         Self { all, classes: Vec::new(), class: 0, exchanges: None, low_power: None }
     }
 
-    /// The same for the network of a scenario.
+    /// Also takes the measurements that only the network of this scenario has.
     pub(crate) fn for_network(mut self, scenario: &Scenario) -> Self {
         self.low_power =
             scenario.network.mesh().is_some().then(|| Box::new(LowPowerTimes::new(scenario)));
@@ -56,7 +56,7 @@ impl Discard {
         self.low_power.as_deref()
     }
 
-    /// The same, and keeps a row for each exchange if that is wanted.
+    /// A recorder that keeps a row for each exchange if that is wanted.
     pub(crate) fn keeping(exchanges: bool) -> Self {
         Self { exchanges: exchanges.then(Vec::new), ..Self::new() }
     }

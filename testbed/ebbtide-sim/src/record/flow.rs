@@ -12,7 +12,7 @@ pub struct FlowRecord {
     pub end_ns: u64,
     /// Messages that the application offered, one that was given up and offered again twice.
     pub offered: u64,
-    /// Of them, those for which the queue had no room.
+    /// Messages for which the queue had no room.
     pub refused: u64,
     /// Messages that left at least once.
     pub sent: u64,

@@ -8,9 +8,9 @@ use std::ops::AddAssign;
 pub struct Handshakes {
     /// Handshakes that clients began.
     pub begun: u64,
-    /// Of these, those that were completed.
+    /// Handshakes that were completed.
     pub completed: u64,
-    /// Of these, those that resumed a session.
+    /// Handshakes that resumed a session.
     pub resumed: u64,
     /// Handshakes that clients gave up or that the server refused.
     pub failed: u64,

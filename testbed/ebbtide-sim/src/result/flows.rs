@@ -24,7 +24,7 @@ pub struct FlowCell {
     pub throughput_bps: (f64, f64),
     /// From the first transmission of a message to its first arrival, s: mean, and its half-width.
     pub delay_s: (f64, f64),
-    /// The same delays.
+    /// The distribution of these delays, s.
     pub delay: Summary,
     /// How long messages waited to leave, s.
     pub wait: Summary,
@@ -43,7 +43,7 @@ pub struct FlowFigures {
     pub end_s: f64,
     /// Messages that the application offered.
     pub offered: f64,
-    /// Of them, refused by a full queue.
+    /// Messages that a full queue refused.
     pub refused: f64,
     /// Messages that left.
     pub sent: f64,
@@ -53,7 +53,7 @@ pub struct FlowFigures {
     pub reordered: f64,
     /// Retransmissions.
     pub retransmissions: f64,
-    /// Of them, unnecessary: a copy before was answered.
+    /// Retransmissions after a copy that was answered.
     pub unnecessary: f64,
     /// Probes of congestion control.
     pub probes: f64,

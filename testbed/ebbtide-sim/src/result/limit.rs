@@ -27,7 +27,7 @@ const fn has_parts(scenario: &Scenario) -> bool {
     !scenario.class.is_empty() || !scenario.link.is_empty()
 }
 
-/// The same for one class that has the bottleneck for itself.
+/// The physical limit of one class that has the bottleneck for itself, s.
 fn limit_alone_s(spec: &CellSpec) -> f64 {
     let scenario = &spec.scenario;
     let w = &scenario.workload;
@@ -99,7 +99,7 @@ pub(super) fn demand(spec: &CellSpec) -> Demand {
     if has_parts(&spec.scenario) { classes::demand(spec, demand_alone) } else { demand_alone(spec) }
 }
 
-/// The same for one class at the bottleneck.
+/// The demand of one class at the bottleneck.
 fn demand_alone(spec: &CellSpec) -> Demand {
     let scenario = &spec.scenario;
     let (n, w) = (&scenario.network, &scenario.workload);

@@ -60,7 +60,7 @@ pub enum Format {
     Fixed(usize),
     /// A share as a percentage with so many decimals.
     Percent(usize),
-    /// The same without a sign, where the heading has it.
+    /// A share as a percentage without its sign, which the heading has.
     Hundredths,
     /// A bit rate with its unit.
     BitRate,

@@ -109,7 +109,7 @@ pub struct Cell {
     /// Whether the clients of the class keep time by themselves.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_periodic: bool,
-    /// The same figures of each class of clients; empty in a scenario without classes.
+    /// The figures of each class of clients; empty in a scenario without classes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub classes: Vec<Cell>,
     /// UDP traffic of others: its name and its packets, summed over replications.
@@ -131,7 +131,7 @@ pub struct LinkCell {
     pub down: PacketCounts,
     /// Share of the time that it was sending towards the server, 0 to 1, mean over replications.
     pub utilisation_up: f64,
-    /// The same towards the devices.
+    /// Share of the time that it was sending towards the devices, 0 to 1, mean over replications.
     pub utilisation_down: f64,
 }
 

@@ -42,8 +42,9 @@ struct Simulation<R: Recorder> {
     engine: Engine<NetEvent>,
     net: Net,
     clients: Vec<Box<dyn ObservedHost<R>>>,
-    /// Of each client, its timer and what arrived of it at the server.
+    /// The timer of each client.
     timers: Vec<ClientTimer>,
+    /// The requests of each client that arrived at the server.
     at_server: Vec<Arrivals>,
     /// Whether any client sends a flow of messages, or has a server's end of its own.
     has_flows: bool,

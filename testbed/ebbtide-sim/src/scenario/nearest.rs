@@ -14,7 +14,7 @@ pub fn did_you_mean<'n>(wanted: &str, known: impl IntoIterator<Item = &'n str>) 
     }
 }
 
-/// The same for a TOML parser's message about a name: "unknown field `a`, expected one of `b`,
+/// The suggestion for a TOML parser's message about a name: "unknown field `a`, expected one of `b`,
 /// `c`".
 pub(super) fn of_parser(message: &str) -> String {
     if !message.starts_with("unknown ") {

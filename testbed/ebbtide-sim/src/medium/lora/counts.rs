@@ -9,11 +9,11 @@ use std::ops::AddAssign;
 pub struct LoraFrames {
     /// Frames that devices sent.
     pub uplinks: u64,
-    /// Of them, empty ones: the gateway had announced a further packet (FPending).
+    /// Empty uplinks: the gateway had announced a further packet (FPending).
     pub polls: u64,
-    /// Of all, those that met another one on their channel.
+    /// Uplinks that met another one on their channel.
     pub collided: u64,
-    /// Of all, those during which the gateway transmitted.
+    /// Uplinks during which the gateway transmitted.
     pub deaf: u64,
     /// Frames that could not be read for another reason, both ways.
     pub faded: u64,

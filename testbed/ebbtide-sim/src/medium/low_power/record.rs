@@ -41,11 +41,11 @@ pub struct Messages {
     pub given_up: u64,
     /// Messages among those offered that report an event.
     pub events: u64,
-    /// Of these those that were lost: busy or given up.
+    /// Messages about events that were lost: busy or given up.
     pub events_lost: u64,
-    /// Of the messages given up those whose last datagram was lost to a full queue.
+    /// Messages given up whose last datagram was lost to a full queue.
     pub given_up_queue: u64,
-    /// Of the messages given up those whose last datagram was lost on the air, after all retries.
+    /// Messages given up whose last datagram was lost on the air, after all retries.
     pub given_up_retries: u64,
     /// Retransmissions of CoAP that were sent although the original had arrived and its answer
     /// arrived too.

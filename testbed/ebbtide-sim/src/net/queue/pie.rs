@@ -43,9 +43,9 @@ pub struct Pie {
     buffer: Option<u64>,
     queue: Fifo,
     probability: f64,
-    /// How long the packet had waited that left last.
+    /// The waiting time of the packet that left last.
     delay: Duration,
-    /// The same at the last update.
+    /// `delay` at the last update.
     delay_before: Duration,
     burst_allowance: Duration,
     next_update: Instant,

@@ -2,7 +2,6 @@
 
 use super::Simulation;
 use crate::host::{OutgoingPacket, tagged};
-use crate::medium::low_power::Cause;
 use crate::record::{LostAt, Recorder};
 use crate::run::event::{Moment, NetEvent};
 use crate::run::motes::Takes;
@@ -70,7 +69,7 @@ impl<R: Recorder> Simulation<R> {
         }
         while let Some((client, cause)) = self.net.loss_in_mesh() {
             if let Some(client) = self.clients[client as usize].datagram_client() {
-                client.note_loss(cause == Cause::Queue);
+                client.note_loss(cause);
             }
         }
     }
