@@ -23,6 +23,7 @@ FIRMWARE_TARGETS=(thumbv7m-none-eabi)
 MAX_LINES=600     # of one source file
 MUTANTS=${MUTANTS-0/40} # which part of all mutants
 MUTANTS_VERSION=27
+SEMVER_VERSION=0.45 # the newest whose Rust is ours or older
 TEST_LIMIT=1500   # seconds for the tests of one step: one that hangs must not eat the whole run
 ANSWER_LTO=off    # of the release build whose answers are compared
 FUZZ_SECONDS=5    # per target, as many targets at once as there are cores
@@ -32,7 +33,7 @@ export PROPTEST_RNG_SEED=${PROPTEST_RNG_SEED-7252}
 
 STEPS=(sizes prose links fmt tools deny clippy features no-std doc book packages peers test same-answer python firmware fuzz clean)
 QUICK=(prose links fmt clippy test)
-FULL=("${STEPS[@]:0:${#STEPS[@]}-1}" test-release statistics bench floods long-path matrix mutants clean)
+FULL=("${STEPS[@]:0:${#STEPS[@]}-1}" test-release statistics bench floods long-path matrix semver mutants clean)
 
 target=${CARGO_TARGET_DIR:-target}
 mkdir -p "$target/ci"
@@ -380,6 +381,15 @@ step_long-path() {
 
 # Changes that break the code and that no test notices: of the controls, exchanges, the session and the
 # links. Very many, so a part of them: MUTANTS="0/1" for all, "K/N" for the Kth of N parts.
+# What a release promises to those who use the libraries. Before the first tag nothing is promised.
+step_semver() {
+    local cargo_semver=$tools/cargo/bin/cargo-semver-checks last
+    last=$(git describe --tags --abbrev=0 --match 'v[0-9]*' 2>/dev/null) || skip "no release yet, so no interface to keep"
+    [ -x "$cargo_semver" ] || cargo install --quiet --locked --root "$tools/cargo" --version "^$SEMVER_VERSION" cargo-semver-checks
+    "$cargo_semver" semver-checks --baseline-rev "$last" -p ebbtide-core -p ebbtide-dtls -p ebbtide
+    note "compared with $last"
+}
+
 step_mutants() {
     local cargo_mutants=$tools/cargo/bin/cargo-mutants out=$target/mutants rc=0
     [ -x "$cargo_mutants" ] || cargo install --quiet --locked --root "$tools/cargo" --version "^$MUTANTS_VERSION" cargo-mutants

@@ -5,7 +5,7 @@ use crate::message::{How, Response, request};
 use crate::queue::{LoopEvent, Queue};
 use crate::security::Security;
 use crate::{errors, runtime};
-use ebbtide::{Config, Error};
+use ebbtide::{ClientConfig, Error, ServerConfig};
 use ebbtide_core::cc::ControlConfig;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
@@ -16,7 +16,8 @@ use tokio::runtime::Handle;
 use tokio::sync::Mutex;
 use tokio::task::AbortHandle;
 
-/// Messages to one peer that may wait for congestion control.
+/// Messages to one peer that may wait for congestion control: in Python many requests are started with one line, and wait their
+/// turn.
 const WAITING: u16 = 16_384;
 
 /// Settings of a client or server, from Python's arguments.
@@ -30,41 +31,64 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
-    /// The library's settings.
-    pub(crate) fn config(&self) -> PyResult<Config> {
-        let mut config = match &self.control {
-            None => Config::new(),
-            Some(text) => {
-                let wrong = |error: &dyn std::fmt::Display| {
-                    PyValueError::new_err(format!("control: {error}"))
-                };
-                let mut parts = text.split(':');
-                let name = parts.next().unwrap_or_default();
-                let mut control = ControlConfig::parse(name).map_err(|error| wrong(&error))?;
-                for part in parts {
-                    let (key, value) = part.split_once('=').unwrap_or((part, ""));
-                    control.set(key, value).map_err(|error| wrong(&error))?;
-                }
-                Config::new().control(control)
-            }
-        };
-        // In Python many requests are started with one line, and wait their turn.
-        config = config.queue_per_peer(WAITING);
-        if let Some(nstart) = self.nstart {
-            config = config.nstart(nstart);
+    /// The settings of a client.
+    pub(crate) fn client(&self) -> PyResult<ClientConfig> {
+        let mut config = ClientConfig::new()
+            .dtls(self.security.dtls()?)
+            .trust(self.security.trust()?)
+            .identity(self.security.identity()?)
+            .limits(|limits| limits.queue_per_peer(WAITING));
+        let busy_poll = self.busy_poll()?;
+        config = config.research(|research| research.busy_poll(busy_poll));
+        if let Some(control) = self.control()? {
+            config = config.control(control);
         }
-        config = config.busy_poll(
-            Duration::try_from_secs_f64(self.busy_poll)
-                .map_err(|error| PyValueError::new_err(format!("busy_poll: {error}")))?,
-        );
-        self.security.apply(config)
+        Ok(match self.nstart {
+            Some(nstart) => config.nstart(nstart),
+            None => config,
+        })
+    }
+
+    /// The settings of a server, which may ask its clients as well.
+    pub(crate) fn server(&self) -> PyResult<ServerConfig> {
+        let mut config = ServerConfig::new()
+            .dtls(self.security.dtls()?)
+            .limits(|limits| limits.queue_per_peer(WAITING));
+        let busy_poll = self.busy_poll()?;
+        config = config.research(|research| research.busy_poll(busy_poll));
+        if let Some(control) = self.control()? {
+            config = config.control(control);
+        }
+        Ok(match self.nstart {
+            Some(nstart) => config.nstart(nstart),
+            None => config,
+        })
+    }
+
+    fn busy_poll(&self) -> PyResult<Duration> {
+        Duration::try_from_secs_f64(self.busy_poll)
+            .map_err(|error| PyValueError::new_err(format!("busy_poll: {error}")))
+    }
+
+    fn control(&self) -> PyResult<Option<ControlConfig>> {
+        let Some(text) = &self.control else { return Ok(None) };
+        let wrong =
+            |error: &dyn std::fmt::Display| PyValueError::new_err(format!("control: {error}"));
+        let mut parts = text.split(':');
+        let name = parts.next().unwrap_or_default();
+        let mut control = ControlConfig::parse(name).map_err(|error| wrong(&error))?;
+        for part in parts {
+            let (key, value) = part.split_once('=').unwrap_or((part, ""));
+            control.set(key, value).map_err(|error| wrong(&error))?;
+        }
+        Ok(Some(control))
     }
 }
 
 /// A CoAP client.
 #[pyclass(frozen)]
 pub(crate) struct Client {
-    config: Config,
+    config: ClientConfig,
     /// `None` once it is closed. Locked only while the interpreter is attached, so never at a fork.
     current: std::sync::Mutex<Option<Running>>,
 }
@@ -78,7 +102,7 @@ struct Running {
 }
 
 impl Running {
-    fn start(config: &Config) -> PyResult<Self> {
+    fn start(config: &ClientConfig) -> PyResult<Self> {
         let (pid, runtime) = (std::process::id(), runtime::handle()?);
         Ok(Self { pid, client: ebbtide::Client::with_config(config.clone()), runtime })
     }
@@ -99,7 +123,7 @@ impl Call {
 impl Client {
     #[new]
     fn new(settings: Settings) -> PyResult<Self> {
-        let config = settings.config()?;
+        let config = settings.client()?;
         let current = std::sync::Mutex::new(Some(Running::start(&config)?));
         Ok(Self { config, current })
     }
@@ -181,7 +205,7 @@ impl Client {
     /// Exchanges that have not ended.
     fn open_exchanges(&self, py: Python<'_>) -> PyResult<usize> {
         let client = self.running()?.client;
-        Ok(py.detach(|| client.open_exchanges()))
+        Ok(py.detach(|| client.snapshot().open_exchanges()))
     }
 }
 

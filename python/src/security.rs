@@ -1,6 +1,5 @@
 //! Certificates for TLS and DTLS, and pre-shared keys for DTLS.
 
-use ebbtide::Config;
 use ebbtide::dtls::{Certificates, Credentials, DtlsBind, DtlsConfig, Psk};
 use ebbtide::stream::{Identity, TlsServer, Trust};
 use pyo3::exceptions::PyValueError;
@@ -35,12 +34,16 @@ fn wrong(error: &dyn std::fmt::Display) -> PyErr {
 }
 
 impl Security {
-    /// Adds the settings to those of a client or server.
-    pub(crate) fn apply(&self, config: Config) -> PyResult<Config> {
-        let trust = match self.insecure {
-            true => Trust::dangerously_anyone(),
-            false => self.authorities()?.unwrap_or_default(),
-        };
+    /// The authorities whose servers a client accepts.
+    pub(crate) fn trust(&self) -> PyResult<Trust> {
+        match self.insecure {
+            true => Ok(Trust::dangerously_anyone()),
+            false => Ok(self.authorities()?.unwrap_or_default()),
+        }
+    }
+
+    /// The settings of DTLS, of a client or a server.
+    pub(crate) fn dtls(&self) -> PyResult<DtlsConfig> {
         let identity = self.identity()?;
         let mut dtls = DtlsConfig::default();
         match &self.credentials {
@@ -48,7 +51,7 @@ impl Security {
                 dtls.credentials = Some(Credentials::new(identity.as_slice(), psk(key)?));
             }
             // A key that DTLS cannot use is still one for TLS.
-            None => dtls.certificates = Certificates::new(&trust, identity.as_ref()).ok(),
+            None => dtls.certificates = Certificates::new(&self.trust()?, identity.as_ref()).ok(),
         }
         let length = match self.cid {
             Cid::Used(true) => None,
@@ -63,7 +66,7 @@ impl Security {
             dtls.client.cid_length = length;
             dtls.server.cid_length = length;
         }
-        Ok(config.trust(trust).identity(identity).dtls(dtls))
+        Ok(dtls)
     }
 
     /// The authorities, if they are given.
@@ -82,7 +85,7 @@ impl Security {
     }
 
     /// The certificate, if one is given.
-    fn identity(&self) -> PyResult<Option<Identity>> {
+    pub(crate) fn identity(&self) -> PyResult<Option<Identity>> {
         match (&self.certificate, &self.key) {
             (None, None) => Ok(None),
             (Some(chain), key) => {

@@ -8,7 +8,7 @@ use crate::security::{self, Keys};
 use bytes::Bytes;
 use ebbtide::server::{Call, Resource, Router, StateFile};
 use ebbtide::stream::Listen;
-use ebbtide::{Code, Config, OptionNumber};
+use ebbtide::{Code, OptionNumber, ServerConfig};
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -135,7 +135,7 @@ struct Serving {
 }
 
 impl Serving {
-    fn apply(self, config: Config) -> Config {
+    fn apply(self, config: ServerConfig) -> ServerConfig {
         let config = config.workers(self.workers);
         match self.state {
             Some(path) => config.state(StateFile::new(path)),
@@ -180,7 +180,7 @@ impl Server {
             // Of two at one path, the later one remains.
             Ok::<_, PyErr>(router?.merge(Router::new().route(&path, resource)))
         })?;
-        let mut config = serving.apply(settings.config()?);
+        let mut config = serving.apply(settings.server()?);
         let keys = keys.map(Keys::look_up).transpose()?;
         let tls = settings.security.tls_server()?;
         let (mut datagrams, mut streams) = (Vec::new(), Vec::new());

@@ -4,7 +4,7 @@
 use bytes::Bytes;
 use ebbtide::server::{Call, Resource, Router, Subject, get, post, put};
 use ebbtide::stream::Listen;
-use ebbtide::{Code, Config, ContentFormat, OptionNumber, Response, Server};
+use ebbtide::{Code, ContentFormat, OptionNumber, Response, Server, ServerConfig};
 use std::error::Error;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -143,7 +143,7 @@ fn router() -> Router {
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
     let address: SocketAddr = std::env::args().nth(1).ok_or("aiocoap_site ADDRESS")?.parse()?;
-    let server = Server::with_config(router(), Config::new(), [address])?;
+    let server = Server::with_config(router(), ServerConfig::new(), [address])?;
     let server = server.listen(Listen::Tcp(address))?;
     println!("ready");
     server.run().await?;

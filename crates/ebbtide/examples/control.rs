@@ -8,7 +8,7 @@ use ebbtide::congestion::{
     Registry, Sample, Slot, Transmission,
 };
 use ebbtide::server::{Router, get};
-use ebbtide::{Client, Config, Server};
+use ebbtide::{Client, ClientConfig, Server};
 use std::error::Error;
 
 /// Waits three times the last round trip, twice as long after each retransmission.
@@ -57,7 +57,7 @@ pub async fn run() -> Result<(), Box<dyn Error>> {
     tokio::spawn(server.run());
 
     // For all peers; `ebbtide list congestion-controls` prints the names.
-    let config = Config::new().control(ControlConfig::parse("cocoa:nstart=2")?);
+    let config = ClientConfig::new().control(ControlConfig::parse("cocoa:nstart=2")?);
     let client = Client::with_config(config);
     // For one of them, by a name that the registry knows.
     let registry = Registry::new([Custom::new(Threefolds)])?;

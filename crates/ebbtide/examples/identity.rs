@@ -5,7 +5,7 @@
 
 use ebbtide::dtls::{Credentials, DtlsBind, Psk};
 use ebbtide::server::{Call, Router, get};
-use ebbtide::{Client, Code, Config, Response, Server};
+use ebbtide::{Client, ClientConfig, Code, Response, Server, ServerConfig};
 use std::error::Error;
 
 /// The keys of those who may connect.
@@ -34,14 +34,14 @@ async fn write(call: Call<'static>) -> (Code, String) {
 
 fn client(identity: &str, secret: &[u8]) -> Client {
     let credentials = Psk::new(secret).map(|psk| Credentials::new(identity, psk)).ok();
-    Client::with_config(Config::new().credentials(credentials))
+    Client::with_config(ClientConfig::new().credentials(credentials))
 }
 
 /// Asks as several clients.
 pub async fn run() -> Result<(), Box<dyn Error>> {
     let resource = get(|| "settings").put(write).authorize(authorize).max_body(100_000);
     let router = Router::new().route("/settings", resource);
-    let config = Config::new().bind_dtls(DtlsBind::new(([127, 0, 0, 1], 0), key));
+    let config = ServerConfig::new().bind_dtls(DtlsBind::new(([127, 0, 0, 1], 0), key));
     let server = Server::with_config(router, config, ["127.0.0.1:0"])?;
     let (secured, plain) = (server.dtls_addrs()[0], server.local_addrs()[0]);
     tokio::spawn(server.run());

@@ -6,7 +6,9 @@ use ebbtide::dtls::{Certificates, Credentials, DtlsBind, DtlsConfig, Psk};
 use ebbtide::oscore::{OscoreContext, OscoreContexts};
 use ebbtide::server::{Call, Router, Subject, get, post, put};
 use ebbtide::stream::{Identity, Listen, TlsServer, Trust};
-use ebbtide::{Client, Code, Config, OptionNumber, Options, Request, Response, Server};
+use ebbtide::{
+    Client, ClientConfig, Code, OptionNumber, Options, Request, Response, Server, ServerConfig,
+};
 use std::error::Error;
 use std::fmt::Write as _;
 use std::io::{BufRead, Write as _};
@@ -31,15 +33,15 @@ fn certificates() -> Result<Option<(Identity, Trust)>, Box<dyn Error>> {
     Ok(Some((identity, Trust::authorities(&read("authority.pem")?)?)))
 }
 
-/// With the OSCORE context of all adapters, if the runner wants it.
-fn with_oscore(config: Config, sender: &[u8], recipient: &[u8]) -> Result<Config, Box<dyn Error>> {
+/// The OSCORE context of all adapters, if the runner wants it.
+fn oscore(sender: &[u8], recipient: &[u8]) -> Result<Option<OscoreContexts>, Box<dyn Error>> {
     if std::env::var_os("INTEROP_OSCORE").is_none() {
-        return Ok(config);
+        return Ok(None);
     }
     let secret: Vec<u8> = (1..=16).collect();
     let salt = 0x9e7c_a922_2378_6340_u64.to_be_bytes();
     let context = OscoreContext::new(&secret, sender, recipient).salt(&salt);
-    Ok(config.oscore(OscoreContexts::new([context])?))
+    Ok(Some(OscoreContexts::new([context])?))
 }
 
 /// The length of our connection IDs, if the runner gives one; without it, clients have empty ones.
@@ -151,7 +153,10 @@ fn router() -> Router {
 
 async fn serve(port: &str, host: &str, scheme: &str) -> Result<ExitCode, Box<dyn Error>> {
     let address: SocketAddr = (host.parse::<std::net::IpAddr>()?, port.parse()?).into();
-    let config = with_oscore(Config::new().max_body(2 << 20), b"server", b"client")?;
+    let mut config = ServerConfig::new().max_body(2 << 20);
+    if let Some(contexts) = oscore(b"server", b"client")? {
+        config = config.oscore(contexts);
+    }
     let unused = SocketAddr::from(([127, 0, 0, 1], 0));
     let server = match scheme {
         "coap" => Server::with_config(router(), config, [address])?,
@@ -270,8 +275,10 @@ async fn ask(base: &str) -> Result<ExitCode, Box<dyn Error>> {
     {
         return Ok(UNSUPPORTED.into());
     }
-    let config = Config::new().max_retransmit(8).dtls(dtls_config());
-    let mut config = with_oscore(config, b"client", b"server")?;
+    let mut config = ClientConfig::new().max_retransmit(8).dtls(dtls_config());
+    if let Some(contexts) = oscore(b"client", b"server")? {
+        config = config.oscore(contexts);
+    }
     config = match certificates()? {
         Some((identity, trust)) => config
             .certificates(Certificates::new(&trust, Some(&identity))?)

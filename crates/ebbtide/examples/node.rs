@@ -4,7 +4,7 @@
 
 use ebbtide::dtls::{Credentials, DtlsBind, Psk};
 use ebbtide::server::{Router, State, get, post};
-use ebbtide::{Client, Code, Config, Peer, Server};
+use ebbtide::{Client, ClientConfig, Code, Peer, Server, ServerConfig};
 use std::error::Error;
 use std::net::SocketAddr;
 use tokio::sync::mpsc;
@@ -22,13 +22,13 @@ async fn register(peer: Peer, State(devices): State<mpsc::Sender<Peer>>) -> Code
 pub async fn run() -> Result<String, Box<dyn Error>> {
     let (sender, mut devices) = mpsc::channel(8);
     let router = Router::new().route("/rd", post(register)).with_state(sender);
-    let config = Config::new().bind_dtls(DtlsBind::new(([127, 0, 0, 1], 0), key));
+    let config = ServerConfig::new().bind_dtls(DtlsBind::new(([127, 0, 0, 1], 0), key));
     let server = Server::with_config(router, config, Vec::<SocketAddr>::new())?;
     let base = format!("coaps://{}", server.dtls_addrs()[0]);
     tokio::spawn(server.run());
 
     let router = Router::new().route("/valve", get(|| "open"));
-    let config = Config::new()
+    let config = ClientConfig::new()
         .credentials(Psk::new(b"secret").map(|key| Credentials::new("valve", key)).ok());
     let device = Client::serving(router, config)?;
     device.post(format!("{base}/rd"), "").await?;

@@ -2,10 +2,11 @@
 //!
 //! ```
 //! use ebbtide::congestion::ControlConfig;
-//! use ebbtide::{Client, Config};
+//! use ebbtide::{Client, ClientConfig};
 //!
 //! # fn example() -> Result<(), Box<dyn std::error::Error>> {
-//! let client = Client::with_config(Config::new().control(ControlConfig::parse("cocoa:nstart=2")?));
+//! let control = ControlConfig::parse("cocoa:nstart=2")?;
+//! let client = Client::with_config(ClientConfig::new().control(control));
 //! # Ok(()) }
 //! ```
 //!

@@ -2,24 +2,24 @@
 //!
 //! ```no_run
 //! use ebbtide::dtls::{Credentials, Psk};
-//! use ebbtide::{Client, Config};
+//! use ebbtide::{Client, ClientConfig};
 //!
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
 //! let credentials = Credentials::new("device", Psk::new(b"secret")?);
-//! let client = Client::with_config(Config::new().credentials(credentials));
+//! let client = Client::with_config(ClientConfig::new().credentials(credentials));
 //! let response = client.get("coaps://192.0.2.7/temperature").await?;
 //! # Ok(()) }
 //! ```
 //!
 //! ```no_run
 //! use ebbtide::dtls::{DtlsBind, Psk};
-//! use ebbtide::{Config, Server, server::Router};
+//! use ebbtide::{Server, ServerConfig, server::Router};
 //!
 //! # async fn example(router: Router) -> Result<(), Box<dyn std::error::Error>> {
 //! let key = Psk::new(b"secret")?;
 //! let keys = move |identity: &[u8]| (identity == b"device").then(|| key.clone());
 //! let dtls = DtlsBind::new(([0, 0, 0, 0], 5684), keys);
-//! let config = Config::new().bind_dtls(dtls);
+//! let config = ServerConfig::new().bind_dtls(dtls);
 //! let server = Server::with_config(router, config, ["0.0.0.0:5683"])?;
 //! # server.run().await?; Ok(()) }
 //! ```

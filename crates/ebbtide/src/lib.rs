@@ -32,7 +32,7 @@
 //! The guide is `docs/library.md`.
 
 pub mod client;
-mod config;
+pub mod config;
 pub mod congestion;
 #[cfg(feature = "dtls")]
 pub mod dtls;
@@ -51,7 +51,7 @@ mod state_store;
 pub mod stream;
 
 pub use client::{Client, Peer};
-pub use config::Config;
+pub use config::{ClientConfig, ServerConfig};
 pub use ebbtide_core::q_block::QBlockParameters;
 pub use ebbtide_core::wire::{Code, OptionNumber};
 pub use error::{BindError, Error, ErrorKind, OscoreFailure};

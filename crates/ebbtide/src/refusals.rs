@@ -81,7 +81,7 @@ const CLASSES: [(Class, &str); 6] = [
 
 impl Class {
     /// The class of an address without a DTLS session.
-    pub(crate) fn of(address: IpAddr, verified: bool) -> Self {
+    pub(crate) fn of_address(address: IpAddr, verified: bool) -> Self {
         let family = match address.to_canonical() {
             IpAddr::V4(_) => Family::Ipv4,
             IpAddr::V6(_) => Family::Ipv6,
@@ -101,7 +101,7 @@ const WORDS: usize = 512;
 #[derive(Debug)]
 struct Tally {
     by_class: [AtomicU64; CLASSES.len()],
-    /// Of all classes, when the last report was made.
+    /// The refusals of all classes at the time of the last report.
     reported: AtomicU64,
     /// Bits of addresses since the last report: as many addresses at least as bits are set.
     addresses: [AtomicU64; WORDS],
@@ -219,12 +219,12 @@ mod tests {
     #[test]
     fn a_refusal_is_counted_under_its_reason_and_class() {
         let ledger = Ledger::default();
-        let unverified = Class::of(address(0x0a00_0001), false);
+        let unverified = Class::of_address(address(0x0a00_0001), false);
         ledger.count(Reason::Challenged, unverified, address(0x0a00_0001));
         ledger.count(Reason::Challenged, unverified, address(0x0a00_0001));
         ledger.count(
             Reason::NoRoom,
-            Class::of([127, 0, 0, 1].into(), true),
+            Class::of_address([127, 0, 0, 1].into(), true),
             IpAddr::from([127, 0, 0, 1]),
         );
         let counts = ledger.counts();
@@ -235,7 +235,7 @@ mod tests {
 
     #[test]
     fn the_class_tells_families_loopback_and_what_is_verified() {
-        let class = |text: &str, verified| Class::of(text.parse().unwrap(), verified);
+        let class = |text: &str, verified| Class::of_address(text.parse().unwrap(), verified);
         assert_eq!(class("192.0.2.1", true), Class::Verified(Family::Ipv4));
         assert_eq!(class("::ffff:192.0.2.1", false), Class::Unverified(Family::Ipv4));
         assert_eq!(class("2001:db8::1", false), Class::Unverified(Family::Ipv6));
@@ -249,10 +249,10 @@ mod tests {
         assert_eq!(ledger.report(), None);
         for n in 0..1000 {
             let from = address(0x0a00_0000 + n % 100);
-            ledger.count(Reason::Challenged, Class::of(from, false), from);
+            ledger.count(Reason::Challenged, Class::of_address(from, false), from);
         }
         let v6 = "2001:db8::1".parse().unwrap();
-        ledger.count(Reason::ObserverRefused, Class::of(v6, true), v6);
+        ledger.count(Reason::ObserverRefused, Class::of_address(v6, true), v6);
         let report = ledger.report().unwrap();
         let (challenged, rest) = report.split_once(", ").unwrap();
         assert_eq!(rest, "observer-refused 1 of at least 1 address");

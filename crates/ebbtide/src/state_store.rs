@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 /// Where a server stores what it must know after a restart, even after `kill -9`: who observes what, with
 /// tokens and sequence numbers; which addresses have echoed; the secret by which message IDs go on. Give it to
-/// [`Config::state`](crate::Config::state).
+/// [`ServerConfig::state`](crate::ServerConfig::state).
 ///
 /// Changes are stored a tenth of a second later: an observer that registers just before a crash has
 /// to register again, which clients do when the last state is no longer fresh. Observers over connections

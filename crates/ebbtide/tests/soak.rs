@@ -21,7 +21,7 @@ mod many_clients;
 use ebbtide::dtls::{Credentials, DtlsBind, Psk};
 use ebbtide::server::{Call, Router, Server, Subject, Verify, get, put};
 use ebbtide::stream::Listen;
-use ebbtide::{Client, Code, Config, Request, Response};
+use ebbtide::{Client, ClientConfig, Code, Request, Response, ServerConfig};
 use ebbtide_core::wire::Type;
 use many_clients::{GET, ManyClients, Outgoing};
 use std::cell::Cell;
@@ -55,18 +55,15 @@ fn router(state: &Subject) -> Router {
 }
 
 /// Limits that are reached soon, so that what is measured is the server at its limits.
-fn config() -> Config {
+fn config() -> ServerConfig {
     let keys =
         |identity: &[u8]| (identity == b"device").then(|| Psk::new(b"secret").ok()).flatten();
-    Config::new()
+    ServerConfig::new()
         .verify(Verify::All)
-        .max_observers(400)
-        .max_block_bytes(2 << 20)
+        .limits(|limits| limits.observers(400).block_bytes(2 << 20))
         .bind_dtls(DtlsBind::new(([127, 0, 0, 1], 0), keys))
-        .remembered_messages(2000)
-        .max_peers(1000)
-        .max_connection_bytes(4 << 20)
-        .max_connections(300)
+        .limits(|limits| limits.remembered_messages(2000).peers(1000))
+        .connection_limits(|limits| limits.bytes(4 << 20).connections(300))
 }
 
 /// Numbers of requests that were answered, and that failed.
@@ -209,7 +206,7 @@ async fn soak(span: Duration) {
     for base in [format!("coap://{udp}"), format!("coap+tcp://{tcp}"), format!("coaps://{coaps}")] {
         let honest = honest.clone();
         tokio::task::spawn_local(async move {
-            let config = Config::new()
+            let config = ClientConfig::new()
                 .credentials(Psk::new(b"secret").ok().map(|key| Credentials::new("device", key)));
             let client = Client::with_config(config);
             while Instant::now() < end {
@@ -230,7 +227,7 @@ async fn soak(span: Duration) {
     watch(began + span / 2).await;
     let before = watch(began + span * 3 / 4).await;
     let after = watch(end).await;
-    let snapshot = server.meter().snapshot();
+    let snapshot = server.snapshot();
     let (answered, failed) = (honest.answered.get(), honest.failed.get());
     println!("{answered} answered, {failed} failed; {before:?}, then {after:?}");
     println!("{:?}", snapshot.refusals);

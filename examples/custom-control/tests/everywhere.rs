@@ -5,7 +5,7 @@
 use custom_control::Doublings;
 use ebbtide::congestion::{ControlConfig, Custom, Registry};
 use ebbtide::server::{Call, Router, get};
-use ebbtide::{Client, Config, Response, Server};
+use ebbtide::{Client, ClientConfig, Response, Server, ServerConfig};
 use ebbtide_sim::run::Campaign;
 use ebbtide_sim::scenario::{load, parse_set};
 use std::time::Duration;
@@ -50,11 +50,11 @@ fn its_settings_are_checked_as_those_of_the_built_in_ones_are() {
 async fn a_client_and_a_server_use_it_over_udp() {
     let router = Router::new().route("/time", get(|_: &Call<'_>| Response::content("noon")));
     let control = registry().parse("doubling:factor=4").unwrap();
-    let server_config = Config::new().control(control.clone());
+    let server_config = ServerConfig::new().control(control.clone());
     let server = Server::with_config(router, server_config, ["127.0.0.1:0"]).unwrap();
     let address = server.local_addrs()[0];
     tokio::spawn(server.run());
-    let client = Client::with_config(Config::new().control(control));
+    let client = Client::with_config(ClientConfig::new().control(control));
     for _ in 0..3 {
         let response = client.get(format!("coap://{address}/time")).await.unwrap();
         assert_eq!(response.text(), "noon");

@@ -1,7 +1,7 @@
 //! The life of a device: it registers, is asked by its server, updates its registration and deregisters.
 
 use crate::objects::{Device, Id, LIFETIME, PACKAGE_URI, UPDATE};
-use ebbtide::{Client, Code, Config, ContentFormat, Error, Request, Uri};
+use ebbtide::{Client, ClientConfig, Code, ContentFormat, Error, Request, Uri};
 use std::time::Duration;
 use tokio::sync::mpsc::UnboundedReceiver;
 
@@ -15,7 +15,7 @@ impl Device {
     pub async fn run(
         &self,
         server: &str,
-        config: Config,
+        config: ClientConfig,
         mut commands: UnboundedReceiver<Id>,
         stop: impl Future<Output = ()>,
     ) -> Result<(), Error> {

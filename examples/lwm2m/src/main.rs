@@ -1,7 +1,7 @@
 //! `lwm2m device coaps://HOST ENDPOINT KEY` and `lwm2m server ADDRESS KEY`.
 
 use ebbtide::dtls::{Credentials, DtlsBind, Psk};
-use ebbtide::{Config, Server};
+use ebbtide::{ClientConfig, Server, ServerConfig};
 use lwm2m::Device;
 use lwm2m::operations::read;
 use lwm2m::server::Devices;
@@ -21,7 +21,7 @@ async fn device(server: &str, endpoint: &str, key: &str) -> Result<(), Box<dyn E
     let (device, commands) = Device::new(endpoint, 300);
     tokio::spawn(warm_up(device.clone()));
     let credentials = Credentials::new(endpoint, Psk::new(key.as_bytes())?);
-    let config = Config::new().credentials(Some(credentials));
+    let config = ClientConfig::new().credentials(Some(credentials));
     Ok(device.run(server, config, commands, std::future::pending()).await?)
 }
 
@@ -29,8 +29,8 @@ async fn device(server: &str, endpoint: &str, key: &str) -> Result<(), Box<dyn E
 async fn server(address: &str, key: &str) -> Result<(), Box<dyn Error>> {
     let (devices, key) = (Devices::default(), Psk::new(key.as_bytes())?);
     let keys = move |_: &[u8]| Some(key.clone());
-    let config =
-        Config::new().bind_dtls(DtlsBind::new(address.parse::<std::net::SocketAddr>()?, keys));
+    let config = ServerConfig::new()
+        .bind_dtls(DtlsBind::new(address.parse::<std::net::SocketAddr>()?, keys));
     let none: [&str; 0] = [];
     tokio::spawn(Server::with_config(devices.router(), config, none)?.run());
     loop {

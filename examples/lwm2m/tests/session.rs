@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "in a test a panic is how it fails")]
 
 use ebbtide::dtls::{Credentials, DtlsBind, Psk};
-use ebbtide::{Code, Config, Server};
+use ebbtide::{ClientConfig, Code, Server, ServerConfig};
 use lwm2m::Device;
 use lwm2m::operations::{execute, read, write};
 use lwm2m::server::Devices;
@@ -28,7 +28,7 @@ async fn until<T>(mut is: impl AsyncFnMut() -> Option<T>) -> T {
 async fn a_device_registers_is_asked_and_leaves() {
     let devices = Devices::default();
     let keys = |identity: &[u8]| (identity == b"dev-1").then(|| Psk::new(b"secret").ok()).flatten();
-    let config = Config::new().bind_dtls(DtlsBind::new(([127, 0, 0, 1], 0), keys));
+    let config = ServerConfig::new().bind_dtls(DtlsBind::new(([127, 0, 0, 1], 0), keys));
     let none: [&str; 0] = [];
     let server = Server::with_config(devices.router(), config, none).unwrap();
     let base = format!("coaps://{}", server.dtls_addrs()[0]);
@@ -37,7 +37,7 @@ async fn a_device_registers_is_asked_and_leaves() {
     let running = tokio::spawn({
         let device = device.clone();
         let credentials = Credentials::new("dev-1", Psk::new(b"secret").unwrap());
-        let config = Config::new().credentials(Some(credentials));
+        let config = ClientConfig::new().credentials(Some(credentials));
         async move { device.run(&base, config, commands, async { drop(stopped.await) }).await }
     });
     let peer = until(async || devices.get("dev-1")).await;
@@ -68,7 +68,7 @@ async fn a_device_registers_is_asked_and_leaves() {
     write(&peer, "/1/0/1", "120").await.unwrap();
     execute(&peer, "/1/0/8").await.unwrap();
     assert_eq!(read(&peer, "/1/0/1").await.unwrap(), [pair("/1/0/1", "120")]);
-    assert_eq!(server.dtls_counters()[0].established, 1);
+    assert_eq!(server.snapshot().dtls.established(), 1);
 
     stop.send(()).unwrap();
     running.await.unwrap().unwrap();

@@ -6,7 +6,7 @@
 
 use ebbtide::congestion::ControlConfig;
 use ebbtide::server::{Call, Router, Server, post};
-use ebbtide::{Client, Code, Config, Peer};
+use ebbtide::{Client, Code, Peer, ServerConfig};
 use ebbtide_sim::net::{Delay, RateStep, Schedule};
 use ebbtide_testnet::{Conditions, TestNetwork, play};
 use std::error::Error;
@@ -61,7 +61,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             for nstart in [1, 2, 4] {
                 for listens in LISTENS {
                     let config =
-                        Config::new().control(ControlConfig::parse(control)?).nstart(nstart);
+                        ServerConfig::new().control(ControlConfig::parse(control)?).nstart(nstart);
                     let links = (down.clone(), up.clone());
                     let row = measure(&config, links, Duration::from_secs(listens));
                     println!("{name:?},{control},{nstart},{listens},{row}");
@@ -72,7 +72,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-fn measure(config: &Config, links: (Conditions, Conditions), listens: Duration) -> String {
+fn measure(config: &ServerConfig, links: (Conditions, Conditions), listens: Duration) -> String {
     let ((down, up), mut sent) = (links, 0);
     let tally = Arc::new(Mutex::new(Tally::default()));
     for seed in 0..SEEDS {
@@ -92,7 +92,7 @@ fn measure(config: &Config, links: (Conditions, Conditions), listens: Duration) 
 }
 
 /// A server that sends all commands of a wake at once; NSTART decides how many are open.
-fn serve(network: &TestNetwork, config: &Config) {
+fn serve(network: &TestNetwork, config: &ServerConfig) {
     let (tell, mut woken) = mpsc::unbounded_channel::<Peer>();
     let update = move |call: Call<'static>| {
         let _ = tell.send(call.peer());
@@ -125,7 +125,7 @@ async fn sleepy_device(network: &TestNetwork, listens: Duration, tally: &Arc<Mut
         Code::CHANGED
     };
     let router = Router::new().route("/command", post(command));
-    let config = network.config().local_address((DEVICE, 5683).into());
+    let config = network.client_config().local_address((DEVICE, 5683).into());
     let Ok(device) = Client::serving(router, config) else { return };
     for wake in 1..=WAKES {
         network.restore();

@@ -1,7 +1,7 @@
 //! A network in memory, in virtual time, for tests of applications on [`ebbtide`].
 //!
 //! [`run`] plays a test once for each seed. The test is given a [`TestNetwork`], whose
-//! [`config`](TestNetwork::config) makes clients and servers exchange their datagrams over it, through links of the
+//! [`client_config`](TestNetwork::client_config) and [`server_config`](TestNetwork::server_config) make clients and servers exchange their datagrams over it, through links of the
 //! simulator ([`ebbtide_sim::net::Link`]) under these [`Conditions`]. Nothing else of the application
 //! changes: its `Router`, `Client`, `Server`, DTLS and OSCORE are those that it deploys.
 //!
@@ -17,9 +17,9 @@
 //!
 //! run([7], Conditions::new().loss(0.2), async |network| {
 //!     let router = Router::new().route("/hello", get(|| Response::content("hello")));
-//!     let server = Server::with_config(router, network.config(), ["10.0.0.1:5683"]).unwrap();
+//!     let server = Server::with_config(router, network.server_config(), ["10.0.0.1:5683"]).unwrap();
 //!     tokio::spawn(server.run());
-//!     let client = Client::with_config(network.config());
+//!     let client = Client::with_config(network.client_config());
 //!     let response = client.get("coap://10.0.0.1/hello").await.unwrap();
 //!     assert_eq!(response.text(), "hello");
 //! });

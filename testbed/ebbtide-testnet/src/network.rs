@@ -4,8 +4,8 @@ use crate::conditions::Conditions;
 use crate::ports::Ports;
 use crate::trace::{PacketFate, PacketTrace, TracedPacket};
 use bytes::Bytes;
-use ebbtide::Config;
 use ebbtide::network::{DatagramNetwork, DatagramPort};
+use ebbtide::{ClientConfig, ServerConfig};
 use ebbtide_core::time::Instant;
 use ebbtide_sim::net::{Fate, Link};
 use ebbtide_sim::random::Streams;
@@ -85,11 +85,15 @@ impl TestNetwork {
         network
     }
 
-    /// Settings for a client or server whose datagrams this network carries. A server's addresses are free to choose; a client
-    /// gets one of 10.1.0.0/16, or of fd00:0:0:1::/64, unless it has a
-    /// [`local_address`](Config::local_address).
-    pub fn config(&self) -> Config {
-        Config::new().network(self.clone())
+    /// Settings for a client whose datagrams this network carries. It gets an address of 10.1.0.0/16, or of fd00:0:0:1::/64,
+    /// unless it has a [`local_address`](ClientConfig::local_address).
+    pub fn client_config(&self) -> ClientConfig {
+        ClientConfig::new().network(self.clone())
+    }
+
+    /// Settings for a server whose datagrams this network carries. Its addresses are free to choose.
+    pub fn server_config(&self) -> ServerConfig {
+        ServerConfig::new().network(self.clone())
     }
 
     /// How much virtual time has passed.

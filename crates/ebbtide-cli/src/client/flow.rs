@@ -2,8 +2,9 @@
 //! each with a port of its own and the scenario's number of requests.
 
 use crate::failure::Failure;
+use ebbtide::config::TransportConfig;
 use ebbtide::congestion::ControlConfig;
-use ebbtide::{Client, Config, Request, Response, Scheme, Uri};
+use ebbtide::{Client, ClientConfig, Request, Response, Scheme, Uri};
 use ebbtide_core::time::Duration as Span;
 use ebbtide_sim::random::{Streams, uniform};
 use ebbtide_sim::run::endpoint_config;
@@ -29,7 +30,7 @@ pub(crate) struct Flow {
 struct Plan {
     uri: Uri,
     request: Request,
-    config: Config,
+    config: ClientConfig,
     exchanges: u32,
     /// Whether a continuous client is connected before its first request is timed.
     connects_first: bool,
@@ -59,9 +60,10 @@ pub(crate) async fn run(
     let plan = Plan {
         uri: uri.clone(),
         request: Request::get(uri.clone())?,
-        config: over_tcp_as_in_a_scenario(Config::new())
-            .token_length(endpoint.token_length)
-            .endpoint(endpoint),
+        config: ClientConfig::new()
+            .transport(over_tcp_as_in_a_scenario)
+            .transport(|transport| transport.token_length(endpoint.token_length))
+            .research(|research| research.endpoint(endpoint)),
         connects_first: uri.scheme() == Scheme::CoapTcp && batch.is_none(),
         exchanges: workload.exchanges,
         batch,
@@ -88,9 +90,9 @@ pub(crate) async fn run(
 /// The settings of a scenario's hosts for CoAP over TCP. They wait as long as necessary, since
 /// TCP's patience is measured and not theirs; tokens are empty, as over UDP; Nagle's algorithm is
 /// on.
-pub(crate) fn over_tcp_as_in_a_scenario(config: Config) -> Config {
+pub(crate) fn over_tcp_as_in_a_scenario(transport: TransportConfig) -> TransportConfig {
     const LONG: Duration = Duration::from_secs(86_400);
-    config
+    transport
         .handshake_timeout(LONG)
         .csm_wait(LONG)
         .nodelay(false)
@@ -133,8 +135,7 @@ async fn flow(plan: Plan, start: Duration, mut batches: ChaCha8Rng) -> Result<Fl
                 Ok(_) | Err(_) => flow.failed += 1,
             }
         }
-        let counters = client.counters().into_iter().flatten();
-        flow.retransmissions += counters.map(|counters| counters.retransmissions).sum::<u64>();
+        flow.retransmissions += client.snapshot().counters.retransmissions;
         left -= batch;
     }
     Ok(flow)

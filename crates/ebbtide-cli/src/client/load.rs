@@ -87,7 +87,7 @@ pub(crate) fn run(load: &Load) -> io::Result<Outcome> {
         let now = clock.now();
         for event in &events {
             if let Some(client) = clients.get_mut(event.token().0) {
-                run.receive(client, &mut inbox, (&clock, end))?;
+                run.receive(client, &mut inbox, &clock, end)?;
             }
         }
         if now >= due {
@@ -180,7 +180,8 @@ impl LoadRun<'_> {
         &mut self,
         client: &mut LoadClient,
         inbox: &mut Inbox,
-        (clock, end): (&Clock, Instant),
+        clock: &Clock,
+        end: Instant,
     ) -> io::Result<()> {
         loop {
             // The answers of a batch are processed before the next one is received.
@@ -220,7 +221,7 @@ impl LoadRun<'_> {
     }
 
     fn record(&mut self, client: &LoadClient, exchange: ExchangeId, now: Instant) {
-        self.answers.record(client.began.of(exchange.index(), now), now);
+        self.answers.record(client.began.start_of(exchange.index(), now), now);
     }
 
     fn drain(&mut self, client: &mut LoadClient, now: Instant, end: Instant) -> io::Result<()> {
@@ -274,7 +275,7 @@ impl StartTimes {
     }
 
     /// When the request at an index began; `now` if none has.
-    pub(super) fn of(&self, index: usize, now: Instant) -> Instant {
+    pub(super) fn start_of(&self, index: usize, now: Instant) -> Instant {
         self.0.get(index).copied().unwrap_or(now)
     }
 }

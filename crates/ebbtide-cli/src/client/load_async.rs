@@ -2,14 +2,14 @@
 
 use super::load::Outcome;
 use crate::failure::Failure;
-use ebbtide::{Client, Config, Request, Response};
+use ebbtide::{Client, ClientConfig, Request, Response};
 use hdrhistogram::Histogram;
 use std::time::{Duration, Instant};
 
 /// Keeps `window` requests open for `duration`.
 pub(crate) async fn run(
     uri: &str,
-    config: Config,
+    config: ClientConfig,
     window: u16,
     duration: Duration,
 ) -> Result<Outcome, Failure> {
@@ -32,8 +32,7 @@ pub(crate) async fn run(
         total.latency.add(part.latency).map_err(Failure::work)?;
     }
     total.elapsed = now() - began;
-    total.retransmissions =
-        client.counters().into_iter().flatten().map(|counters| counters.retransmissions).sum();
+    total.retransmissions = client.snapshot().counters.retransmissions;
     Ok(total)
 }
 

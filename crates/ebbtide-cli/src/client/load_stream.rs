@@ -41,7 +41,7 @@ pub(crate) fn run(load: &Load) -> io::Result<Outcome> {
         poll.poll(&mut events, Some(TICK))?;
         for event in &events {
             if let Some(client) = clients.get_mut(event.token().0) {
-                run.turn(client, (&clock, end))?;
+                run.turn(client, &clock, end)?;
             }
         }
         let now = clock.now();
@@ -113,11 +113,7 @@ impl StreamRun<'_> {
     }
 
     /// Reads and writes until the socket has nothing more to read and accepts nothing more.
-    fn turn(
-        &mut self,
-        client: &mut StreamClient,
-        (clock, end): (&Clock, Instant),
-    ) -> io::Result<()> {
+    fn turn(&mut self, client: &mut StreamClient, clock: &Clock, end: Instant) -> io::Result<()> {
         loop {
             let room = client.input.room(client.connection.expects());
             let all = room.len();
@@ -156,7 +152,7 @@ impl StreamRun<'_> {
         while let Some(taken) = client.connection.handle_input(now, client.input.unread()) {
             if let Received::Response { request, message } = taken.received {
                 self.answers.validate(message.code(), message.payload());
-                self.answers.record(client.began.of(request.index(), now), now);
+                self.answers.record(client.began.start_of(request.index(), now), now);
                 answered += 1;
             }
             client.input.take(taken.bytes);

@@ -15,7 +15,7 @@ pub(crate) mod verbose;
 use crate::failure::Failure;
 use clap::Args;
 use ebbtide::congestion::{ConfigError, ControlConfig, Parameters};
-use ebbtide::{Client, Config, ErrorKind, Uri};
+use ebbtide::{Client, ClientConfig, ErrorKind, Uri};
 use ebbtide_sim::scenario::{Q_BLOCK, TCP, did_you_mean};
 use std::time::Duration;
 
@@ -64,18 +64,21 @@ pub(crate) struct TalkArgs {
 
 impl TalkArgs {
     /// The library's configuration for these options.
-    pub(crate) fn config(&self) -> Result<Config, Failure> {
+    pub(crate) fn config(&self) -> Result<ClientConfig, Failure> {
         if self.verbose {
             verbose::start();
         }
         let mut config = match &self.cc {
-            Some(name) => Config::new().control(control(name)?),
-            None => Config::new(),
+            Some(name) => ClientConfig::new().control(control(name)?),
+            None => ClientConfig::new(),
         };
         if let Some(nstart) = self.nstart {
             config = config.nstart(nstart);
         }
-        self.oscore.apply(self.tls.apply(config)?)
+        if let Some(contexts) = self.oscore.contexts()? {
+            config = config.oscore(contexts);
+        }
+        self.tls.apply(config)
     }
 
     /// Creates a client with these settings for requests to `uri`. Must be called within a tokio runtime.

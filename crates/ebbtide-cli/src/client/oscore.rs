@@ -2,7 +2,6 @@
 
 use crate::failure::Failure;
 use clap::Args;
-use ebbtide::Config;
 use ebbtide::oscore::{Algorithm, OscoreContext, OscoreContexts};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -24,13 +23,12 @@ impl OscoreArgs {
         self.oscore.is_some()
     }
 
-    /// Applies them to a configuration.
-    pub(crate) fn apply(&self, config: Config) -> Result<Config, Failure> {
-        let Some(path) = &self.oscore else { return Ok(config) };
-        let contexts = read(path)
-            .map_err(|error| Failure::usage(format_args!("--oscore {}{error}", path.display())))?;
-        // A server that was given contexts is not for those who have none.
-        Ok(config.oscore(contexts).oscore_required(true))
+    /// The contexts in the file, if there is one.
+    pub(crate) fn contexts(&self) -> Result<Option<OscoreContexts>, Failure> {
+        let Some(path) = &self.oscore else { return Ok(None) };
+        read(path)
+            .map(Some)
+            .map_err(|error| Failure::usage(format_args!("--oscore {}{error}", path.display())))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::failure::Failure;
 use clap::Args;
-use ebbtide::Config;
+use ebbtide::ClientConfig;
 use ebbtide::dtls::{Credentials, DtlsBind, KeyLogger, Psk};
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -32,7 +32,7 @@ pub(crate) struct PskArgs {
 
 impl PskArgs {
     /// Applies them to a client's configuration.
-    pub(crate) fn apply(&self, mut config: Config) -> Result<Config, Failure> {
+    pub(crate) fn apply(&self, mut config: ClientConfig) -> Result<ClientConfig, Failure> {
         if let (Some(identity), Some(key)) = (&self.identity, &self.psk) {
             check_identity(identity).map_err(|error| wrong("--identity", &error))?;
             let psk = parse_key(key).map_err(|error| wrong("--psk", &error))?;

@@ -4,7 +4,7 @@ use crate::failure::Failure;
 use clap::Args;
 use ebbtide::dtls::Certificates;
 use ebbtide::stream::{Identity, TlsServer, Trust};
-use ebbtide::{Config, Scheme};
+use ebbtide::{ClientConfig, Scheme};
 use std::path::{Path, PathBuf};
 
 /// Trust in servers, and our own certificate, with coaps, coaps+tcp and coaps+ws
@@ -54,7 +54,7 @@ impl TlsArgs {
     }
 
     /// Applies them to a client's configuration.
-    pub(crate) fn apply(&self, config: Config) -> Result<Config, Failure> {
+    pub(crate) fn apply(&self, config: ClientConfig) -> Result<ClientConfig, Failure> {
         let trust = match &self.ca {
             Some(path) => {
                 let trust = Trust::authorities(&read("--ca", path)?);
@@ -158,7 +158,7 @@ mod tests {
             dtls13: false,
             psk: super::super::psk::PskArgs::default(),
         };
-        format!("{:?}", args.apply(Config::new()).unwrap_err())
+        format!("{:?}", args.apply(ClientConfig::new()).unwrap_err())
     }
 
     #[test]

@@ -92,7 +92,7 @@ impl Line {
     }
 
     /// A field with a text before it; empty if there is no such field.
-    fn with(&self, before: &str, name: &str) -> String {
+    fn prefixed(&self, before: &str, name: &str) -> String {
         let value = self.get(name);
         if value.is_empty() { String::new() } else { format!("{before}{value}") }
     }
@@ -104,9 +104,9 @@ impl Display for Line {
         match self.get("message") {
             "sent" => {
                 write!(f, "> {peer}  {datagram}")?;
-                let repeated = self.with("retransmission ", "ordinal");
+                let repeated = self.prefixed("retransmission ", "ordinal");
                 let repeated = if repeated.ends_with(" 0") { String::new() } else { repeated };
-                let timeout = self.with("timeout ", "timeout");
+                let timeout = self.prefixed("timeout ", "timeout");
                 let separator = if repeated.is_empty() || timeout.is_empty() { "" } else { ", " };
                 if !repeated.is_empty() || !timeout.is_empty() {
                     write!(f, "  ({repeated}{separator}{timeout})")?;
@@ -123,12 +123,12 @@ impl Display for Line {
             "learnt" => write!(
                 f,
                 "= {peer}  learnt{}{}{}{}{}",
-                self.with(": round trip ", "rtt"),
-                self.with(" of retransmission ", "answered")
+                self.prefixed(": round trip ", "rtt"),
+                self.prefixed(" of retransmission ", "answered")
                     .trim_end_matches(" of retransmission 0"),
-                self.with(", smoothed ", "srtt"),
-                self.with(", next timeout about ", "rto"),
-                self.with(", state ", "state"),
+                self.prefixed(", smoothed ", "srtt"),
+                self.prefixed(", next timeout about ", "rto"),
+                self.prefixed(", state ", "state"),
             ),
             other => {
                 write!(f, "* {other}")?;

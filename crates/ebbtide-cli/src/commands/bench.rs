@@ -7,7 +7,7 @@ use crate::client::{block_on, control, load_stream, seconds};
 use crate::failure::Failure;
 use clap::{Args, ValueEnum};
 use ebbtide::congestion::Algorithm;
-use ebbtide::{Client, Code, Config, Scheme, Uri};
+use ebbtide::{Client, ClientConfig, Code, Scheme, Uri};
 use ebbtide_core::endpoint::EndpointConfig;
 use serde::Serialize;
 use std::io::{self, Write as _};
@@ -139,8 +139,13 @@ pub(crate) fn run(args: BenchArgs) -> Result<(), Failure> {
             ran.map_err(|error| Failure::work(format_args!("{}: {error}", args.uri)))?
         }
         Engine::Client => {
-            let config = Config::new().endpoint(endpoint).max_requests(args.window);
-            let config = args.oscore.apply(args.tls.apply(config)?)?;
+            let config = ClientConfig::new()
+                .research(|research| research.endpoint(endpoint))
+                .limits(|limits| limits.requests(args.window));
+            let mut config = args.tls.apply(config)?;
+            if let Some(contexts) = args.oscore.contexts()? {
+                config = config.oscore(contexts);
+            }
             block_on(crate::client::load_async::run(&args.uri, config, args.window, args.duration))?
         }
     };

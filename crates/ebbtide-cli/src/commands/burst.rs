@@ -1,6 +1,5 @@
 //! `ebbtide put --burst` and `post --burst`: a file with several blocks in flight.
 
-use super::request::{RequestArgs, show};
 use crate::client::TalkArgs;
 use crate::failure::Failure;
 use core::convert::Infallible;
@@ -27,18 +26,18 @@ pub(crate) fn talk(talk: &TalkArgs) -> TalkArgs {
     TalkArgs { cc: talk.cc.clone().or_else(|| Some(CONTROL.to_owned())), ..talk.clone() }
 }
 
-/// Sends `file` as the request's body.
+/// Sends `file` as the request's body, and returns the response.
 ///
 /// # Errors
 ///
 /// Returns an error if the server does not accept the file or the upload is interrupted; the
 /// message names the unacknowledged bytes.
 pub(crate) async fn send(
-    args: &RequestArgs,
     client: &Client,
     request: Request,
     file: &Path,
-) -> Result<(), Failure> {
+    timeout: Option<Duration>,
+) -> Result<Response, Failure> {
     let body = std::fs::read(file)
         .map_err(|error| Failure::usage(format_args!("--burst {}: {error}", file.display())))?;
     let bytes = body.len();
@@ -47,13 +46,12 @@ pub(crate) async fn send(
     let upload = client.upload(request.payload(body)).await?;
     let mut upload = upload.on_progress(move |done| told.set_position(done as u64));
     let began = now();
-    let answer = run(&mut upload, &bar, args.talk.timeout).await;
+    let answer = run(&mut upload, &bar, timeout).await;
     bar.finish_and_clear();
     let ended = match answer {
         Ok(response) => {
             if response.is_success() {
-                let repeated: u64 =
-                    client.counters().iter().flatten().map(|c| c.retransmissions).sum();
+                let repeated = client.snapshot().counters.retransmissions;
                 eprintln!("{}", summary(bytes, now() - began, repeated, &upload));
                 if upload.is_doubtful() {
                     eprintln!(
@@ -62,7 +60,7 @@ pub(crate) async fn send(
                     );
                 }
             }
-            return show(args, &response);
+            return Ok(response);
         }
         Err(ended) => ended,
     };

@@ -82,7 +82,7 @@ pub(crate) fn run(args: &FlowArgs, uri: &str, cc: &str, as_json: bool) -> Result
     let fct = summary(&mut each.clone());
     let durations = flows.iter().flat_map(|flow| &flow.durations);
     let duration = summary(&mut durations.map(Duration::as_secs_f64).collect::<Vec<_>>());
-    let simulated = args.simulate.map(|reps| simulated(&scenario, control, (seed, reps)));
+    let simulated = args.simulate.map(|reps| simulated(&scenario, control, seed, reps));
     let mut simulated = simulated.transpose()?;
     let mut out = io::stdout().lock();
     if as_json {
@@ -121,7 +121,8 @@ pub(crate) fn run(args: &FlowArgs, uri: &str, cc: &str, as_json: bool) -> Result
 fn simulated(
     scenario: &Scenario,
     control: ControlConfig,
-    (seed, reps): (u64, u32),
+    seed: u64,
+    reps: u32,
 ) -> Result<Vec<f64>, Failure> {
     let mut each = Vec::new();
     for replication in 0..reps {

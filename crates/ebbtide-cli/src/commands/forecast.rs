@@ -31,8 +31,7 @@ pub(super) fn forecast(campaign: &Campaign, jobs: usize) -> Result<(), Failure> 
     let needed = each.saturating_mul(at_once);
     if let Some(available) = available.filter(|available| needed > *available) {
         let clients = campaign.cells.iter().map(|cell| cell.scenario.client_count()).max();
-        let run = (at_once, clients.unwrap_or(0));
-        return Err(Failure::usage(too_much((needed, each, available), run)));
+        return Err(Failure::usage(too_much(each, available, at_once, clients.unwrap_or(0))));
     }
     let seconds = seconds(campaign) / at_once as f64;
     if seconds > LONG {
@@ -71,7 +70,7 @@ fn too_large(each: u64, available: u64, largest: u32, jobs: u64) -> String {
 }
 
 /// The error for a campaign that does not fit in memory, with the remedy.
-fn too_much((needed, each, available): (u64, u64, u64), (at_once, clients): (u64, u32)) -> String {
+fn too_much(each: u64, available: u64, at_once: u64, clients: u32) -> String {
     let way_out = if at_once > 1 && each <= available {
         format!("--jobs {} fits", available / each.max(1))
     } else {
@@ -81,7 +80,7 @@ fn too_much((needed, each, available): (u64, u64, u64), (at_once, clients): (u64
     format!(
         "clients.count and --jobs: {at_once} replications of {clients} clients at once need about {} of memory, and \
          {} are available; {way_out}",
-        size(needed),
+        size(each.saturating_mul(at_once)),
         size(available)
     )
 }
@@ -129,13 +128,13 @@ mod tests {
 
     #[test]
     fn a_run_that_does_not_fit_is_refused_with_the_way_out() {
-        let text = too_much((32_000_000_000, 8_000_000_000, 17_000_000_000), (4, 1_000_000));
+        let text = too_much(8_000_000_000, 17_000_000_000, 4, 1_000_000);
         assert_eq!(
             text,
             "clients.count and --jobs: 4 replications of 1000000 clients at once need about 32.0 GB of memory, and \
              17.0 GB are available; --jobs 2 fits"
         );
-        let text = too_much((8_000_000_000, 8_000_000_000, 4_000_000_000), (1, 1_000_000));
+        let text = too_much(8_000_000_000, 4_000_000_000, 1, 1_000_000);
         assert!(
             text.ends_with(
                 "at most 500000 clients fit: lower clients.count, or the count of a class"

@@ -117,12 +117,13 @@ pub(crate) fn run(args: &ListArgs) -> Result<(), Failure> {
             // A low-power network may have no wired side.
             let links = [("up", &s.network.up), ("down", &s.network.down)];
             for (name, link) in links.into_iter().filter(|(_, link)| !link.is_missing()) {
+                let (low, high) = link.delay.ends();
                 writeln!(
                     out,
                     "  {:<15} {name:<5} {}, {} one way, buffer {}",
                     s.name,
                     link.rate,
-                    span(link.delay.ends()),
+                    span(low, high),
                     link.buffer
                 )?;
             }
@@ -175,7 +176,7 @@ fn wrapped(names: &[&str], width: usize) -> Vec<String> {
     lines(names, ", ", width)
 }
 
-fn span((low, high): (u64, u64)) -> String {
+fn span(low: u64, high: u64) -> String {
     use ebbtide_sim::scenario::units::Time;
     if low == high { Time(low).to_string() } else { format!("{} to {}", Time(low), Time(high)) }
 }

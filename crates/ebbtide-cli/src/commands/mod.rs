@@ -18,6 +18,7 @@ pub(crate) mod replay;
 pub(crate) mod report;
 pub(crate) mod reproduce;
 pub(crate) mod request;
+mod response;
 pub(crate) mod run;
 pub(crate) mod serve;
 mod serve_binds;

@@ -1,6 +1,6 @@
 //! `ebbtide observe`: shows a resource's state and its changes.
 
-use super::request::{format, succeeded};
+use super::response::{format, succeeded};
 use crate::client::interrupt::Interrupt;
 use crate::client::pretty::ShowArgs;
 use crate::client::{TalkArgs, block_on, seconds};
@@ -53,8 +53,8 @@ pub(crate) fn run(args: ObserveArgs) -> Result<(), Failure> {
         }
         let client = args.talk.client(request.uri())?;
         let show = args.show.separated();
-        let how = (args.count, args.exit_on_error);
-        let states = watch(&client, request, how, |state| {
+        let until = Until { states: args.count, error: args.exit_on_error };
+        let states = watch(&client, request, until, |state| {
             succeeded(state)?;
             show.write(state)
         });
@@ -68,12 +68,20 @@ pub(crate) fn run(args: ObserveArgs) -> Result<(), Failure> {
 /// How long to wait for the server to confirm the end of the observation.
 const FAREWELL: Duration = Duration::from_secs(1);
 
-/// Shows states until there are `count` of them, or until the server ends the observation, which
-/// is an error. With `exit_on_error`, also ends at the first error.
+/// The ends of an observation that the caller wants.
+#[derive(Copy, Clone, Default)]
+pub(crate) struct Until {
+    /// So many states.
+    states: Option<u64>,
+    /// The first error.
+    error: bool,
+}
+
+/// Shows states until an end that the caller wants, or until the server ends the observation, which is an error.
 pub(crate) async fn watch(
     client: &Client,
     request: Request,
-    (count, exit_on_error): (Option<u64>, bool),
+    until: Until,
     show: impl Fn(&Response) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     let mut interrupt = Interrupt::new()?;
@@ -81,7 +89,7 @@ pub(crate) async fn watch(
         registered = client.observe_with(request) => registered?,
         code = interrupt.received() => return Err(Failure::Exit(code)),
     };
-    if exit_on_error {
+    if until.error {
         observation = observation.end_at_error();
     }
     let (mut seen, mut is_registered) = (0, false);
@@ -99,7 +107,7 @@ pub(crate) async fn watch(
         is_registered |= state.options().get(OptionNumber::OBSERVE).is_some();
         show(&state)?;
         seen += 1;
-        if count.is_some_and(|count| seen >= count) {
+        if until.states.is_some_and(|states| seen >= states) {
             // The result does not matter.
             let _ = tokio::time::timeout(FAREWELL, observation.cancel()).await;
             return Ok(());

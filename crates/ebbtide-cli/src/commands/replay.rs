@@ -116,11 +116,11 @@ fn captures(args: &ReplayArgs, spec: &CellSpec) -> Result<Vec<Tap<BufWriter<File
             let message = "--pcap-at: a low-power network is captured on the air only";
             return Err(Failure::usage(message));
         }
-        let capture = Capture::of_frames(create(path)?, &AIR).map_err(|e| at(path, &e))?;
+        let capture = Capture::of_frames(create(path)?, &AIR).map_err(|e| not_written(path, &e))?;
         return Ok(vec![Tap { place: None, capture }]);
     }
     if args.pcap_at.is_empty() {
-        let capture = Capture::new(create(path)?, &PLACES).map_err(|e| at(path, &e))?;
+        let capture = Capture::new(create(path)?, &PLACES).map_err(|e| not_written(path, &e))?;
         let capture = capture.with_header(spec.scenario.network.header);
         return Ok(vec![Tap { place: None, capture }]);
     }
@@ -136,7 +136,7 @@ fn captures(args: &ReplayArgs, spec: &CellSpec) -> Result<Vec<Tap<BufWriter<File
         if args.pcap_at[..number].contains(place) {
             return Err(Failure::usage(format!("--pcap-at: '{place}' is named twice")));
         }
-        let capture = Capture::new(create(&path)?, &[name]).map_err(|e| at(&path, &e))?;
+        let capture = Capture::new(create(&path)?, &[name]).map_err(|e| not_written(&path, &e))?;
         let capture = capture.with_header(spec.scenario.network.header);
         taps.push(Tap { place: Some(index), capture });
     }
@@ -263,10 +263,10 @@ fn settings(spec: &CellSpec) -> String {
 }
 
 fn create(path: &Path) -> Result<BufWriter<File>, Failure> {
-    File::create(path).map(BufWriter::new).map_err(|error| at(path, &error))
+    File::create(path).map(BufWriter::new).map_err(|error| not_written(path, &error))
 }
 
-fn at(path: &Path, error: &std::io::Error) -> Failure {
+fn not_written(path: &Path, error: &std::io::Error) -> Failure {
     Failure::work(format!("{}: {error}", path.display()))
 }
 

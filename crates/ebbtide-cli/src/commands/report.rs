@@ -56,7 +56,7 @@ pub(crate) fn run(args: &ReportArgs) -> Result<(), Failure> {
     }
     if !campaign.papers.is_empty() {
         let papers = Paper::named(&campaign.papers);
-        return write_pages(&mut stdout().lock(), &store, &papers, (&campaign, &results), false);
+        return write_pages(&mut stdout().lock(), &store, &papers, &campaign, &results, false);
     }
     let path = save_report(&store, &campaign, &results)?;
     writeln!(stdout(), "{}", path.display())?;

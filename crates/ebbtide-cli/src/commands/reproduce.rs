@@ -38,17 +38,17 @@ pub(crate) fn run(args: &ReproduceArgs) -> Result<(), Failure> {
         .collect();
     let mut out = stdout().lock();
     if args.campaign.json {
-        json(&mut out, (&campaign, &ran.results), &compared)?;
+        json(&mut out, &campaign, &ran.results, &compared)?;
     } else {
         for (paper, rows) in &compared {
             let reps = replications(*paper, &campaign);
-            table(&mut out, (*paper, reps), rows)?;
+            table(&mut out, *paper, reps, rows)?;
             statements(&mut out, reps, &check_statements(*paper, &campaign, &ran.results))?;
         }
     }
     if let Some(store) = &ran.store {
         let quietly = args.campaign.json;
-        write_pages(&mut out, store, &papers, (&campaign, &ran.results), quietly)?;
+        write_pages(&mut out, store, &papers, &campaign, &ran.results, quietly)?;
     }
     ran.finish()
 }
@@ -58,7 +58,8 @@ pub(crate) fn write_pages(
     out: &mut impl Write,
     store: &Store,
     papers: &[Paper],
-    (campaign, results): (&Campaign, &Results),
+    campaign: &Campaign,
+    results: &Results,
     quietly: bool,
 ) -> Result<(), Failure> {
     for page in pages(papers, campaign, results) {
@@ -94,7 +95,8 @@ fn named(names: &[String]) -> Result<Vec<Paper>, Failure> {
 
 fn table(
     out: &mut impl Write,
-    (paper, reps): (Paper, u32),
+    paper: Paper,
+    reps: u32,
     rows: &[Comparison],
 ) -> std::io::Result<()> {
     writeln!(out, "{}\n{}\n", paper.source(), paper.title())?;
@@ -170,7 +172,8 @@ fn statements(out: &mut impl Write, reps: u32, all: &[Statement]) -> std::io::Re
 
 fn json(
     out: &mut impl Write,
-    (campaign, results): (&Campaign, &Results),
+    campaign: &Campaign,
+    results: &Results,
     compared: &[(Paper, Vec<Comparison>)],
 ) -> Result<(), Failure> {
     let papers: Vec<serde_json::Value> = compared

@@ -1,5 +1,7 @@
 //! `ebbtide get`, `put`, `post`, `delete`, `fetch` and `patch`.
 
+use super::observe::Until;
+use super::response::{format, status, succeeded};
 use super::{burst, observe};
 use crate::client::pretty::ShowArgs;
 use crate::client::{GROUP_WAIT, TalkArgs, block_on, seconds};
@@ -54,14 +56,6 @@ pub(crate) struct RequestArgs {
     show: ShowArgs,
     #[command(flatten)]
     pub(crate) talk: TalkArgs,
-}
-
-/// Parses a Content-Format.
-pub(crate) fn format(text: &str) -> Result<ContentFormat, String> {
-    ContentFormat::parse(text).ok_or_else(|| {
-        let names: Vec<_> = ContentFormat::names().filter(|name| !name.contains('/')).collect();
-        format!("no format '{text}': a number, a media type, or one of {}", names.join(", "))
-    })
 }
 
 /// Parses a block size, a power of two (RFC 7959 section 2.2).
@@ -171,11 +165,12 @@ async fn send(code: Code, args: RequestArgs) -> Result<(), Failure> {
             return Err(Failure::usage("--burst: a group does not accept blocks; name one server"));
         }
         let client = burst::talk(&args.talk).client(request.uri())?;
-        return burst::send(&args, &client, request, file).await;
+        let response = burst::send(&client, request, file, args.talk.timeout).await?;
+        return show(&args, &response);
     }
     let client = args.talk.client(request.uri())?;
     if let Some(span) = args.observe {
-        let states = observe::watch(&client, request, (None, false), |state| show(&args, state));
+        let states = observe::watch(&client, request, Until::default(), |state| show(&args, state));
         return tokio::time::timeout(span, states).await.unwrap_or(Ok(()));
     }
     if group {
@@ -219,7 +214,7 @@ fn payload(args: &RequestArgs) -> Result<Bytes, Failure> {
 }
 
 /// Writes the response; an error response with its diagnostic payload is an error.
-pub(crate) fn show(args: &RequestArgs, response: &Response) -> Result<(), Failure> {
+fn show(args: &RequestArgs, response: &Response) -> Result<(), Failure> {
     succeeded(response)?;
     if response.body().is_empty() && args.output.is_none() {
         eprintln!("{}", status(response));
@@ -235,18 +230,4 @@ pub(crate) fn show(args: &RequestArgs, response: &Response) -> Result<(), Failur
         None if args.observe.is_some() => args.show.separated().write(response),
         None => args.show.write(response),
     }
-}
-
-/// The error for an error response, with its diagnostic payload (RFC 7252 section 5.5.2).
-pub(crate) fn succeeded(response: &Response) -> Result<(), Failure> {
-    if response.is_success() {
-        return Ok(());
-    }
-    let (status, why) = (status(response), crate::client::pretty::readable(response));
-    let separator = if why.is_empty() { "" } else { ": " };
-    Err(Failure::work(format_args!("{status}{separator}{}", why.trim_end())))
-}
-
-fn status(response: &Response) -> String {
-    format!("{} {}", response.code(), response.code().name().unwrap_or("unknown code"))
 }

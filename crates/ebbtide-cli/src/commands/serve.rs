@@ -13,7 +13,7 @@ use ebbtide::congestion::Algorithm;
 use ebbtide::dtls::DtlsBind;
 use ebbtide::server::{StateFile, Subject, interface_index};
 use ebbtide::stream::{Listen, TlsServer};
-use ebbtide::{Config, Server};
+use ebbtide::{Server, ServerConfig};
 use std::io::{self, Write as _};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -109,13 +109,13 @@ pub(crate) fn run(args: ServeArgs) -> Result<(), Failure> {
     } else {
         crate::client::verbose::start_limits();
     }
-    let mut net = Config::new().control(control(&args.cc)?);
+    let mut net = ServerConfig::new().control(control(&args.cc)?);
     if args.scenario.is_some() {
-        net = over_tcp_as_in_a_scenario(net);
+        net = net.transport(over_tcp_as_in_a_scenario);
     }
     let config = net
         .key_log(psk::key_log(args.keylog.as_deref())?)
-        .busy_poll(Duration::from_micros(args.busy_poll))
+        .research(|research| research.busy_poll(Duration::from_micros(args.busy_poll)))
         .workers(args.workers.into());
     #[cfg(feature = "dtls13")]
     if args.dtls13 && args.keylog.is_some() {
@@ -125,7 +125,11 @@ pub(crate) fn run(args: ServeArgs) -> Result<(), Failure> {
     }
     #[cfg(feature = "dtls13")]
     let config = config.dtls13(args.dtls13.then(ebbtide::dtls::Dtls13Config::default));
-    let config = args.oscore.apply(config)?;
+    let config = match args.oscore.contexts()? {
+        // A server that was given contexts is not for clients that have none.
+        Some(contexts) => config.oscore(contexts).oscore_required(true),
+        None => config,
+    };
     let config = match &args.state {
         Some(path) => config.state(StateFile::new(path)),
         None => config,
@@ -176,7 +180,7 @@ fn read_again_at_hangup(keys: Option<psk::KeyFile>, tls: Option<tls::Served>) ->
     Ok(())
 }
 
-async fn serve(args: ServeArgs, config: Config) -> Result<(), Failure> {
+async fn serve(args: ServeArgs, config: ServerConfig) -> Result<(), Failure> {
     let time = Subject::default();
     let mut router = match &args.dir {
         Some(path) => serve_files::router(

@@ -94,7 +94,8 @@ impl Site {
     pub(crate) fn configure(
         &self,
         mtu: u32,
-        (first, count): (Ipv4Addr, u32),
+        first: Ipv4Addr,
+        count: u32,
         routes: &[String],
     ) -> Result<(), Failure> {
         let device = &self.device;

@@ -190,7 +190,7 @@ pub(crate) fn spawn(command: &mut Command) -> io::Result<Child> {
     })
 }
 
-/// The same from a thread that does nothing else, whose signals are unblocked.
+/// Starts a program from a thread that does nothing else, whose signals are unblocked.
 pub(crate) fn spawn_here(command: &mut Command) -> io::Result<Child> {
     SigSet::all().thread_unblock()?;
     command.spawn()

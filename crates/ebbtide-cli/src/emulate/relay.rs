@@ -66,7 +66,8 @@ impl Relay {
     pub(crate) fn bind(
         listen: SocketAddr,
         target: SocketAddr,
-        (header, mtu): (u32, u32),
+        header: u32,
+        mtu: u32,
     ) -> io::Result<Self> {
         // As many sockets as permitted; with fewer sockets, fewer clients are known at the same
         // time.
@@ -302,7 +303,7 @@ mod tests {
     #[test]
     fn network_errors_are_counted_and_do_not_end_the_emulation() {
         let local = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-        let mut relay = Relay::bind(local, local, (28, 1500)).unwrap();
+        let mut relay = Relay::bind(local, local, 28, 1500).unwrap();
         let mut receive = |error: Errno| relay.received::<()>(Err(io::Error::from(error)));
         for error in [Errno::ECONNREFUSED, Errno::EHOSTDOWN, Errno::ENETUNREACH, Errno::EPROTO] {
             assert!(matches!(receive(error), Ok(None)), "{error}");

@@ -43,7 +43,7 @@ pub(super) fn rows(out: &mut impl Write, cells: &[(&CellResult, &FlowCell)]) -> 
             flows.jain.0
         )?;
         if flows.flows.len() > 1 && flows.flows.len() <= 8 {
-            each(out, (result, flows), width, if is_stream { "" } else { " kbit/s" })?;
+            each(out, result, flows, width, if is_stream { "" } else { " kbit/s" })?;
         }
     }
     writeln!(
@@ -58,7 +58,8 @@ pub(super) fn rows(out: &mut impl Write, cells: &[(&CellResult, &FlowCell)]) -> 
 /// quantity.
 fn each(
     out: &mut impl Write,
-    (result, flows): (&CellResult, &FlowCell),
+    result: &CellResult,
+    flows: &FlowCell,
     width: usize,
     unit: &str,
 ) -> io::Result<()> {

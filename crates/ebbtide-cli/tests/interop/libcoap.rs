@@ -7,7 +7,7 @@ use super::peers::{
 };
 use super::relay::{Trouble, relay};
 use ebbtide::server::Verify;
-use ebbtide::{Client, Code, Config, ErrorKind, OptionNumber, Request};
+use ebbtide::{Client, Code, ErrorKind, OptionNumber, Request, ServerConfig};
 use std::net::SocketAddr;
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -122,7 +122,7 @@ async fn its_client_echoes_what_our_server_challenges_it_with() {
     if !found() {
         return;
     }
-    let config = Config::new().verify(Verify::All);
+    let config = ServerConfig::new().verify(Verify::All);
     let ours = serve_with("127.0.0.1", config);
     assert_eq!(ask(&[], ours.address, "/times").await.len(), 3000);
 }
@@ -162,7 +162,7 @@ async fn our_client_gets_everything_from_its_server() {
     }
     drop(time);
     is_forgotten(&client, Duration::from_millis(1500)).await;
-    assert_eq!(client.open_exchanges(), 0);
+    assert_eq!(client.snapshot().open_exchanges(), 0);
 }
 
 /// Its example server has nothing that changes but the resources that a PUT creates: a notification
@@ -222,7 +222,7 @@ async fn change_through(trouble: Trouble, length: usize, rounds: usize) {
         assert!(client.get(base.as_str()).await.unwrap().body() == &body);
         assert_eq!(client.delete(base.as_str()).await.unwrap().code(), Code::DELETED);
     }
-    assert_eq!(client.open_exchanges(), 0);
+    assert_eq!(client.snapshot().open_exchanges(), 0);
 }
 
 #[tokio::test]

@@ -71,7 +71,7 @@ async fn everything(client: &Client, base: &str, manners: &Manners) {
     client.ping(base).await.unwrap();
     // Over a connection an observation ends when the server has confirmed it.
     let over = async {
-        while client.open_exchanges() > 0 {
+        while client.snapshot().open_exchanges() > 0 {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
@@ -81,7 +81,7 @@ async fn everything(client: &Client, base: &str, manners: &Manners) {
 /// The observations that were dropped get no more notifications once the next one, which comes
 /// within `change`, was reset.
 pub(crate) async fn is_forgotten(client: &Client, change: Duration) {
-    let unwanted = || client.counters()[0].unwrap().unknown_answers;
+    let unwanted = || client.snapshot().counters.unknown_answers;
     tokio::time::sleep(change).await;
     let before = unwanted();
     assert!(before > 0, "a notification that nobody waits for");
@@ -171,7 +171,7 @@ pub(crate) async fn ask_lossy(server: SocketAddr, manners: &Manners) {
     assert!(got.body() == &body, "{}", brief(&got));
     let slow = client.get(format!("{base}/separate")).await.unwrap();
     assert_eq!(slow.text(), "that took a while");
-    assert_eq!(client.open_exchanges(), 0);
+    assert_eq!(client.snapshot().open_exchanges(), 0);
 }
 
 fn brief(response: &Response) -> String {

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use ebbtide::server::{Call, Resource, Router, Subject, get, post};
-use ebbtide::{Code, Config, Response, Server};
+use ebbtide::{ClientConfig, Code, Response, Server, ServerConfig};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -25,8 +25,8 @@ pub(crate) fn digits(length: usize) -> Bytes {
 }
 
 /// A congestion control that is as patient as a lossy relay demands.
-pub(crate) fn patient() -> Config {
-    Config::new().max_retransmit(8)
+pub(crate) fn patient() -> ClientConfig {
+    ClientConfig::new().max_retransmit(8)
 }
 
 /// A state that goes on: the number of ticks of `every`, as `say` puts it.
@@ -47,10 +47,10 @@ fn ticking(subject: &Subject, every: Duration, say: fn(u64) -> String) -> Resour
 
 /// Serves at a free port of `host`.
 pub(crate) fn serve(host: &str) -> Ours {
-    serve_with(host, Config::new())
+    serve_with(host, ServerConfig::new())
 }
 
-pub(crate) fn serve_with(host: &str, mut config: Config) -> Ours {
+pub(crate) fn serve_with(host: &str, mut config: ServerConfig) -> Ours {
     let (time, times) = (Subject::new(), Subject::non_confirmable());
     let echo = |call: &Call<'_>| {
         Response::new(Code::CHANGED).payload(Bytes::copy_from_slice(call.payload()))
@@ -102,6 +102,6 @@ impl Ours {
 
     /// Copies of requests that were recognized.
     pub(crate) fn duplicates(&self) -> u64 {
-        self.server.counters().iter().map(|counters| counters.duplicates).sum()
+        self.server.snapshot().counters.duplicates
     }
 }

@@ -143,7 +143,7 @@ async fn libcoap_gets_everything_from_our_server_over_tcp_and_tls() {
         assert!(observed.lines().count() >= 3, "{scheme}: three states at least: {observed}");
         ours.unobserved().await;
     }
-    assert_eq!(ours.server.stream_counters().malformed, 0);
+    assert_eq!(ours.server.snapshot().connections.malformed, 0);
 }
 
 #[tokio::test]

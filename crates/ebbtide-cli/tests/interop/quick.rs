@@ -82,9 +82,9 @@ async fn our_client_sends_and_gets_bodies_in_sets_of_blocks() {
         assert!(got.body() == &digits(length), "{} of {length} bytes", got.body().len());
     }
     // A request per block one way, a request per ten blocks the other way.
-    let sent = client.counters()[0].unwrap().sent as usize;
+    let sent = client.snapshot().counters.sent as usize;
     assert!(sent < (LONG + LONGER) / 1024 * 12 / 10 + 20, "{sent} messages");
-    assert_eq!(client.open_exchanges(), 0);
+    assert_eq!(client.snapshot().open_exchanges(), 0);
 }
 
 #[tokio::test]
@@ -121,9 +121,11 @@ async fn our_client_gets_bodies_through_though_much_is_lost() {
     let (_server, at) = served(&peer).await;
     // A silent peer is asked again sooner than a byte a second allows.
     let quick = QBlockParameters { probing_rate: 1_000, ..QBlockParameters::DEFAULT };
-    let client = Client::with_config(super::our_server::patient().q_block(quick));
+    let client = Client::with_config(
+        super::our_server::patient().transport(|transport| transport.q_block(quick)),
+    );
     let [put, got] = change(&client, relay(at, LOSING, 4).await, 12_500).await;
     assert!(put.is_success(), "{}", put.code());
     assert!(got.body() == &digits(12_500), "{} bytes", got.body().len());
-    assert_eq!(client.open_exchanges(), 0);
+    assert_eq!(client.snapshot().open_exchanges(), 0);
 }

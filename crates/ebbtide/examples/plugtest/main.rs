@@ -4,7 +4,7 @@
 
 mod resources;
 
-use ebbtide::Config;
+use ebbtide::ServerConfig;
 use resources::Plugtest;
 use std::error::Error;
 use std::time::Duration;
@@ -15,7 +15,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let address = words.next().ok_or("plugtest ADDRESS [SECONDS]")?.parse()?;
     let period = words.next().map_or(Ok(5.0), |seconds| seconds.parse())?;
     let plugtest = Plugtest::new(Duration::try_from_secs_f64(period)?);
-    let mut config = Config::new();
+    let mut config = ServerConfig::new();
     // A path may lose as much as it does in TD_COAP_CORE_15 and 16.
     config = config.max_retransmit(8);
     println!("serving at coap://{address}");

@@ -3,7 +3,7 @@
 
 use bytes::Bytes;
 use ebbtide::server::{Call, Resource, Router, Subject, get, post, put};
-use ebbtide::{Code, Config, ContentFormat, OptionNumber, Response, Server};
+use ebbtide::{Code, ContentFormat, OptionNumber, Response, Server, ServerConfig};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -37,7 +37,7 @@ impl Plugtest {
     /// # Errors
     ///
     /// If the address cannot be bound, or the server ends.
-    pub(crate) async fn serve(&self, config: &Config, address: SocketAddr) -> io::Result<()> {
+    pub(crate) async fn serve(&self, config: &ServerConfig, address: SocketAddr) -> io::Result<()> {
         loop {
             let server = self.bound(config, address).await?;
             let answered = Duration::from_millis(100);
@@ -49,7 +49,7 @@ impl Plugtest {
     }
 
     /// The server that was there before may need a moment to leave the port.
-    async fn bound(&self, config: &Config, address: SocketAddr) -> io::Result<Server> {
+    async fn bound(&self, config: &ServerConfig, address: SocketAddr) -> io::Result<Server> {
         let mut attempts = 0;
         loop {
             match Server::with_config(self.router.clone(), config.clone(), [address]) {

@@ -110,7 +110,7 @@ pub(super) async fn reach(
     Box::pin(reach_one_of(inner, uri, first, addresses)).await
 }
 
-/// The same for several addresses, of which `first` is the first.
+/// Opens a session at one of several addresses, of which `first` is the first.
 async fn reach_one_of(
     inner: &Arc<Inner>,
     uri: &Uri,

@@ -26,8 +26,18 @@ pub(super) struct Drive {
     lost: Option<Error>,
     /// The time after the last wait: what happens until the next one takes no time.
     now: Instant,
-    /// Of a request that changes something.
+    /// Marks a request that changes something as under way, so that an equal one differs from a copy of it.
     _under_way: Option<EqualRequest>,
+}
+
+/// The state of a transfer after one of its steps.
+enum Progress {
+    /// There is another step at once.
+    Advanced,
+    /// The next step comes with an answer, or at this instant.
+    Waits(Option<Instant>),
+    /// It has ended.
+    Done(Result<Response, TransferError>),
 }
 
 impl Drive {
@@ -44,8 +54,8 @@ impl Drive {
         }
     }
 
-    /// Of a whole request.
-    pub(super) fn of(session: &Session, request: &Request) -> Self {
+    /// Drives a whole request.
+    pub(super) fn for_request(session: &Session, request: &Request) -> Self {
         let mut parts = request.parts();
         let mut settings = session.settings(request, &parts);
         let mut under_way = None;
@@ -61,8 +71,8 @@ impl Drive {
         Self { _under_way: under_way, ..Self::new(session.clone(), request.reliability, transfer) }
     }
 
-    /// Of one block: the request says which.
-    pub(super) fn of_one_block(session: &Session, request: &Request) -> Self {
+    /// Drives a request for one block, which names it.
+    pub(super) fn for_one_block(session: &Session, request: &Request) -> Self {
         let parts = request.parts();
         let mut settings = session.settings(request, &parts);
         settings.one_block = true;
@@ -71,13 +81,13 @@ impl Drive {
 
     /// Sends the request and puts its response together.
     pub(super) async fn run(&mut self) -> Result<Response, Error> {
-        self.run_and_tell(|_| ()).await
+        self.run_with_progress(|_| ()).await
     }
 
-    /// The same; `tell` looks at the transfer after each answer.
-    pub(super) async fn run_and_tell(
+    /// Does the same, and shows the transfer to `progress` after each answer.
+    pub(super) async fn run_with_progress(
         &mut self,
-        mut tell: impl FnMut(&Transfer),
+        mut progress: impl FnMut(&Transfer),
     ) -> Result<Response, Error> {
         self.now = self.session.now();
         loop {
@@ -86,12 +96,12 @@ impl Drive {
                 self.now = self.session.now();
                 continue;
             }
-            match self.poll() {
-                Ok(Some(result)) => return self.ended(result),
-                Ok(None) => {}
-                Err(until) => {
+            match self.advance() {
+                Progress::Done(result) => return self.ended(result),
+                Progress::Advanced => {}
+                Progress::Waits(until) => {
                     self.wait(until).await;
-                    tell(&self.transfer);
+                    progress(&self.transfer);
                 }
             }
         }
@@ -104,7 +114,7 @@ impl Drive {
     /// Why it was not accepted for sending.
     pub(super) fn start_now(&mut self) -> Result<(), Error> {
         self.now = self.session.now();
-        let _ = self.poll();
+        let _ = self.advance();
         match (self.blocked.take(), self.lost.take()) {
             (Some(outgoing), _) => {
                 let started = self.session.start(&outgoing, self.reliability)?;
@@ -116,8 +126,8 @@ impl Drive {
         }
     }
 
-    /// One step: how it ended, if it did; `Err` says until when it waits.
-    fn poll(&mut self) -> Result<Option<Result<Response, TransferError>>, Option<Instant>> {
+    /// Takes one step of the transfer.
+    fn advance(&mut self) -> Progress {
         let now = self.now;
         if self.transfer.is_windowed() {
             self.transfer.queued(self.session.waiting());
@@ -125,10 +135,10 @@ impl Drive {
         match self.transfer.poll(now, &mut SystemRandom) {
             Step::Send(outgoing) => self.send(outgoing),
             Step::Cancel(id) => self.running.cancel(id),
-            Step::Wait(until) => return Err(until),
-            Step::Done(result) => return Ok(Some(result)),
+            Step::Wait(until) => return Progress::Waits(until),
+            Step::Done(result) => return Progress::Done(result),
         }
-        Ok(None)
+        Progress::Advanced
     }
 
     fn send(&mut self, outgoing: Outgoing) {
@@ -143,7 +153,7 @@ impl Drive {
                 self.lost = Some(error);
                 self.blocked = Some(outgoing);
             }
-            Err(error) => self.lose(id, error),
+            Err(error) => self.record_loss(id, error),
         }
     }
 
@@ -169,12 +179,12 @@ impl Drive {
             Err(error) if is_no_room(&error) => {}
             Err(error) => {
                 self.blocked = None;
-                self.lose(id, error);
+                self.record_loss(id, error);
             }
         }
     }
 
-    fn lose(&mut self, id: u32, error: Error) {
+    fn record_loss(&mut self, id: u32, error: Error) {
         let loss = loss_of(&error);
         self.lost = Some(error);
         self.transfer.handle_loss(self.now, id, loss);
@@ -210,9 +220,9 @@ impl Drive {
             }
             Some(other) => {
                 let error = pending.error(other);
-                self.lose(id, error);
+                self.record_loss(id, error);
             }
-            None => self.lose(id, Cause::Closed.into()),
+            None => self.record_loss(id, Cause::Closed.into()),
         }
     }
 

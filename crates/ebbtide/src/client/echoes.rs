@@ -24,7 +24,7 @@ impl Echoes {
     }
 
     /// Keeps a value until the next request to this server.
-    pub(super) fn keep(&self, server: PeerId, value: &[u8]) {
+    pub(super) fn remember(&self, server: PeerId, value: &[u8]) {
         let mut values = self.lock();
         if values.len() >= MAX_SERVERS && !values.contains_key(&server) {
             values.pop_first();

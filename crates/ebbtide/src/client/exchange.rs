@@ -27,5 +27,5 @@ pub(super) async fn run(session: &Session, request: &Request) -> Result<Response
     {
         return Ok(response);
     }
-    Drive::of(session, request).run().await
+    Drive::for_request(session, request).run().await
 }

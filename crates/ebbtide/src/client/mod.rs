@@ -29,7 +29,7 @@ pub use peer::Peer;
 pub use streamed::Download;
 pub(crate) use weak_session::{Reachable, WeakSession, WeakTransport};
 
-use crate::config::Config;
+use crate::config::{AllSettings, ClientConfig};
 use crate::error::{BindError, Cause, Error};
 use crate::message::{Request, Response, Uri, UriError};
 use crate::metrics::Snapshot;
@@ -41,11 +41,11 @@ use crate::net::serve::Serve;
 use crate::net::shared::Shared;
 use crate::net::trace;
 use crate::stream;
-use crate::stream::{Answerer, Pool, StreamCounters};
+use crate::stream::{Answerer, Pool};
 use bytes::Bytes;
 use drive::Drive;
 use ebbtide_core::cc::{ControlConfig, Metrics, Sample};
-use ebbtide_core::endpoint::{Counters, Reliability};
+use ebbtide_core::endpoint::Reliability;
 use ebbtide_core::session::Arrival;
 use ebbtide_core::session::client::RequestParts;
 #[cfg(feature = "dtls")]
@@ -96,7 +96,7 @@ pub(crate) struct Responders {
 /// State that the requests of one client or server share, with their settings.
 #[derive(Debug)]
 pub(crate) struct Requests {
-    config: Config,
+    config: AllSettings,
     /// Which servers support the Q-Block options (RFC 9177).
     q_block: q_block::Support,
     rooms: Arc<Rooms>,
@@ -112,7 +112,7 @@ struct Inner {
     responders: Option<Responders>,
     v4: Mutex<Option<Arc<Shared>>>,
     v6: Mutex<Option<Arc<Shared>>>,
-    /// The same for sockets that speak DTLS.
+    /// The sockets that speak DTLS.
     dtls_v4: Mutex<Option<Arc<Shared>>>,
     dtls_v6: Mutex<Option<Arc<Shared>>>,
     /// Controls for addresses to which no socket is open yet.
@@ -128,17 +128,17 @@ impl Client {
     /// Creates a client with the default settings. Its sockets are opened when they are needed.
     #[must_use]
     pub fn new() -> Self {
-        Self::with_config(Config::new())
+        Self::with_config(ClientConfig::new())
     }
 
     /// Creates a client with these settings.
     #[must_use]
-    pub fn with_config(config: Config) -> Self {
-        Self::with(Requests::new(config), None)
+    pub fn with_config(config: ClientConfig) -> Self {
+        Self::with_requests(Requests::new(config.0), None)
     }
 
     /// A client whose requests are some of `requests`, and that answers those of servers.
-    pub(crate) fn with(requests: Arc<Requests>, responders: Option<Responders>) -> Self {
+    pub(crate) fn with_requests(requests: Arc<Requests>, responders: Option<Responders>) -> Self {
         let connections = responders.as_ref().map(|responders| Answerer {
             service: responders.connections.clone(),
             clock: responders.clock,
@@ -239,7 +239,7 @@ impl Client {
     async fn request_block(&self, request: &Request) -> Result<Response, Error> {
         let session = self.session(&request.uri).await?;
         let address = session.address;
-        let work = async { Drive::of_one_block(&session, request).run().await };
+        let work = async { Drive::for_one_block(&session, request).run().await };
         let answered = match self.inner.requests.timeout(request) {
             None => work.await,
             Some(limit) => tokio::time::timeout(limit, work)
@@ -284,7 +284,7 @@ impl Client {
             Err(error) if error.is_lost_connection() && request.parts().is_idempotent() => {
                 let again = async {
                     let session = Session::open(&self.inner, &request.uri, session.address).await?;
-                    Drive::of(&session, request).run().await
+                    Drive::for_request(&session, request).run().await
                 };
                 Box::pin(again).await
             }
@@ -362,7 +362,7 @@ impl Client {
 
     /// Sets the congestion control for one peer, over UDP and over DTLS. It takes effect at once, and
     /// starts without measurements; with the first request if there is no socket for it yet, or over DTLS
-    /// no session. No socket is opened for it. Other peers have the control of the [`Config`].
+    /// no session. No socket is opened for it. Other peers have the control of the [`ClientConfig`].
     ///
     /// # Errors
     ///
@@ -393,32 +393,15 @@ impl Client {
         self.inner.opened(SocketKind::plain(remote))?.lock().endpoint.metrics(remote.into())
     }
 
-    /// The counters of the IPv4 and the IPv6 socket; `None` for a socket that is not open.
-    #[must_use]
-    pub fn counters(&self) -> [Option<Counters>; 2] {
-        self.inner.sockets().map(|shared| shared.map(|shared| shared.lock().endpoint.counters()))
-    }
-
     /// A snapshot of the client's metrics: the counters of all its sockets and connections
     /// together, and the exchanges that are under way.
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
         let sockets: Vec<_> = self.inner.all_sockets().collect();
-        Snapshot::of(sockets.iter(), self.inner.connections.counters())
-    }
-
-    /// The number of exchanges that have not ended. Zero once every future is done or dropped.
-    #[must_use]
-    pub fn open_exchanges(&self) -> usize {
-        let open = |shared: Arc<Shared>| shared.lock().endpoint.open_exchanges();
-        let datagrams: usize = self.inner.all_sockets().map(open).sum();
-        datagrams + self.inner.connections.open_requests()
-    }
-
-    /// The sums of the counters of all connections.
-    #[must_use]
-    pub fn stream_counters(&self) -> StreamCounters {
-        self.inner.connections.counters()
+        let connections = &self.inner.connections;
+        let mut snapshot = Snapshot::of_sockets(sockets.iter(), connections.counters());
+        snapshot.connection_requests = connections.open_requests();
+        snapshot
     }
 }
 
@@ -453,7 +436,7 @@ impl SocketKind {
 }
 
 impl Requests {
-    pub(crate) fn new(config: Config) -> Arc<Self> {
+    pub(crate) fn new(config: AllSettings) -> Arc<Self> {
         Arc::new(Self {
             config: config.for_its_path(),
             q_block: q_block::Support::default(),
@@ -469,8 +452,8 @@ impl Requests {
         request.timeout.or(self.config.request_timeout)
     }
 
-    /// The same, also for a Non-confirmable request without a limit: it is awaited as long as a Confirmable one would
-    /// be repeated (MAX_TRANSMIT_SPAN, RFC 7252 section 4.8.2).
+    /// How long a request may take, including a Non-confirmable one without a limit: it is awaited as long as a Confirmable
+    /// one would be repeated (MAX_TRANSMIT_SPAN, RFC 7252 section 4.8.2).
     fn limit(&self, request: &Request) -> Option<Duration> {
         let non = request.reliability == Reliability::NonConfirmable;
         let repeated = || self.config.endpoint.params.max_transmit_span();
@@ -508,12 +491,6 @@ impl Inner {
         self.place(kind).lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The sockets of both families, as far as they are open.
-    fn sockets(&self) -> [Option<Arc<Shared>>; 2] {
-        [&self.v4, &self.v6]
-            .map(|place| place.lock().unwrap_or_else(PoisonError::into_inner).clone())
-    }
-
     /// All sockets that are open.
     fn all_sockets(&self) -> impl Iterator<Item = Arc<Shared>> {
         let places = [&self.v4, &self.v6, &self.dtls_v4, &self.dtls_v6];
@@ -543,8 +520,7 @@ impl Inner {
             Some(Responders { datagrams, clock, .. }) => (Some(datagrams.clone()), *clock),
         };
         // What is kept for a session is kept for all sockets together, so each has a number of its own.
-        let number = (clock, kind as u32);
-        let opened = Shared::serving(address, config.socket(), service, number, false)?;
+        let opened = Shared::serving(address, config.socket(), service, clock, kind as u32, false)?;
         #[cfg(feature = "dtls")]
         if matches!(kind, SocketKind::DtlsV4 | SocketKind::DtlsV6) {
             let secured = opened.secure(Side::Client, &config.dtls);

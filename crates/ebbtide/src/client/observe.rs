@@ -25,7 +25,7 @@ use std::task::{Context, Poll};
 ///
 /// A client that hears nothing cannot tell whether nothing has changed or the path is gone. [`Self::is_fresh`] and
 /// [`Self::next_or_stale`] report that a state has outlived its Max-Age, [`Self::refresh`] asks for a new one, and
-/// [`Config::observe_keep_alive`](crate::Config::observe_keep_alive) checks the path by itself.
+/// [`ClientConfig::observe_keep_alive`](crate::ClientConfig::observe_keep_alive) checks the path by itself.
 ///
 /// A client registers once for each target resource (RFC 7641 section 3.1): with the same method, URI,
 /// options of the Cache-Key and payload, a later observation shares the registration of the first,
@@ -67,7 +67,7 @@ pub enum Observed {
 
 impl Observation {
     pub(super) fn new(home: Home, session: Session, request: Request) -> Self {
-        let target = Target::of(&request, home.session());
+        let target = Target::for_request(&request, home.session());
         let requests = session.requests().clone();
         let register = || Registration::new(home, session, request);
         let (registration, observer) = requests.registrations.observe(target, register);

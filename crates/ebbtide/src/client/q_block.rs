@@ -88,7 +88,7 @@ async fn is_there(session: &Session) -> Result<bool, Error> {
     // Block 0 of 16 bytes, and no more than that.
     let probe = Request::get(format!("coap://{}/.well-known/core", session.address))?
         .option(OptionNumber::Q_BLOCK2, &[]);
-    let supports = match Drive::of(session, &probe).run().await {
+    let supports = match Drive::for_request(session, &probe).run().await {
         Ok(response) => {
             let ignored = response.is_success()
                 && response.options().get(OptionNumber::Q_BLOCK2).is_none()

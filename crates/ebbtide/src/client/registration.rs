@@ -218,7 +218,7 @@ impl Registration {
                 let waiting = async move { session.start_when_room(&outgoing, reliability).await };
                 self.starting = Some((id, Box::pin(waiting)));
             }
-            Err(error) => self.lose(id, error),
+            Err(error) => self.record_loss(id, error),
         }
     }
 
@@ -230,7 +230,7 @@ impl Registration {
         self.starting = None;
         match started {
             Ok(pending) => self.running.push((id, pending)),
-            Err(error) => self.lose(id, error),
+            Err(error) => self.record_loss(id, error),
         }
     }
 
@@ -293,9 +293,9 @@ impl Registration {
             }
             Some(other) => {
                 let error = pending.error(other);
-                self.lose(id, error);
+                self.record_loss(id, error);
             }
-            None => self.lose(id, Cause::Closed.into()),
+            None => self.record_loss(id, Cause::Closed.into()),
         }
         true
     }
@@ -322,7 +322,7 @@ impl Registration {
         }
     }
 
-    fn lose(&mut self, id: u32, error: Error) {
+    fn record_loss(&mut self, id: u32, error: Error) {
         let loss = loss_of(&error);
         self.lost = Some(error);
         self.end_if_gone();

@@ -244,7 +244,7 @@ impl Session {
             && response.code() != Code::UNAUTHORIZED
             && let Some(echo) = response.echo()
         {
-            self.requests().echoes.keep(self.id, echo);
+            self.requests().echoes.remember(self.id, echo);
         }
     }
 

@@ -34,7 +34,7 @@ enum TargetServer {
 }
 
 impl TargetServer {
-    fn of(session: &WeakSession) -> Self {
+    fn at_session(session: &WeakSession) -> Self {
         let place = match &session.over {
             WeakTransport::Datagrams(shared) => shared.as_ptr().addr(),
             WeakTransport::Connection(link) => link.as_ptr().addr(),
@@ -44,7 +44,7 @@ impl TargetServer {
 }
 
 impl Target {
-    pub(super) fn of(request: &Request, session: Option<&WeakSession>) -> Self {
+    pub(super) fn for_request(request: &Request, session: Option<&WeakSession>) -> Self {
         let (uri, parts) = (&request.uri, request.parts());
         let is_key =
             |number: OptionNumber| number != OptionNumber::OBSERVE && !number.is_no_cache_key();
@@ -52,7 +52,7 @@ impl Target {
         Self {
             server: session.map_or_else(
                 || TargetServer::Name(uri.scheme(), uri.host().to_owned(), uri.port()),
-                TargetServer::of,
+                TargetServer::at_session,
             ),
             code: parts.code.0,
             options: options.map(|opt| (opt.number.0, opt.value.to_vec())).collect(),

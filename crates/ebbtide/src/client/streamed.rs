@@ -156,7 +156,7 @@ pub struct Download {
     client: Client,
     request: Request,
     szx: u8,
-    /// Of what [`Self::chunk`] gives next.
+    /// The position of the chunk that [`Self::chunk`] returns next.
     offset: u64,
     size: Option<u64>,
     etag: Option<Bytes>,
@@ -171,8 +171,8 @@ impl Download {
     ///
     /// # Errors
     ///
-    /// As [`Client::download`], and [`ErrorKind::Changed`](crate::ErrorKind::Changed) if the resource is another one by now: what has
-    /// come is of no use.
+    /// As [`Client::download`], and [`ErrorKind::Changed`](crate::ErrorKind::Changed) if the resource has changed
+    /// meanwhile: the chunks so far belong to a body that cannot be completed.
     pub async fn chunk(&mut self) -> Result<Option<Bytes>, Error> {
         let chunk = match self.first.take() {
             Some(first) => first,

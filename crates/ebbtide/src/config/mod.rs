@@ -1,10 +1,15 @@
-//! One configuration, of clients and servers.
+//! The configuration of clients and servers: what most applications set, and groups of settings for the rest.
 
-mod connections;
+mod client;
+mod common;
 mod limits;
-mod message_layer;
+mod research;
 mod server;
-mod sockets;
+mod transport;
+
+pub use limits::{ConnectionLimits, MemoryLimits};
+pub use research::Research;
+pub use transport::TransportConfig;
 
 #[cfg(feature = "dtls")]
 use crate::net::dtls::config::{DtlsBind, DtlsConfig};
@@ -21,19 +26,56 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Settings of a [`Client`](crate::Client) or a [`Server`](crate::Server). Each method sets one of them;
-/// those that concern only clients or only servers say so.
+/// Settings of a [`Client`](crate::Client). Each method sets one of them; [`transport`](Self::transport),
+/// [`limits`](Self::limits) and [`research`](Self::research) change those that are set less often.
 ///
 /// ```
-/// use ebbtide::Config;
+/// use ebbtide::ClientConfig;
 /// use std::time::Duration;
 ///
-/// let config = Config::new().ack_timeout(Duration::from_secs(3)).max_retransmit(2).max_body(1 << 20);
+/// let config = ClientConfig::new()
+///     .ack_timeout(Duration::from_secs(3))
+///     .max_body(1 << 20)
+///     .limits(|limits| limits.peers(1_000));
 /// let client = ebbtide::Client::with_config(config);
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 #[must_use]
-pub struct Config {
+pub struct ClientConfig(pub(crate) AllSettings);
+
+impl ClientConfig {
+    /// The defaults.
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+/// Settings of a [`Server`](crate::Server). Each method sets one of them; [`transport`](Self::transport),
+/// [`limits`](Self::limits), [`connection_limits`](Self::connection_limits) and [`research`](Self::research) change those that
+/// are set less often.
+///
+/// ```
+/// use ebbtide::ServerConfig;
+///
+/// let config = ServerConfig::new()
+///     .max_rate(100)
+///     .limits(|limits| limits.observers(1_000))
+///     .connection_limits(|limits| limits.connections(500));
+/// ```
+#[derive(Clone, Debug, Default)]
+#[must_use]
+pub struct ServerConfig(pub(crate) AllSettings);
+
+impl ServerConfig {
+    /// The defaults.
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+/// The values of all settings.
+#[derive(Clone, Debug)]
+pub(crate) struct AllSettings {
     pub(crate) endpoint: EndpointConfig,
     pub(crate) max_body: usize,
     pub(crate) request_timeout: Option<Duration>,
@@ -62,7 +104,7 @@ pub struct Config {
     pub(crate) workers: usize,
 }
 
-impl Default for Config {
+impl Default for AllSettings {
     fn default() -> Self {
         Self {
             endpoint: EndpointConfig { q_block: true, ..EndpointConfig::default() },
@@ -95,12 +137,7 @@ impl Default for Config {
     }
 }
 
-impl Config {
-    /// The defaults.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
+impl AllSettings {
     /// These settings with the timers of sessions and connections that the path demands: a first timeout
     /// above theirs says that round trips are as long.
     pub(crate) fn for_its_path(mut self) -> Self {
@@ -127,19 +164,3 @@ impl Config {
         }
     }
 }
-
-/// Defines methods of [`Config`] that set one value each.
-macro_rules! setters {
-    ($($(#[$doc:meta])* $name:ident($value:ident: $kind:ty) => $($field:ident).+ = $set:expr;)+) => {
-        impl $crate::Config {
-            $(
-                $(#[$doc])*
-                pub fn $name(mut self, $value: $kind) -> Self {
-                    self.$($field).+ = $set;
-                    self
-                }
-            )+
-        }
-    };
-}
-use setters;

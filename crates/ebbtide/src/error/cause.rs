@@ -142,7 +142,7 @@ impl Cause {
         remote: Option<SocketAddr>,
         f: &mut fmt::Formatter<'_>,
     ) -> fmt::Result {
-        let peer = Peer(remote);
+        let peer = ShownPeer(remote);
         match self {
             Self::Uri(error) => error.fmt(f),
             Self::Bind(error) => error.fmt(f),
@@ -229,9 +229,9 @@ impl From<TransferError> for Cause {
 }
 
 /// The peer of an error.
-struct Peer(Option<SocketAddr>);
+struct ShownPeer(Option<SocketAddr>);
 
-impl fmt::Display for Peer {
+impl fmt::Display for ShownPeer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             Some(remote) => remote.fmt(f),

@@ -35,10 +35,10 @@ use std::net::SocketAddr;
 /// # }
 /// ```
 #[derive(Clone)]
-pub struct Error(Box<Inner>);
+pub struct Error(Box<Details>);
 
 #[derive(Clone)]
-struct Inner {
+struct Details {
     remote: Option<SocketAddr>,
     cause: Cause,
 }
@@ -46,7 +46,7 @@ struct Inner {
 impl Error {
     /// An error of a request to this peer.
     pub(crate) fn for_peer(remote: impl Into<Option<SocketAddr>>, cause: Cause) -> Self {
-        Self(Box::new(Inner { remote: remote.into(), cause }))
+        Self(Box::new(Details { remote: remote.into(), cause }))
     }
 
     /// The details by which this crate decides.
@@ -124,7 +124,7 @@ impl Error {
 
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Inner { remote, cause } = &*self.0;
+        let Details { remote, cause } = &*self.0;
         f.debug_struct("Error").field("remote", remote).field("cause", cause).finish()
     }
 }
@@ -143,7 +143,7 @@ impl core::error::Error for Error {
 
 impl From<Cause> for Error {
     fn from(cause: Cause) -> Self {
-        Self(Box::new(Inner { remote: None, cause }))
+        Self(Box::new(Details { remote: None, cause }))
     }
 }
 

@@ -170,7 +170,7 @@ impl Request {
 
     /// Transfers the bodies of request and response in the Non-confirmable blocks of RFC 9177,
     /// many at once instead of one per round trip. Use it if both the body and the round trip are
-    /// long, or if answers get lost. [`Config::q_block`](crate::Config::q_block) sets the pace.
+    /// long, or if answers get lost. [`TransportConfig::q_block`](crate::config::TransportConfig::q_block) sets the pace.
     /// The client first asks the server whether it supports RFC 9177; if it does not, or over a
     /// connection, RFC 7959's blocks are used.
     ///

@@ -21,7 +21,7 @@ impl Display for DisplayMessage<'_> {
     }
 }
 
-/// The same over a reliable transport, where there is neither type nor message ID, but signals:
+/// Shows a message of a reliable transport, where there is neither type nor message ID, but signals:
 /// `7.01 CSM, Max-Message-Size 66688, Block-Wise-Transfer`.
 pub(crate) struct ShownFrame<'m>(pub(crate) &'m Frame<'m>);
 

@@ -40,6 +40,18 @@ pub struct DtlsCounts {
 }
 
 impl DtlsCounts {
+    /// Completed handshakes.
+    #[must_use]
+    pub const fn established(&self) -> u64 {
+        self.full + self.resumed
+    }
+
+    /// Handshakes that failed.
+    #[must_use]
+    pub const fn handshakes_failed(&self) -> u64 {
+        self.unknown_identities + self.wrong_keys + self.certificates_refused + self.failed
+    }
+
     /// Adds those of a socket.
     #[cfg(feature = "dtls")]
     pub(crate) fn add(&mut self, sessions: usize, counters: &ebbtide_dtls::Counters) {
@@ -83,7 +95,8 @@ impl DtlsCounts {
             ),
             Family::labelled(
                 Kind::Counter,
-                ("ebbtide_dtls_handshakes_total", "outcome"),
+                "ebbtide_dtls_handshakes_total",
+                "outcome",
                 "DTLS handshakes that have ended.",
                 numbers([
                     ("full", self.full),
@@ -102,7 +115,8 @@ impl DtlsCounts {
             ),
             Family::labelled(
                 Kind::Counter,
-                ("ebbtide_dtls_records_dropped_total", "reason"),
+                "ebbtide_dtls_records_dropped_total",
+                "reason",
                 "DTLS records that were not processed, or not sent.",
                 numbers([
                     ("malformed", self.malformed),
@@ -114,7 +128,8 @@ impl DtlsCounts {
             ),
             Family::labelled(
                 Kind::Counter,
-                ("ebbtide_dtls_addresses_total", "outcome"),
+                "ebbtide_dtls_addresses_total",
+                "outcome",
                 "New addresses of DTLS peers.",
                 numbers([("changed", self.addresses_changed), ("refused", self.addresses_refused)]),
             ),

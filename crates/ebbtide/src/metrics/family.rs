@@ -57,7 +57,8 @@ impl Family {
 
     pub(super) fn labelled<L: Into<String>>(
         kind: Kind,
-        (name, label): (&'static str, &'static str),
+        name: &'static str,
+        label: &'static str,
         help: &'static str,
         values: impl IntoIterator<Item = (L, Value)>,
     ) -> Self {
@@ -86,13 +87,15 @@ impl Snapshot {
             ),
             Family::labelled(
                 Counter,
-                ("ebbtide_malformed_total", "reason"),
+                "ebbtide_malformed_total",
+                "reason",
                 "Datagrams that were not CoAP messages.",
                 self.malformed.iter().map(|(reason, n)| (reason, Value::Number(n))),
             ),
             Family::labelled(
                 Counter,
-                ("ebbtide_ignored_total", "reason"),
+                "ebbtide_ignored_total",
+                "reason",
                 "Messages that did not concern the application.",
                 numbers([
                     ("ping", counters.pings),
@@ -104,7 +107,8 @@ impl Snapshot {
             ),
             Family::labelled(
                 Counter,
-                ("ebbtide_dropped_total", "reason"),
+                "ebbtide_dropped_total",
+                "reason",
                 "Messages dropped because a queue or a table was full.",
                 numbers([
                     ("queue-full", counters.queue_full),
@@ -117,7 +121,8 @@ impl Snapshot {
             ),
             Family::labelled(
                 Counter,
-                ("ebbtide_turned_away_total", "reason"),
+                "ebbtide_turned_away_total",
+                "reason",
                 "Requests, uploads and observers that a server turned away to protect others.",
                 numbers([
                     ("upload-evicted", self.refusals.uploads_evicted),
@@ -142,7 +147,8 @@ impl Snapshot {
         families.extend([
             Family::labelled(
                 Gauge,
-                ("ebbtide_exchanges", "state"),
+                "ebbtide_exchanges",
+                "state",
                 "Exchanges of our own that have not ended.",
                 numbers([
                     ("queued", self.exchanges.queued),
@@ -168,7 +174,8 @@ impl Snapshot {
             gauge("ebbtide_block_bytes", "Bytes of bodies in parts.", self.load.block_bytes),
             Family::labelled(
                 Gauge,
-                ("ebbtide_block_transfers", "direction"),
+                "ebbtide_block_transfers",
+                "direction",
                 "Bodies in parts.",
                 numbers([
                     ("upload", self.load.uploads as u64),
@@ -211,7 +218,8 @@ impl Snapshot {
             ),
             Family::labelled(
                 Kind::Counter,
-                ("ebbtide_connections_refused_total", "reason"),
+                "ebbtide_connections_refused_total",
+                "reason",
                 "Connections that were not established.",
                 numbers([
                     ("address", connections.refused_of_address),
@@ -222,7 +230,8 @@ impl Snapshot {
             ),
             Family::labelled(
                 Kind::Counter,
-                ("ebbtide_connections_ended_total", "reason"),
+                "ebbtide_connections_ended_total",
+                "reason",
                 "Connections that have ended.",
                 numbers([
                     ("released", connections.released),
@@ -243,7 +252,7 @@ impl Snapshot {
     fn control_families(&self) -> [Family; 7] {
         let by_control = |name, kind, help, of: fn(&ControlCounters) -> Value| {
             let values = self.controls.iter().map(|(control, c)| (control.to_string(), of(c)));
-            Family::labelled(kind, (name, "control"), help, values)
+            Family::labelled(kind, name, "control", help, values)
         };
         let count = |name, help, of| by_control(name, Kind::Counter, help, of);
         let spans = |name, help, of| by_control(name, Kind::Histogram, help, of);

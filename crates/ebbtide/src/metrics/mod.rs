@@ -25,8 +25,8 @@ pub use dtls::DtlsCounts;
 pub use family::{Family, Kind, Sample, Value};
 
 use crate::net::shared::Shared;
-use crate::stream::StreamCounters;
 use crate::stream::counters::Tally;
+use crate::stream::{OpenLinks, StreamCounters};
 use ebbtide_core::cc::ControlConfig;
 use ebbtide_core::endpoint::{ControlCounters, Counters, Exchanges, Malformed};
 use ebbtide_core::session::server::Refusals;
@@ -38,6 +38,7 @@ use std::sync::{Arc, Weak};
 pub struct Meter {
     sockets: Vec<Weak<Shared>>,
     connections: Weak<Tally>,
+    listeners: Vec<OpenLinks>,
     server: Weak<dyn Reports>,
 }
 
@@ -52,18 +53,21 @@ impl Meter {
     pub(crate) fn new<'s>(
         sockets: impl Iterator<Item = &'s Arc<Shared>>,
         connections: &Arc<Tally>,
+        listeners: Vec<OpenLinks>,
         server: Weak<dyn Reports>,
     ) -> Self {
         let sockets = sockets.map(Arc::downgrade).collect();
-        Self { sockets, connections: Arc::downgrade(connections), server }
+        Self { sockets, connections: Arc::downgrade(connections), listeners, server }
     }
 
-    /// The sum of the counters of its sockets; `None` once the server is gone.
+    /// A snapshot of the server's metrics; all zero once the server is gone.
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
         let live: Vec<_> = self.sockets.iter().filter_map(Weak::upgrade).collect();
-        let connections = self.connections.upgrade().map(|tally| tally.counters());
-        let mut snapshot = Snapshot::of(live.iter(), connections.unwrap_or_default());
+        let tally = self.connections.upgrade();
+        let mut connections = tally.map(|tally| tally.counters()).unwrap_or_default();
+        self.listeners.iter().for_each(|links| links.add_to(&mut connections));
+        let mut snapshot = Snapshot::of_sockets(live.iter(), connections);
         if let Some(server) = self.server.upgrade() {
             snapshot.load = server.load();
             snapshot.refused = server.refused();
@@ -80,14 +84,18 @@ impl Meter {
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Snapshot {
+    /// UDP sockets that are open, those for DTLS included.
+    pub sockets: usize,
     /// Counters of the message layer.
     pub counters: Counters,
     /// Datagrams that were not valid messages, by reason.
     pub malformed: Malformed,
     /// Counters of each congestion control in use.
     pub controls: Vec<(ControlConfig, ControlCounters)>,
-    /// Exchanges of our own that have not ended, by state.
+    /// Exchanges of our own over UDP and DTLS that have not ended, by state.
     pub exchanges: Exchanges,
+    /// Requests of our own over connections that have not ended.
+    pub connection_requests: usize,
     /// Requests of the application that wait for an answer, or whose answers were not fetched yet.
     pub calls: usize,
     /// Scopes with congestion control state.
@@ -106,8 +114,7 @@ pub struct Snapshot {
     pub refused: RefusalCounts,
     /// The load of the server's handlers and block-wise transfers.
     pub load: Load,
-    /// Connections over TCP, TLS and WebSockets (RFC 8323). The messages of open connections are
-    /// not counted in it yet.
+    /// Connections over TCP, TLS and WebSockets (RFC 8323).
     pub connections: StreamCounters,
     /// Sessions and handshakes over DTLS.
     pub dtls: DtlsCounts,
@@ -139,12 +146,13 @@ pub struct Load {
 
 impl Snapshot {
     /// Collects the metrics of sockets that belong to one client or one server.
-    pub(crate) fn of<'s>(
+    pub(crate) fn of_sockets<'s>(
         sockets: impl Iterator<Item = &'s Arc<Shared>>,
         connections: StreamCounters,
     ) -> Self {
         let mut snapshot = Self { connections, ..Self::default() };
         for shared in sockets {
+            snapshot.sockets += 1;
             let state = shared.lock();
             let endpoint = &state.endpoint;
             snapshot.counters.add(&endpoint.counters());
@@ -153,7 +161,9 @@ impl Snapshot {
             if let Some(sessions) = &state.dtls {
                 snapshot.dtls.add(sessions.count(), &sessions.counters());
             }
-            endpoint.controls().for_each(|counted| snapshot.add_control(counted));
+            for (control, counters) in endpoint.controls() {
+                snapshot.add_control(control, counters);
+            }
             snapshot.exchanges.add(&endpoint.exchanges());
             snapshot.calls += state.pending.calls();
             snapshot.peers += endpoint.peers();
@@ -168,7 +178,14 @@ impl Snapshot {
         snapshot
     }
 
-    fn add_control(&mut self, (control, counters): (&ControlConfig, &ControlCounters)) {
+    /// The number of exchanges and requests of our own that have not ended. Zero once every future is done or dropped.
+    #[must_use]
+    pub fn open_exchanges(&self) -> usize {
+        let Exchanges { queued, open, waiting, observing, .. } = self.exchanges;
+        (queued + open + waiting + observing) as usize + self.connection_requests
+    }
+
+    fn add_control(&mut self, control: &ControlConfig, counters: &ControlCounters) {
         match self.controls.iter_mut().find(|(known, _)| known == control) {
             Some((_, sum)) => sum.add(counters),
             None => self.controls.push((control.clone(), *counters)),

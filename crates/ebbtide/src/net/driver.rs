@@ -7,11 +7,11 @@
 use super::alarm::Alarm;
 use super::beside::{TURN, let_others_run};
 use super::receive::BATCHES;
-use super::shared::{Shared, SocketState};
+use super::shared::Shared;
 use ebbtide_core::time::Instant;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Arc, MutexGuard};
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
@@ -71,13 +71,16 @@ impl Driver {
                 // It has fired, even if nothing is due any more.
                 state.armed = None;
             }
-            state = self.shared.take_over(state, now);
+            drop(state);
+            self.shared.take_over(now);
+            let mut state = self.shared.lock();
             state.advance(now);
             if state.deadline.is_some_and(|at| at <= now) {
                 state.handle_timeout(now);
             }
-            let more;
-            (state, more) = notify(&self.shared, state, now);
+            drop(state);
+            let more = notify(&self.shared, now);
+            let mut state = self.shared.lock();
             let mut sent = self.shared.flush(&mut state, now);
             while sent.is_ok() && state.is_full {
                 // The endpoint has more to send.
@@ -142,25 +145,20 @@ impl Driver {
 
 /// Lets the service create due notifications while the lock is free. Returns true if more could be
 /// created at once.
-fn notify<'s>(
-    shared: &'s Arc<Shared>,
-    mut state: MutexGuard<'s, SocketState>,
-    now: Instant,
-) -> (MutexGuard<'s, SocketState>, bool) {
-    let Some(service) = &shared.service else { return (state, false) };
+fn notify(shared: &Arc<Shared>, now: Instant) -> bool {
+    let Some(service) = &shared.service else { return false };
     for _ in 0..NOTIFICATIONS {
+        let mut state = shared.lock();
         // Half of the exchanges are reserved for separate responses and requests.
         let full = state.out.len_bytes() >= MAX_UNSENT;
         if !state.observers.any_due() || state.endpoint.is_half_full() || full {
-            return (state, false);
+            return false;
         }
         let Some(due) = state.observers.pop_due(now) else { break };
         drop(state);
         service.notify(shared, now, due);
-        state = shared.lock();
     }
-    let more = state.observers.any_due();
-    (state, more)
+    shared.lock().observers.any_due()
 }
 
 /// Reads the errors that the network reports for undeliverable datagrams.

@@ -8,7 +8,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::task::{Context, Poll};
 
-/// A network that carries the datagrams of clients and servers ([`Config::network`](crate::Config::network)): one in memory
+/// A network that carries the datagrams of clients and servers ([`ClientConfig::network`](crate::ClientConfig::network)): one in memory
 /// for tests, such as that of crate `ebbtide-testnet`, or another kind of datagrams than UDP.
 pub trait DatagramNetwork: Debug + Send + Sync {
     /// Opens a port. For an unspecified address or port 0 the network chooses one.

@@ -16,7 +16,8 @@ use ebbtide_core::PeerId;
 use ebbtide_core::endpoint::{Arrival, Ignored, Incoming, Received, Remember};
 use ebbtide_core::time::Instant;
 use ebbtide_core::wire::Message;
-use std::sync::{Arc, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, OnceLock, PoisonError, Weak};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
@@ -126,23 +127,20 @@ impl Shared {
 
     /// The driver runs: what a call was woken to receive is received now, before anything else is due,
     /// and the call is not woken for it again.
-    pub(super) fn take_over<'s>(
-        self: &'s Arc<Self>,
-        mut state: MutexGuard<'s, SocketState>,
-        now: Instant,
-    ) -> MutexGuard<'s, SocketState> {
+    pub(super) fn take_over(self: &Arc<Self>, now: Instant) {
+        let mut state = self.lock();
         state.handed.guard = state.handed.guard.filter(|at| *at > now);
-        let Some(index) = state.handed.call.take() else { return state };
+        let Some(index) = state.handed.call.take() else { return };
         let since = state.handed.since;
         if since.is_none_or(|since| now >= since + PATIENCE)
             && let Some(call) = state.pending.call(index)
         {
             call.is_late = true;
         }
-        let Some(waker) = self.ready() else { return state };
         drop(state);
-        self.receive(&mut Context::from_waker(waker), false, since);
-        self.lock()
+        if let Some(waker) = self.ready() {
+            self.receive(&mut Context::from_waker(waker), false, since);
+        }
     }
 
     /// Receives what has arrived: the task of a call has come that was woken to do so.
@@ -207,42 +205,39 @@ impl Shared {
     fn handle(self: &Arc<Self>, inbox: &mut Inbox, arrived: Option<Instant>) {
         let began = self.clock.now();
         let now = arrived.unwrap_or(began);
-        let (mut state, mut count) = (self.lock(), 0);
+        let speaks_dtls = self.speaks_dtls.load(Ordering::Relaxed);
+        let mut count = 0;
         for datagram in inbox.datagrams() {
             if count % UNTIMED == UNTIMED - 1 && self.clock.now() >= began + TURN {
                 break;
             }
             count += 1;
-            let Some(opened) = state.open(now, datagram.from, datagram.bytes) else {
-                let peer = PeerId::Address(datagram.from);
-                state = self.handle_message(state, now, peer, datagram);
-                continue;
-            };
-            // A record of a handshake may have something to send without a message.
-            state.drained = false;
-            for (session, bytes) in opened.messages() {
-                let peer = PeerId::Session(session);
-                state = self.handle_message(state, now, peer, Datagram { bytes, ..datagram });
-            }
-            if let Some(sessions) = &mut state.dtls {
-                sessions.reuse(opened);
-            }
-            if !state.drained {
-                state.drain(self.reply_from(datagram.to));
+            if speaks_dtls {
+                self.handle_records(now, datagram);
+            } else {
+                self.handle_message(now, PeerId::Address(datagram.from), datagram);
             }
         }
-        drop(state);
         inbox.take(count);
     }
 
+    /// Handles a datagram of DTLS records.
+    fn handle_records(self: &Arc<Self>, now: Instant, datagram: Datagram<'_>) {
+        // A record of a handshake may be answered although no message is in it.
+        let mut state = self.draining(self.reply_from(datagram.to));
+        let Some(opened) = state.open(now, datagram.from, datagram.bytes) else { return };
+        drop(state);
+        for (session, bytes) in opened.messages() {
+            self.handle_message(now, PeerId::Session(session), Datagram { bytes, ..datagram });
+        }
+        if let Some(sessions) = &mut self.lock().dtls {
+            sessions.reuse(opened);
+        }
+    }
+
     /// Handles one message, as received or after decryption.
-    fn handle_message<'s>(
-        self: &'s Arc<Self>,
-        mut state: MutexGuard<'s, SocketState>,
-        now: Instant,
-        peer: PeerId,
-        datagram: Datagram<'_>,
-    ) -> MutexGuard<'s, SocketState> {
+    fn handle_message(self: &Arc<Self>, now: Instant, peer: PeerId, datagram: Datagram<'_>) {
+        let mut state = self.draining(self.reply_from(datagram.to));
         trace::received(datagram.from, datagram.bytes);
         served(now);
         let to_group = datagram.to.is_some_and(|to| to.is_multicast());
@@ -256,28 +251,19 @@ impl Shared {
             vouched = remember != Remember::No;
             remember
         };
-        state.drained = false;
-        let received = state.endpoint.receive(now, arrival, datagram.bytes, remember);
-        state = match received {
-            Received::Request(incoming, message) => {
+        match (state.endpoint.receive(now, arrival, datagram.bytes, remember), &self.service) {
+            (Received::Request(incoming, message), Some(service)) => {
+                // Handlers run without the lock.
+                drop(state);
                 let to = datagram.to;
                 let from = datagram.from;
-                self.serve(state, now, &Request { incoming, message, from, to, vouched })
+                service.serve(self, now, &Request { incoming, message, from, to, vouched });
             }
-            Received::Ignored(why) => {
-                self.count(now, why, peer);
-                state
-            }
-            other => {
-                state.dispatch(peer, datagram.from, other);
-                state
-            }
-        };
-        // An answer has drained it: all code that changes the endpoint does so before it gives up the lock.
-        if !state.drained {
-            state.drain(self.reply_from(datagram.to));
+            // A client without a server (RFC 7252 section 4.2: lacking context).
+            (Received::Request(incoming, _), None) => state.endpoint.reset(&incoming),
+            (Received::Ignored(why), _) => self.count(now, why, peer),
+            (other, _) => state.dispatch(peer, datagram.from, other),
         }
-        state
     }
 
     /// Counts a refusal of a server's message layer.
@@ -290,20 +276,5 @@ impl Shared {
         if let Some(service) = &self.service {
             service.refused(now, why, from);
         }
-    }
-
-    /// Lets the service answer a request while the lock is free.
-    fn serve<'s>(
-        self: &'s Arc<Self>,
-        mut state: MutexGuard<'s, SocketState>,
-        now: Instant,
-        request: &Request<'_>,
-    ) -> MutexGuard<'s, SocketState> {
-        let Some(service) = &self.service else {
-            // A client without a server (RFC 7252 section 4.2: lacking context).
-            state.endpoint.reset(&request.incoming);
-            return state;
-        };
-        service.serve(self, state, now, request)
     }
 }

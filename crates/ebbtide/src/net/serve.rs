@@ -1,6 +1,6 @@
 //! The interface through which a socket's driver passes on requests and due notifications.
 
-use super::shared::{Shared, SocketState};
+use super::shared::Shared;
 use crate::refusals::Reason;
 use ebbtide_core::PeerId;
 use ebbtide_core::endpoint::{Incoming, Remember};
@@ -8,7 +8,7 @@ use ebbtide_core::session::Due;
 use ebbtide_core::time::Instant;
 use ebbtide_core::wire::Message;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::{Arc, MutexGuard};
+use std::sync::Arc;
 
 /// A request that arrived at a socket.
 pub(crate) struct Request<'d> {
@@ -35,14 +35,8 @@ pub(crate) trait Serve: core::fmt::Debug + Send + Sync {
     /// Counts a refusal of the message layer.
     fn refused(&self, now: Instant, why: Reason, remote: PeerId);
 
-    /// Answers a request, or begins to.
-    fn serve<'s>(
-        &self,
-        shared: &'s Arc<Shared>,
-        state: MutexGuard<'s, SocketState>,
-        now: Instant,
-        request: &Request<'_>,
-    ) -> MutexGuard<'s, SocketState>;
+    /// Answers a request, or begins to. The state is not locked.
+    fn serve(&self, shared: &Arc<Shared>, now: Instant, request: &Request<'_>);
 
     /// Creates and sends a notification, or begins to. The state is not locked.
     fn notify(&self, shared: &Arc<Shared>, now: Instant, due: Due);

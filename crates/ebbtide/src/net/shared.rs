@@ -27,6 +27,7 @@ use ebbtide_core::time::{Instant, Micros};
 use ebbtide_core::{ExchangeId, PeerId};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::Waker;
@@ -79,8 +80,6 @@ pub(crate) struct SocketState {
     max_unsent: usize,
     /// Whether that limit is reached.
     pub(crate) is_full: bool,
-    /// Whether everything was taken from the endpoint since the driver last gave it a datagram.
-    pub(super) drained: bool,
     pub(crate) observers: Observers,
     /// The contexts that protect a server's answers.
     pub(crate) oscore: Option<OscoreContexts>,
@@ -106,7 +105,7 @@ impl Shared {
         config: SocketConfig,
         service: Option<Arc<dyn Serve>>,
     ) -> Result<Arc<Self>, BindError> {
-        Self::serving(address, config, service, (Clock::start(), 0), false)
+        Self::serving(address, config, service, Clock::start(), 0, false)
     }
 
     /// Creates a socket of a server or client, which numbers its sockets. Those with a service share its clock. Others may be
@@ -115,7 +114,8 @@ impl Shared {
         address: SocketAddr,
         config: SocketConfig,
         service: Option<Arc<dyn Serve>>,
-        (clock, number): (Clock, u32),
+        clock: Clock,
+        number: u32,
         shared: bool,
     ) -> Result<Arc<Self>, BindError> {
         let failed = |source| BindError::new(address, source);
@@ -157,7 +157,6 @@ impl Shared {
                 dtls: None,
                 max_unsent,
                 is_full: false,
-                drained: true,
                 observers,
                 oscore: config.oscore.filter(|_| answers),
                 waiting: Waiting::default(),
@@ -209,6 +208,12 @@ impl Shared {
         self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
+    /// Locks the state in order to give the endpoint something. Answers leave from the address `from`.
+    #[inline]
+    pub(super) fn draining(&self, from: Option<IpAddr>) -> DrainGuard<'_> {
+        DrainGuard { state: self.lock(), from }
+    }
+
     /// Changes the state from outside the driver, and sends the result. A single datagram leaves at once.
     /// If there is more to do, the driver is woken: it sends what several callers have in batches.
     pub(crate) fn with<R>(&self, change: impl FnOnce(&mut SocketState, Instant) -> R) -> R {
@@ -255,6 +260,37 @@ impl Shared {
     }
 }
 
+/// The locked state while the endpoint is given something. Dropping it takes from the endpoint what it then has to send, so that
+/// no code can forget to.
+#[derive(Debug)]
+pub(super) struct DrainGuard<'s> {
+    state: MutexGuard<'s, SocketState>,
+    from: Option<IpAddr>,
+}
+
+impl Deref for DrainGuard<'_> {
+    type Target = SocketState;
+
+    #[inline]
+    fn deref(&self) -> &SocketState {
+        &self.state
+    }
+}
+
+impl DerefMut for DrainGuard<'_> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut SocketState {
+        &mut self.state
+    }
+}
+
+impl Drop for DrainGuard<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        self.state.drain(self.from);
+    }
+}
+
 impl SocketState {
     /// Whether the driver has something to do before its timer fires or a datagram arrives.
     pub(super) fn concerns_the_driver(&self) -> bool {
@@ -280,7 +316,6 @@ impl SocketState {
     /// ([`Limits::outbox_bytes`](ebbtide_core::endpoint::Limits)).
     #[inline]
     pub(crate) fn drain(&mut self, from: Option<IpAddr>) {
-        self.drained = true;
         self.is_full = self.out.len_bytes() >= self.max_unsent;
         while !self.is_full {
             match self.endpoint.poll_output() {

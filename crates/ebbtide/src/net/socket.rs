@@ -127,7 +127,7 @@ impl Socket {
         Self::bind_with(address, &SocketOptions::default())
     }
 
-    /// The same with these options.
+    /// Opens a socket with these options.
     ///
     /// # Errors
     ///
@@ -170,7 +170,7 @@ impl Socket {
     fn send(&self, to: SocketAddr, from: Option<IpAddr>, contents: &[u8]) -> io::Result<()> {
         match from {
             None => self.io.send_to(contents, to).map(|_| ()),
-            Some(_) => self.send_run(to, from, (contents, None)),
+            Some(_) => self.send_run(to, from, contents, None),
         }
     }
 
@@ -179,7 +179,8 @@ impl Socket {
         &self,
         destination: SocketAddr,
         src_ip: Option<IpAddr>,
-        (contents, segment_size): (&[u8], Option<usize>),
+        contents: &[u8],
+        segment_size: Option<usize>,
     ) -> io::Result<()> {
         let transmit =
             quinn_udp::Transmit { destination, ecn: None, contents, segment_size, src_ip };
@@ -448,7 +449,7 @@ impl<T: Copy> Outbound<T> {
             let contents = self.bytes.get(run.start..run.end).unwrap_or_default();
             let sent = match run.count {
                 1 => socket.send(run.to, run.from, contents),
-                _ => socket.send_run(run.to, run.from, (contents, Some(run.size))),
+                _ => socket.send_run(run.to, run.from, contents, Some(run.size)),
             };
             match sent {
                 Ok(()) => {}

@@ -1,7 +1,7 @@
 //! OSCORE (RFC 8613): requests and responses that are protected end to end, also through proxies.
 //!
 //! A client and a server that share a secret each make an [`OscoreContext`] of it, with the IDs the other way round, and give it to
-//! [`Config::oscore`](crate::Config::oscore). A client then protects all requests over UDP and DTLS; a server verifies those that
+//! [`ClientConfig::oscore`](crate::ClientConfig::oscore). A client then protects all requests over UDP and DTLS; a server verifies those that
 //! are protected, and a handler learns who sent them from [`Call::identity`](crate::server::Call::identity).
 //!
 //! ```no_run
@@ -9,7 +9,7 @@
 //!
 //! # async fn example(secret: &[u8]) -> Result<(), Box<dyn std::error::Error>> {
 //! let context = OscoreContext::new(secret, b"sensor", b"cloud").state_file("sensor.state");
-//! let config = ebbtide::Config::new().oscore(OscoreContexts::new([context])?);
+//! let config = ebbtide::ClientConfig::new().oscore(OscoreContexts::new([context])?);
 //! let response = ebbtide::Client::with_config(config).get("coap://192.0.2.7/temperature").await?;
 //! # Ok(()) }
 //! ```

@@ -1,6 +1,6 @@
 //! A request as a handler sees it.
 
-use super::extract::BodyStream;
+use super::body_stream::BodyStream;
 use super::origin::Origin;
 use crate::client::Peer;
 use crate::message::{BurstMark, ContentFormat};
@@ -98,7 +98,7 @@ impl Borrowed<'_> {
         core::str::from_utf8(params).ok()
     }
 
-    fn keep(&self) -> OwnedRequest {
+    fn owned_request(&self) -> OwnedRequest {
         // A segment that is not UTF-8 is left out, as in a borrowed call.
         let named = |name: &String| Some((name.clone(), self.param(name)?.to_owned()));
         OwnedRequest {
@@ -293,7 +293,7 @@ impl Call<'_> {
     #[must_use]
     pub fn to_owned(&self) -> Call<'static> {
         Call(Source::Kept(match &self.0 {
-            Source::Borrowed(call) => Arc::new(call.keep()),
+            Source::Borrowed(call) => Arc::new(call.owned_request()),
             Source::Kept(call) => call.clone(),
         }))
     }

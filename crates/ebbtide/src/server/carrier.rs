@@ -51,13 +51,13 @@ pub(super) trait Sink {
     /// The sizes that fit into one message.
     fn sizes(&self, datagrams: BlockSizes) -> BlockSizes;
 
-    /// Keeps a request that is answered later, and recognizes copies of it until then.
-    fn keep(&mut self, now: Instant, request: Assembled<'_, '_>) -> PendingRequest;
+    /// Defers a request that is answered later, and recognizes copies of it until then.
+    fn defer(&mut self, now: Instant, request: Assembled<'_, '_>) -> PendingRequest;
 
     /// Sends an answer.
     fn send(&mut self, now: Instant, finished: FinishedRef<'_>) -> Result<(), NotSent>;
 
-    /// The answer cannot be sent at any time, and neither can an error in its place.
+    /// Gives up an answer that cannot be sent, not even as an error in its place.
     fn give_up(&mut self, now: Instant);
 
     /// Waits until there may be room for an answer to this peer.
@@ -183,7 +183,7 @@ impl Sink for SocketState {
         datagrams
     }
 
-    fn keep(&mut self, now: Instant, request: Assembled<'_, '_>) -> PendingRequest {
+    fn defer(&mut self, now: Instant, request: Assembled<'_, '_>) -> PendingRequest {
         request.into_pending(now, &mut self.endpoint)
     }
 
@@ -302,7 +302,7 @@ impl Sink for stream::LinkState {
         BlockSizes::of_connection(&self.connection, 0)
     }
 
-    fn keep(&mut self, now: Instant, request: Assembled<'_, '_>) -> PendingRequest {
+    fn defer(&mut self, now: Instant, request: Assembled<'_, '_>) -> PendingRequest {
         request.into_pending(now, &mut self.connection)
     }
 

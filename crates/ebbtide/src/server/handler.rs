@@ -13,7 +13,7 @@ use std::future::Future;
 ///   is sent with the acknowledgement (piggybacked).
 /// * `Fn(A, B, ..) -> R` takes up to six parts of the request ([`FromCall`]) and answers at once.
 /// * `async fn(A, B, ..) -> R` may take its time: after
-///   [`Config::acknowledge_after`](crate::Config::acknowledge_after) the request is
+///   [`ServerConfig::acknowledge_after`](crate::ServerConfig::acknowledge_after) the request is
 ///   acknowledged, and answered later by a separate response (RFC 7252 section 5.2.2).
 ///
 /// `R` is any type that converts to a response ([`IntoResponse`]).

@@ -1,5 +1,6 @@
 //! The server: a router of handlers behind any number of sockets.
 
+mod body_stream;
 mod call;
 mod carrier;
 mod extract;
@@ -23,6 +24,7 @@ mod protected;
 mod reply;
 mod report;
 mod resource;
+mod route;
 mod router;
 mod service;
 mod state;
@@ -32,8 +34,9 @@ mod well_known;
 mod worker;
 
 pub use crate::state_store::{StateFile, StateStore};
+pub use body_stream::BodyStream;
 pub use call::Call;
-pub use extract::{Accept, Body, BodyStream, ETags, FromCall, Rejection, Remote, State};
+pub use extract::{Accept, Body, ETags, FromCall, Rejection, Remote, State};
 #[cfg(feature = "serde")]
 pub use extract::{Cbor, Data, Json, Path, Query};
 pub use file::{FileHandler, file, one_block};
@@ -53,17 +56,16 @@ pub use ebbtide_core::endpoint::Reliability;
 pub use ebbtide_core::session::Verify;
 pub use ebbtide_core::session::server::Refusals;
 
-use crate::config::Config;
+use crate::config::ServerConfig;
 use crate::error::{BindError, Cause, Error};
 use crate::message::Scheme;
-use crate::metrics::{Meter, Reports};
+use crate::metrics::{Meter, Reports, Snapshot};
 use crate::net::driver::Driver;
 #[cfg(feature = "dtls")]
 use crate::net::dtls::Side;
 use crate::net::shared::Shared;
-use crate::stream::{Answerer, Listen, Listener, Serving, StreamCounters, Tally};
+use crate::stream::{Answerer, Listen, Listener, Serving, Tally};
 use ebbtide_core::cc::ControlConfig;
-use ebbtide_core::endpoint::Counters;
 use ebbtide_core::endpoint::MessageIdStart;
 use later::HandlersAtWork;
 use service::Service;
@@ -100,7 +102,7 @@ impl Server {
         router: Router,
         addresses: impl IntoIterator<Item = impl ToSocketAddrs>,
     ) -> Result<Self, BindError> {
-        Self::with_config(router, Config::new(), addresses)
+        Self::with_config(router, ServerConfig::new(), addresses)
     }
 
     /// Serves `router` at these addresses. Names are resolved, and the stored state is loaded, in
@@ -116,10 +118,10 @@ impl Server {
     /// Panics outside of a tokio runtime with IO and time enabled.
     pub fn with_config(
         router: Router,
-        config: Config,
+        config: ServerConfig,
         addresses: impl IntoIterator<Item = impl ToSocketAddrs>,
     ) -> Result<Self, BindError> {
-        let config = config.for_its_path();
+        let config = config.0.for_its_path();
         let mut net = config.clone();
         let (store, workers) = (config.state.clone(), config.workers.max(1));
         let unread = BindError::without_address;
@@ -139,13 +141,13 @@ impl Server {
                 for _ in 0..workers {
                     let serve =
                         Some(Arc::new(service.clone()) as Arc<dyn crate::net::serve::Serve>);
-                    let (number, clock) = (bound.len() as u32, service.clock());
+                    let number = bound.len() as u32;
                     let worker = (workers > 1).then(|| Worker::start(number)).transpose();
                     let worker = worker.map_err(|source| BindError::new(address, source))?;
                     let _entered = worker.as_ref().map(Worker::enter);
-                    let numbered = (clock, number);
+                    let (config, clock) = (net.socket(), service.clock());
                     let shared =
-                        Shared::serving(address, net.socket(), serve, numbered, workers > 1)?;
+                        Shared::serving(address, config, serve, clock, number, workers > 1)?;
                     // With port 0, further workers use the port that the first one was given.
                     address = shared.local_addr();
                     threads.push(worker);
@@ -158,8 +160,8 @@ impl Server {
             let address = bind.address;
             let serve = Some(Arc::new(service.clone()) as Arc<dyn crate::net::serve::Serve>);
             let number = bound.len() as u32;
-            let numbered = (service.clock(), number);
-            let shared = Shared::serving(address, net.socket(), serve, numbered, false)?;
+            let (config, clock) = (net.socket(), service.clock());
+            let shared = Shared::serving(address, config, serve, clock, number, false)?;
             let secured = shared.secure(Side::Server(bind), &net.dtls);
             secured.map_err(|source| BindError::new(address, source))?;
             bound.push(shared);
@@ -167,8 +169,8 @@ impl Server {
         if let (Some(store), Some(saved)) = (store, saved) {
             state::restore(&service, &bound, &saved);
             let sockets = bound.iter().map(Arc::downgrade).collect();
-            let id = (saved.key, saved.restarts);
-            tokio::spawn(state::keep(service.clone(), sockets, store, id));
+            let start = MessageIdStart { key: saved.key, restarts: saved.restarts };
+            tokio::spawn(state::store_changes(service.clone(), sockets, store, start));
         }
         let mut threads = threads.into_iter();
         let start = |shared: Arc<Shared>| {
@@ -281,14 +283,6 @@ impl Server {
         self.addresses(true)
     }
 
-    /// The counters of sessions and handshakes, one set for each socket for `coaps`.
-    #[cfg(feature = "dtls")]
-    #[must_use]
-    pub fn dtls_counters(&self) -> Vec<ebbtide_dtls::Counters> {
-        let sockets = self.sockets.iter().map(|(shared, _)| shared.lock());
-        sockets.filter_map(|state| Some(state.dtls.as_ref()?.counters())).collect()
-    }
-
     fn addresses(&self, dtls: bool) -> Vec<SocketAddr> {
         let sockets = self.sockets.iter().map(|(shared, _)| shared);
         let sockets = sockets.filter(|shared| shared.lock().dtls.is_some() == dtls);
@@ -304,18 +298,10 @@ impl Server {
         self.listeners.iter().map(|listener| (listener.scheme, listener.address)).collect()
     }
 
-    /// The sums of the counters of all connections.
+    /// A snapshot of the server's metrics.
     #[must_use]
-    pub fn stream_counters(&self) -> StreamCounters {
-        let mut counters = self.tally.counters();
-        self.listeners.iter().for_each(|listener| listener.add_open(&mut counters));
-        counters
-    }
-
-    /// The counters of each socket.
-    #[must_use]
-    pub fn counters(&self) -> Vec<Counters> {
-        self.sockets.iter().map(|(shared, _)| shared.lock().endpoint.counters()).collect()
+    pub fn snapshot(&self) -> Snapshot {
+        self.meter().snapshot()
     }
 
     /// Returns a reader of its metrics, which also works while [`Self::run`] owns the server.
@@ -323,7 +309,8 @@ impl Server {
     pub fn meter(&self) -> Meter {
         let inner: Arc<dyn Reports> = self.service.inner.clone();
         let report: Weak<dyn Reports> = Arc::downgrade(&inner);
-        Meter::new(self.sockets.iter().map(|(shared, _)| shared), &self.tally, report)
+        let listeners = self.listeners.iter().map(Listener::open_links).collect();
+        Meter::new(self.sockets.iter().map(|(shared, _)| shared), &self.tally, listeners, report)
     }
 
     /// Serves until this future is dropped, which closes the sockets, or until the server is ended

@@ -3,7 +3,7 @@
 use super::router::Router;
 use super::service::Service;
 use crate::client::{Client, Responders};
-use crate::config::Config;
+use crate::config::ClientConfig;
 use crate::error::BindError;
 use std::sync::Arc;
 
@@ -12,16 +12,15 @@ impl Client {
     /// and connections that it has opened, and over plain UDP all that reach its socket. A device that registers with a
     /// server, which then asks it, is such a client.
     ///
-    /// A handler sees whom it answers: [`Call::identity`](super::Call::identity) is that of the server. The settings of
-    /// `config` that concern servers apply as well; listening addresses and workers do not.
+    /// A handler sees whom it answers: [`Call::identity`](super::Call::identity) is that of the server.
     ///
     /// ```no_run
     /// use ebbtide::server::{Router, get};
-    /// use ebbtide::{Client, Config};
+    /// use ebbtide::{Client, ClientConfig};
     ///
     /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
     /// let router = Router::new().route("/3/0/0", get(|| "Ebbtide"));
-    /// let device = Client::serving(router, Config::new())?;
+    /// let device = Client::serving(router, ClientConfig::new())?;
     /// device.post("coap://192.0.2.7/rd?ep=device&lt=300", "</3/0>").await?;
     /// # Ok(()) }
     /// ```
@@ -29,11 +28,11 @@ impl Client {
     /// # Errors
     ///
     /// Returns an error if the system provides no randomness.
-    pub fn serving(router: Router, config: Config) -> Result<Self, BindError> {
+    pub fn serving(router: Router, config: ClientConfig) -> Result<Self, BindError> {
         let no_randomness = BindError::without_address;
-        let service = Service::new(router, config).map_err(no_randomness)?;
+        let service = Service::new(router, config.0).map_err(no_randomness)?;
         let (requests, clock) = (service.inner.requests.clone(), service.clock());
         let (datagrams, connections) = (Arc::new(service.clone()), Arc::new(service));
-        Ok(Self::with(requests, Some(Responders { datagrams, connections, clock })))
+        Ok(Self::with_requests(requests, Some(Responders { datagrams, connections, clock })))
     }
 }

@@ -47,17 +47,17 @@ struct SubjectInner {
 /// A socket or a connection with observers.
 pub(super) trait Observed: core::fmt::Debug + Send + Sync {
     /// Changes its observers, and notifies those that are due.
-    fn tell(&self, change: &mut dyn FnMut(&mut Observers));
+    fn change_observers(&self, change: &mut dyn FnMut(&mut Observers));
 }
 
 impl Observed for Shared {
-    fn tell(&self, change: &mut dyn FnMut(&mut Observers)) {
+    fn change_observers(&self, change: &mut dyn FnMut(&mut Observers)) {
         self.with(|state, _| change(&mut state.observers));
     }
 }
 
 impl Observed for Link {
-    fn tell(&self, change: &mut dyn FnMut(&mut Observers)) {
+    fn change_observers(&self, change: &mut dyn FnMut(&mut Observers)) {
         self.with(|state, _| change(&mut state.observers));
     }
 }
@@ -91,7 +91,7 @@ impl Subject {
     /// one, it is removed.
     #[must_use]
     pub fn new() -> Self {
-        Self::with(true)
+        Self::notifying(Reliability::Confirmable)
     }
 
     /// Creates a subject whose notifications are Non-confirmable, except those that congestion
@@ -99,15 +99,15 @@ impl Subject {
     /// whose address may be forged (RFC 7641 sections 4.5 and 7).
     #[must_use]
     pub fn non_confirmable() -> Self {
-        Self::with(false)
+        Self::notifying(Reliability::NonConfirmable)
     }
 
-    fn with(confirmable: bool) -> Self {
+    fn notifying(reliability: Reliability) -> Self {
         let id = NEXT_SUBJECT.fetch_add(1, Ordering::Relaxed);
         Self {
             inner: Arc::new(SubjectInner {
                 id,
-                confirmable,
+                confirmable: reliability == Reliability::Confirmable,
                 changes: AtomicU64::new(0),
                 span: Mutex::default(),
                 waiting: Mutex::default(),
@@ -121,7 +121,7 @@ impl Subject {
     /// for all later changes, because only the latest state counts (RFC 7641 section 1.3).
     pub fn changed(&self) {
         self.inner.changes.fetch_add(1, Ordering::SeqCst);
-        self.tell(None);
+        self.notify(None);
     }
 
     /// Notifies observers of changes at most once in this span. Later changes wait for its end,
@@ -136,9 +136,9 @@ impl Subject {
     }
 
     /// Notifies observers of a change of all paths or of one, now or at the end of the span.
-    fn tell(&self, path: Option<&str>) {
+    fn notify(&self, path: Option<&str>) {
         let span = *self.inner.span.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(span) = span else { return self.tell_now(path) };
+        let Some(span) = span else { return self.notify_now(path) };
         let key = path.map(str::to_owned);
         let mut waiting = self.inner.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(changed) = waiting.get_mut(&key) {
@@ -148,11 +148,11 @@ impl Subject {
         }
         let Ok(runtime) = tokio::runtime::Handle::try_current() else {
             drop(waiting);
-            return self.tell_now(path);
+            return self.notify_now(path);
         };
         waiting.insert(key.clone(), false);
         drop(waiting);
-        self.tell_now(path);
+        self.notify_now(path);
         let subject = self.clone();
         let passes = SpanPasses { subject: self.clone(), key: key.clone(), has_passed: false };
         runtime.spawn(async move {
@@ -168,12 +168,12 @@ impl Subject {
                     return;
                 }
                 drop(waiting);
-                subject.tell_now(key.as_deref());
+                subject.notify_now(key.as_deref());
             }
         });
     }
 
-    fn tell_now(&self, path: Option<&str>) {
+    fn notify_now(&self, path: Option<&str>) {
         let Some(path) = path else {
             return self.each(|observers| observers.changed(self.inner.id));
         };
@@ -210,7 +210,7 @@ impl Subject {
     /// ```
     pub fn changed_at(&self, path: &str) {
         self.inner.changes.fetch_add(1, Ordering::SeqCst);
-        self.tell(Some(path.trim_matches('/')));
+        self.notify(Some(path.trim_matches('/')));
     }
 
     /// Ends all observations with this error, such as 4.04 for a resource that is gone (RFC 7641
@@ -234,13 +234,13 @@ impl Subject {
         count
     }
 
-    fn each(&self, mut tell: impl FnMut(&mut Observers)) {
+    fn each(&self, mut change: impl FnMut(&mut Observers)) {
         let mut sockets = self.inner.sockets.lock().unwrap_or_else(PoisonError::into_inner);
         sockets.retain(|socket| socket.strong_count() > 0);
         let live: Vec<_> = sockets.iter().filter_map(Weak::upgrade).collect();
         drop(sockets);
         for shared in live {
-            shared.tell(&mut tell);
+            shared.change_observers(&mut change);
         }
     }
 

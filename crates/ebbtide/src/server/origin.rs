@@ -1,7 +1,7 @@
 //! The sender of a request, and the way back to it.
 
 use crate::client::{Peer, Reachable, Requests, WeakSession, WeakTransport};
-use crate::config::Config;
+use crate::config::AllSettings;
 use crate::net::peer::PeerInfo;
 use crate::oscore::ClientContext;
 use ebbtide_core::PeerId;
@@ -49,7 +49,7 @@ impl Origin<'_> {
     pub(crate) fn peer(&self) -> Peer {
         let (requests, over) = match &self.back {
             Some(back) => (back.requests.clone(), back.over.downgrade()),
-            None => (Requests::new(Config::new()), WeakTransport::Datagrams(Weak::new())),
+            None => (Requests::new(AllSettings::default()), WeakTransport::Datagrams(Weak::new())),
         };
         let &Self { id, local, .. } = self;
         let security = self.back.and_then(|back| back.security.cloned());

@@ -15,23 +15,24 @@ use tracing::Span;
 
 impl Serve for Service {
     fn refused(&self, why: Reason, from: IpAddr) {
-        self.inner.refusals.count(why, Class::of(from, true), from);
+        self.inner.refusals.count(why, Class::of_address(from, true), from);
     }
 
     fn serve(
         &self,
         link: &Arc<Link>,
         now: Instant,
-        (incoming, message): (Incoming, Message<'_>),
+        incoming: Incoming,
+        message: Message<'_>,
         sizes: BlockSizes,
     ) {
         let mut place = RequestSlot::new();
         let received = place.stream(incoming, link.remote, message, sizes);
         if self.config().oscore_required {
             let refusal = received.refuse(oscore_is_required());
-            drop(self.send(link, now, Outgoing::One(refusal)));
+            self.send(link, now, Outgoing::One(refusal));
         } else {
-            drop(self.process(link, now, received, &Span::none()));
+            self.process(link, now, received, &Span::none());
         }
     }
 

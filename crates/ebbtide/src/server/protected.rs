@@ -5,7 +5,7 @@ use super::service::Service;
 use crate::message::Response;
 use crate::net::peer::PeerInfo;
 use crate::net::serve::Request;
-use crate::net::shared::{Shared, SocketState};
+use crate::net::shared::Shared;
 use crate::net::trace;
 use crate::oscore::ClientContext;
 use crate::refusals::Reason;
@@ -13,7 +13,7 @@ use ebbtide_core::PeerId;
 use ebbtide_core::session::server::{Outgoing, RequestSlot};
 use ebbtide_core::time::Instant;
 use ebbtide_core::wire::{Code, Message, OptionNumber};
-use std::sync::{Arc, MutexGuard};
+use std::sync::Arc;
 
 /// The answer to a request that is not protected.
 pub(super) fn oscore_is_required() -> Response {
@@ -22,18 +22,18 @@ pub(super) fn oscore_is_required() -> Response {
 
 impl Service {
     /// Answers a request with an OSCORE option, or one without it where it is required.
-    pub(super) fn serve_protected<'s>(
+    pub(super) fn serve_protected(
         &self,
-        shared: &'s Arc<Shared>,
+        shared: &Arc<Shared>,
         now: Instant,
         request: &Request<'_>,
-    ) -> MutexGuard<'s, SocketState> {
+    ) {
         let &Request { incoming, message, from, to, .. } = request;
         let (local, sizes) = (shared.reply_from(to), self.session().datagram_sizes());
         let group = incoming.is_to_group();
         let opened = match &self.config().oscore {
             // The messages of a group have another protocol.
-            _ if group => return shared.lock(),
+            _ if group => return,
             Some(contexts) if message.option(OptionNumber::OSCORE).is_some() => contexts
                 .open(&message)
                 .map_err(|refusal| Response::error(refusal.code(), refusal.diagnostic())),
@@ -52,7 +52,7 @@ impl Service {
             }
         };
         // It was written by an encoder of messages.
-        let Ok(plain) = Message::parse(&opened.plain) else { return shared.lock() };
+        let Ok(plain) = Message::parse(&opened.plain) else { return };
         let received = place.datagram(incoming, plain, sizes, shared.number, local, group);
         let received = received.secured(opened.request);
         if !opened.is_new {

@@ -147,7 +147,7 @@ impl<S: Send + Sync + 'static> Resource<S> {
     /// Sets the maximum length of a request's body. A longer body is answered 4.13 (Request Entity
     /// Too Large) with the maximum in Size1, as soon as its length is known and before it is
     /// stored. The server's maximum applies as well
-    /// ([`Config::max_body`](crate::Config::max_body)). Default: no limit.
+    /// ([`ServerConfig::max_body`](crate::ServerConfig::max_body)). Default: no limit.
     #[must_use]
     pub fn max_body(mut self, bytes: usize) -> Self {
         self.max_body = bytes;

@@ -6,15 +6,16 @@ use super::locked::Locked;
 use super::origin::{Origin, WayBack};
 use super::panics::{self, CaughtPanic};
 use super::reply::{Answer, BoxFuture, Reply};
-use super::router::{Route, RouteMatch, Router};
+use super::route::{Route, RouteMatch};
+use super::router::Router;
 use crate::client::Requests;
-use crate::config::Config;
+use crate::config::AllSettings;
 use crate::message::Response;
 use crate::metrics::{Load, Reports};
 use crate::net;
 use crate::net::clock::{Clock, distinct, seeded};
 use crate::net::serve::Request;
-use crate::net::shared::{Shared, SocketState};
+use crate::net::shared::Shared;
 use crate::net::trace;
 use crate::refusals::{Class, Ledger, Reason, RefusalCounts};
 use ebbtide_core::endpoint::Remember;
@@ -29,7 +30,7 @@ use ebbtide_core::{PeerId, Source};
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 use std::task::{Context, Poll, Waker};
 use tokio::sync::Notify;
 use tracing::{Instrument, Span};
@@ -46,7 +47,7 @@ pub(super) struct Inner {
     pub(super) router: Router,
     /// Routes that were added while the server runs.
     pub(super) added: RwLock<Router>,
-    pub(super) config: Config,
+    pub(super) config: AllSettings,
     /// The requests of this side to its peers.
     pub(super) requests: Arc<Requests>,
     pub(super) session: Server<Locked<ServerState>>,
@@ -54,7 +55,7 @@ pub(super) struct Inner {
     pub(super) sockets: Mutex<BTreeMap<u32, Weak<Shared>>>,
     /// The number of requests whose asynchronous handlers run, or whose answers wait for room.
     pub(super) working: AtomicUsize,
-    /// Of those, the ones that take longer than a moment.
+    /// The shares of addresses in the handlers at work that take longer than a moment.
     pub(super) shares: Mutex<FairShares>,
     /// For how many seconds a server that is ending sends clients away; 0 while it serves.
     pub(super) refuses_for: AtomicU32,
@@ -72,7 +73,7 @@ impl Service {
     /// # Errors
     ///
     /// Returns an error if the system provides no randomness.
-    pub(super) fn new(router: Router, config: Config) -> io::Result<Self> {
+    pub(super) fn new(router: Router, config: AllSettings) -> io::Result<Self> {
         let session = SessionConfig {
             verify: config.verify,
             max_rate: config.max_rate,
@@ -107,7 +108,7 @@ impl Service {
         Ok(Self { inner: Arc::new(inner) })
     }
 
-    pub(super) fn config(&self) -> &Config {
+    pub(super) fn config(&self) -> &AllSettings {
         &self.inner.config
     }
 
@@ -121,13 +122,13 @@ impl Service {
     }
 
     /// Takes a request through as many stages as possible now.
-    pub(super) fn process<'s, C: Carrier>(
+    pub(super) fn process<C: Carrier>(
         &self,
-        carrier: &'s Arc<C>,
+        carrier: &Arc<C>,
         now: Instant,
         received: Received<'_, '_>,
         span: &Span,
-    ) -> MutexGuard<'s, C::State> {
+    ) {
         let verified = match self.session().receive(now, received) {
             Next::Proceed(verified) => verified,
             Next::Handled(handled) => return self.finish(carrier, now, handled, None),
@@ -257,15 +258,15 @@ impl Service {
     }
 
     /// Polls a handler once, since most are ready then. A handler that is not ready becomes a task.
-    fn later<'s, C: Carrier>(
+    fn later<C: Carrier>(
         &self,
-        carrier: &'s Arc<C>,
+        carrier: &Arc<C>,
         now: Instant,
         assembled: Assembled<'_, '_>,
         route: (&Route, u64),
         mut future: BoxFuture,
         span: &Span,
-    ) -> MutexGuard<'s, C::State> {
+    ) {
         let from = assembled.requester().peer();
         let Some(working) = super::HandlersAtWork::begin(self, from.source()) else {
             self.inner.overloaded.fetch_add(1, Ordering::Relaxed);
@@ -285,23 +286,23 @@ impl Service {
                 let working = working.hold(from.source());
                 let mut state = carrier.lock();
                 // Before the driver looks at the next datagram, which may be a copy.
-                let pending = state.keep(now, assembled);
+                let pending = state.defer(now, assembled);
                 let task = super::later::finish(carrier.clone(), working, pending, subject, future);
                 tokio::spawn(task.instrument(span.clone()));
-                return state;
+                return;
             }
         };
         self.finish(carrier, now, assembled.handled(response), Some(route))
     }
 
     /// Sends the application's answer.
-    fn finish<'s, C: Carrier>(
+    fn finish<C: Carrier>(
         &self,
-        carrier: &'s Arc<C>,
+        carrier: &Arc<C>,
         now: Instant,
         handled: Handled<'_, '_>,
         route: Option<(&Route, u64)>,
-    ) -> MutexGuard<'s, C::State> {
+    ) {
         let subject = route
             .and_then(|(route, began)| Some((route.resource.subject.as_ref()?, began)))
             .filter(|_| handled.observes());
@@ -317,7 +318,6 @@ impl Service {
         if q_block {
             self.pace();
         }
-        state
     }
 
     /// Completes an answer while the state is locked.
@@ -345,12 +345,7 @@ impl Service {
         outgoing
     }
 
-    pub(super) fn send<'s, C: Carrier>(
-        &self,
-        carrier: &'s Arc<C>,
-        now: Instant,
-        outgoing: Outgoing<'_>,
-    ) -> MutexGuard<'s, C::State> {
+    pub(super) fn send<C: Carrier>(&self, carrier: &Arc<C>, now: Instant, outgoing: Outgoing<'_>) {
         let q_block = matches!(outgoing, Outgoing::Many(_));
         if let Some(why) = reason(&outgoing)
             && let Outgoing::One(finished) = &outgoing
@@ -362,7 +357,6 @@ impl Service {
         if q_block {
             self.pace();
         }
-        state
     }
 
     /// Counts a refusal.
@@ -372,7 +366,7 @@ impl Service {
             // These say nothing about the address, so a look-up is not worth its cost.
             Source::Address(ip) => {
                 let forged = matches!(why, Reason::Malformed | Reason::Oscore | Reason::Challenged);
-                Class::of(ip, !forged && self.session().trusts_source(now, from.source()))
+                Class::of_address(ip, !forged && self.session().trusts_source(now, from.source()))
             }
         };
         self.inner.refusals.count(why, class, from.source());
@@ -522,20 +516,13 @@ impl net::serve::Serve for Service {
         Service::refused(self, now, why, remote);
     }
 
-    fn serve<'s>(
-        &self,
-        shared: &'s Arc<Shared>,
-        state: MutexGuard<'s, SocketState>,
-        now: Instant,
-        request: &Request<'_>,
-    ) -> MutexGuard<'s, SocketState> {
+    fn serve(&self, shared: &Arc<Shared>, now: Instant, request: &Request<'_>) {
         let &Request { incoming, message, from, to, vouched } = request;
         let group = incoming.is_to_group();
         if group && incoming.kind == Type::Confirmable {
             // RFC 7252 section 8.1: such a request must be Non-confirmable.
-            return state;
+            return;
         }
-        drop(state);
         let is_protected = message.option(OptionNumber::OSCORE).is_some();
         if is_protected || self.config().oscore_required {
             return self.serve_protected(shared, now, request);

@@ -7,6 +7,7 @@ use crate::net::clock::distinct;
 use crate::net::shared::Shared;
 use crate::state_store::StateStore;
 use bytes::{Buf, BufMut};
+use ebbtide_core::endpoint::MessageIdStart;
 use ebbtide_core::session::SavedObserver;
 use ebbtide_core::session::server::SharedState;
 use ebbtide_core::time::Instant;
@@ -182,7 +183,7 @@ pub(super) fn restore(service: &Service, sockets: &[Arc<Shared>], saved: &SavedS
         };
         subject.attach(shared);
         let name = subject.name();
-        shared.tell(&mut |observers| observers.restore(now, observer, name, max));
+        shared.change_observers(&mut |observers| observers.restore(now, observer, name, max));
     }
 }
 
@@ -190,7 +191,7 @@ pub(super) fn restore(service: &Service, sockets: &[Arc<Shared>], saved: &SavedS
 fn collect(
     service: &Service,
     sockets: &[Weak<Shared>],
-    (key, restarts): (u64, u32),
+    start: MessageIdStart,
     before: Option<(u64, usize)>,
 ) -> Option<((u64, usize), SavedState)> {
     let live: Vec<_> = sockets.iter().map(Weak::upgrade).collect();
@@ -206,7 +207,8 @@ fn collect(
     if before == Some(version) {
         return None;
     }
-    let mut saved = SavedState { key, restarts, verified, observers: Vec::new() };
+    let mut saved =
+        SavedState { key: start.key, restarts: start.restarts, verified, observers: Vec::new() };
     for (number, shared) in live.iter().enumerate() {
         let Some(shared) = shared.as_ref() else { continue };
         let state = shared.lock();
@@ -219,15 +221,15 @@ fn collect(
 }
 
 /// Stores changes until the last socket is closed.
-pub(super) async fn keep(
+pub(super) async fn store_changes(
     service: Service,
     sockets: Vec<Weak<Shared>>,
     store: Arc<dyn StateStore>,
-    id: (u64, u32),
+    start: MessageIdStart,
 ) {
     let mut before = None;
     while sockets.iter().any(|shared| shared.strong_count() > 0) {
-        if let Some((version, saved)) = collect(&service, &sockets, id, before) {
+        if let Some((version, saved)) = collect(&service, &sockets, start, before) {
             let store = store.clone();
             let saving = tokio::task::spawn_blocking(move || store.save(&saved.encode()));
             match saving.await {

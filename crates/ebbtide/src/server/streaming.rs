@@ -1,12 +1,12 @@
 //! Bodies that handlers receive as they arrive: each block is passed on, and answered when there is
 //! room.
 
-use super::extract::{BodyStream, Feed};
+use super::body_stream::{BodyStream, Feed};
 use super::later::HandlersAtWork;
 use super::origin::Origin;
 use super::panics;
 use super::reply::{Answer, Reply};
-use super::router::RouteMatch;
+use super::route::RouteMatch;
 use super::service::Service;
 use crate::message::Response;
 use crate::refusals::Reason;

@@ -1,6 +1,6 @@
 //! `/.well-known/core` (RFC 6690).
 
-use super::router::Route;
+use super::route::Route;
 use crate::message::{ContentFormat, Response};
 use ebbtide_core::wire::{Code, Message, OptionNumber};
 use std::sync::Arc;

@@ -95,7 +95,7 @@ impl Budget {
         self.bytes
     }
 
-    pub(crate) fn of(&self, from: IpAddr) -> usize {
+    pub(crate) fn connections_from(&self, from: IpAddr) -> usize {
         self.shares.get(&network(from)).map_or(0, |share| share.members.len())
     }
 
@@ -162,7 +162,7 @@ impl Budget {
     /// one that has been idle longest. `None` if `from` itself has as many.
     pub(crate) fn make_room(&mut self, from: IpAddr) -> Option<Arc<Member>> {
         let most = self.shares.values().map(|share| share.members.len()).max()?;
-        if self.of(from) >= most {
+        if self.connections_from(from) >= most {
             return None;
         }
         let shares = self.shares.values().filter(|share| share.members.len() == most);
@@ -212,7 +212,10 @@ mod tests {
         idle.use_at(2);
         busy.use_at(3);
         assert_eq!(budget.make_room(host(3)).map(|member| member.number), Some(idle.number));
-        assert_eq!((budget.connections(), budget.bytes(), budget.of(host(2))), (2, 2, 1));
+        assert_eq!(
+            (budget.connections(), budget.bytes(), budget.connections_from(host(2))),
+            (2, 2, 1)
+        );
         assert!(budget.make_room(host(2)).is_none(), "it has as many as any other");
     }
 
@@ -255,7 +258,7 @@ mod tests {
         for address in ["2001:db8::1", "2001:db8::2", "2001:db8:0:1::1", "::ffff:192.0.2.1"] {
             budget.add(address.parse().unwrap(), 1);
         }
-        assert_eq!(budget.of("2001:db8::3".parse().unwrap()), 2);
-        assert_eq!(budget.of(host(1)), 1);
+        assert_eq!(budget.connections_from("2001:db8::3".parse().unwrap()), 2);
+        assert_eq!(budget.connections_from(host(1)), 1);
     }
 }

@@ -30,7 +30,7 @@ impl Certificates {
         let servers = match trust.is_system() {
             // The system's authorities are many, so they are read when they are first needed.
             true => Servers::System(OnceLock::new()),
-            false => Servers::of(trust)?,
+            false => Servers::trusted_by(trust)?,
         };
         Ok(Self {
             verifier: Arc::new(servers),
@@ -90,7 +90,7 @@ impl Identity {
         CertifiedKey::new(self.chain(), key).map(Arc::new).ok_or(TlsError::NotForDtls)
     }
 
-    /// The same for DTLS 1.3, whose library shows one certificate without a chain, and panics if it cannot
+    /// The certificate for DTLS 1.3, whose library shows one certificate without a chain, and panics if it cannot
     /// use the key.
     #[cfg(feature = "dtls13")]
     pub(super) fn for_dtls13(&self) -> Option<Own13> {
@@ -109,7 +109,7 @@ enum Servers {
 }
 
 impl Servers {
-    fn of(trust: &Trust) -> Result<Self, TlsError> {
+    fn trusted_by(trust: &Trust) -> Result<Self, TlsError> {
         if trust.is_anyone() {
             return Ok(Self::Anyone);
         }

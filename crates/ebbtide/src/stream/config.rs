@@ -1,7 +1,6 @@
 //! Settings of connections at clients and servers.
 
-#[cfg(feature = "tls")]
-use super::tls::{Identity, Trust};
+use super::tls::ClientTls;
 #[cfg(feature = "tls")]
 use super::tls_server::TlsServer;
 use crate::message::Scheme;
@@ -25,12 +24,8 @@ pub(crate) struct StreamConfig {
     /// Whether segments leave at once. Otherwise a short segment waits until the one before it is
     /// acknowledged (Nagle's algorithm, RFC 9293 section 3.7.4). Default true.
     pub(crate) nodelay: bool,
-    /// The server certificates that a client accepts.
-    #[cfg(feature = "tls")]
-    pub(crate) trust: Trust,
-    /// The certificate with which a client authenticates itself, if a server asks for one.
-    #[cfg(feature = "tls")]
-    pub(crate) identity: Option<Identity>,
+    /// A client's side of TLS.
+    pub(crate) tls: ClientTls,
 }
 
 impl Default for StreamConfig {
@@ -44,10 +39,7 @@ impl Default for StreamConfig {
             handshake_timeout: Duration::from_secs(15),
             csm_wait: Duration::from_secs(5),
             nodelay: true,
-            #[cfg(feature = "tls")]
-            trust: Trust::default(),
-            #[cfg(feature = "tls")]
-            identity: None,
+            tls: ClientTls::default(),
         }
     }
 }

@@ -2,8 +2,7 @@
 
 use super::config::StreamConfig;
 use super::counters::Tally;
-use super::link::Link;
-use super::serve::Answerer;
+use super::link::{Answerer, Link};
 use super::task::Task;
 use super::tls;
 use super::wire::{Bytes, Wire};
@@ -58,7 +57,7 @@ async fn open(
     if !uri.scheme().is_secure() {
         return starting.over(stream).await;
     }
-    match tls::connect(config, uri.host(), stream).await {
+    match tls::connect(&config.tls, uri.host(), stream).await {
         Ok(stream) if lacks_protocol(uri, tls::has_protocol(&stream)) => {
             tally.handshake_failed();
             let why = "it has not chosen the protocol coap (ALPN), which it must on this port (RFC 8323 section 8.2)";
@@ -66,7 +65,7 @@ async fn open(
             Err(Error::for_peer(remote, Cause::Tls(Arc::new(source))))
         }
         Ok(stream) => {
-            let info = tls::server(config, remote, &stream);
+            let info = tls::server(&config.tls, remote, &stream);
             ConnectionAttempt { info: Some(info), ..starting }.over(stream).await
         }
         Err(source) => {

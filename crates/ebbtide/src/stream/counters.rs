@@ -30,7 +30,7 @@ pub struct StreamCounters {
     pub held_too_much: u64,
     /// Handshakes ended because too many began after them.
     pub handshakes_displaced: u64,
-    /// Bytes that the open connections hold, as [`Config::max_connection_bytes`](crate::Config::max_connection_bytes)
+    /// Bytes that the open connections hold, as [`ConnectionLimits::bytes`](crate::config::ConnectionLimits::bytes)
     /// counts them.
     pub bytes: usize,
     /// TLS or WebSocket handshakes that failed or took too long.
@@ -84,7 +84,7 @@ impl Tally {
     ) -> Result<Arc<Member>, Reason> {
         let mut inner = self.lock();
         let Inner { counters, budget } = &mut *inner;
-        if budget.of(from) >= limits.per_address {
+        if budget.connections_from(from) >= limits.per_address {
             counters.refused += 1;
             counters.refused_of_address += 1;
             return Err(Reason::ConnectionsOfAddress);

@@ -1,22 +1,48 @@
 //! One connection, shared by its task, the application's calls and the handlers.
 
 use super::calls::{Calls, Observation};
-use super::serve::{Answerer, Serve};
 use crate::error::{Cause, Error};
 use crate::message::{Options, Response, Sizes};
 use crate::net::clock::{Clock, distinct};
 use crate::net::peer::PeerInfo;
 use crate::net::pending::Answer;
+use crate::refusals::Reason;
 use ebbtide_core::cc::Sample;
-use ebbtide_core::session::Observers;
-use ebbtide_core::stream::{Closed, Connection, Event, Failure, Received, SendError};
+use ebbtide_core::session::{BlockSizes, Due, Observers};
+use ebbtide_core::stream::{Closed, Connection, Event, Failure, Incoming, Received, SendError};
 use ebbtide_core::time::{Instant, Micros};
-use ebbtide_core::wire::{Code, Content, Framing, OptionNumber};
+use ebbtide_core::wire::{Code, Content, Framing, Message, OptionNumber};
 use std::future::poll_fn;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
+
+/// The service for the requests that arrive over connections, and the clock of its state.
+#[derive(Clone, Debug)]
+pub(crate) struct Answerer {
+    pub(crate) service: Arc<dyn Serve>,
+    pub(crate) clock: Clock,
+}
+
+/// Answers the requests that arrive over a connection.
+pub(crate) trait Serve: core::fmt::Debug + Send + Sync {
+    /// Counts a connection that was refused.
+    fn refused(&self, why: Reason, from: IpAddr);
+
+    /// Answers a request, or begins to.
+    fn serve(
+        &self,
+        link: &Arc<Link>,
+        now: Instant,
+        incoming: Incoming,
+        message: Message<'_>,
+        sizes: BlockSizes,
+    );
+
+    /// Creates and sends a notification, or begins to.
+    fn notify(&self, link: &Arc<Link>, now: Instant, due: Due);
+}
 
 /// See the [module](self).
 #[derive(Debug)]

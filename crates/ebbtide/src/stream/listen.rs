@@ -4,8 +4,7 @@ use super::budget::{Member, OF_A_CONNECTION, OF_A_WEBSOCKET, OF_TLS};
 use super::config::Listen;
 use super::config::{StreamConfig, StreamLimits};
 use super::counters::{StreamCounters, Tally};
-use super::link::Link;
-use super::serve::Answerer;
+use super::link::{Answerer, Link};
 use super::task::{Held, Task};
 use super::wire::{Bytes, Wire};
 #[cfg(feature = "ws")]
@@ -119,9 +118,21 @@ impl Listener {
         })
     }
 
-    /// Adds the counters of open connections.
-    pub(crate) fn add_open(&self, counters: &mut StreamCounters) {
-        let links: Vec<_> = self.shared.links().values().filter_map(Weak::upgrade).collect();
+    /// Its open connections.
+    pub(crate) fn open_links(&self) -> OpenLinks {
+        OpenLinks(Arc::downgrade(&self.shared))
+    }
+}
+
+/// The open connections of a listener, which it outlives.
+#[derive(Clone, Debug)]
+pub(crate) struct OpenLinks(Weak<Shared>);
+
+impl OpenLinks {
+    /// Adds the counters of their messages.
+    pub(crate) fn add_to(&self, counters: &mut StreamCounters) {
+        let Some(shared) = self.0.upgrade() else { return };
+        let links: Vec<_> = shared.links().values().filter_map(Weak::upgrade).collect();
         for link in links {
             let state = link.lock();
             if state.over.is_none() {

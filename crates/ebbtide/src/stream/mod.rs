@@ -18,7 +18,6 @@ mod link;
 mod listen;
 mod pool;
 mod room;
-mod serve;
 mod task;
 #[cfg(feature = "tls")]
 mod tls;
@@ -36,10 +35,9 @@ pub use config::Listen;
 pub(crate) use config::{StreamConfig, StreamLimits};
 pub use counters::StreamCounters;
 pub(crate) use counters::Tally;
-pub(crate) use link::{Link, LinkState};
-pub(crate) use listen::{Listener, Serving};
+pub(crate) use link::{Answerer, Link, LinkState, Serve};
+pub(crate) use listen::{Listener, OpenLinks, Serving};
 pub(crate) use pool::Pool;
-pub(crate) use serve::{Answerer, Serve};
 #[cfg(feature = "tls")]
 pub use tls::{Identity, TlsError, Trust};
 #[cfg(feature = "tls")]

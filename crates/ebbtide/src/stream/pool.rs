@@ -3,8 +3,7 @@
 use super::config::StreamConfig;
 use super::connect::connect;
 use super::counters::{StreamCounters, Tally};
-use super::link::Link;
-use super::serve::Answerer;
+use super::link::{Answerer, Link};
 use crate::error::Error;
 use crate::message::{Scheme, Uri, UriError};
 use std::collections::BTreeMap;

@@ -263,7 +263,7 @@ impl<W: Wire> Task<W> {
                     self.room.datagram.extend_from_slice(rest);
                     // It was validated as a frame.
                     if let Ok(message) = Message::parse(&self.room.datagram) {
-                        service.serve(&self.link, now, (incoming, message), sizes);
+                        service.serve(&self.link, now, incoming, message, sizes);
                     }
                 }
                 (Received::Request(incoming, _), None) => {

@@ -1,6 +1,5 @@
 //! TLS by rustls: trust in servers, and our own identity (RFC 8323 section 9).
 
-use super::config::StreamConfig;
 use crate::net::peer::PeerInfo;
 use core::fmt;
 use std::io;
@@ -23,6 +22,15 @@ use tokio_rustls::{TlsConnector, client::TlsStream};
 
 /// The protocol name that both sides must send (RFC 8323 section 8.2).
 pub(super) const ALPN: &[u8] = b"coap";
+
+/// A client's side of TLS.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ClientTls {
+    /// The server certificates that it accepts.
+    pub(crate) trust: Trust,
+    /// The certificate with which it authenticates itself, if a server asks for one.
+    pub(crate) identity: Option<Identity>,
+}
 
 /// The server certificates that a client accepts.
 #[derive(Clone, Debug, Default)]
@@ -139,11 +147,11 @@ fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, TlsError> {
 
 /// Makes a TLS connection to a server of this name out of one over TCP.
 pub(crate) async fn connect(
-    config: &StreamConfig,
+    tls: &ClientTls,
     host: &str,
     stream: TcpStream,
 ) -> io::Result<TlsStream<TcpStream>> {
-    let settings = client(&config.trust, config.identity.as_ref()).map_err(io::Error::other)?;
+    let settings = client(&tls.trust, tls.identity.as_ref()).map_err(io::Error::other)?;
     let name = ServerName::try_from(host.to_owned()).map_err(io::Error::other)?;
     TlsConnector::from(settings).connect(name, stream).await
 }
@@ -155,13 +163,13 @@ pub(crate) fn has_protocol(stream: &TlsStream<TcpStream>) -> bool {
 
 /// The server, with the certificate that it has shown and the name in it, which is unproved if anyone is trusted.
 pub(crate) fn server(
-    config: &StreamConfig,
+    tls: &ClientTls,
     remote: SocketAddr,
     stream: &TlsStream<TcpStream>,
 ) -> PeerInfo {
     let chain = stream.get_ref().1.peer_certificates();
     let info = info_of(remote, chain);
-    let identity = info.identity.filter(|_| !config.trust.is_anyone());
+    let identity = info.identity.filter(|_| !tls.trust.is_anyone());
     PeerInfo { identity, ..info }
 }
 

@@ -40,7 +40,7 @@ pub struct TlsServer {
     pub(super) clients: Clients,
 }
 
-/// Of which clients a certificate is asked for.
+/// The clients that are asked for a certificate.
 #[derive(Clone)]
 pub(super) enum Clients {
     None,
@@ -55,7 +55,7 @@ struct CurrentCertificate(
     #[cfg(feature = "dtls13")] ForDtls13,
 );
 
-/// The same for DTLS, if DTLS can show it.
+/// The certificate for DTLS, if DTLS can show it.
 #[cfg(feature = "dtls-cert")]
 type ForDtls = RwLock<Option<Arc<ebbtide_dtls::CertifiedKey>>>;
 
@@ -120,7 +120,7 @@ impl TlsServer {
         self.shown.1.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The same over DTLS 1.3.
+    /// The certificate for DTLS 1.3.
     #[cfg(feature = "dtls13")]
     pub(super) fn shown_over_dtls13(&self) -> Option<crate::net::dtls::config::Own13> {
         self.shown.2.read().unwrap_or_else(PoisonError::into_inner).clone()

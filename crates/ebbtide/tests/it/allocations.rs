@@ -33,6 +33,6 @@ async fn a_request_is_received_answered_and_sent_without_an_allocation() {
         }
     }
     assert!(answered > 0);
-    assert_eq!(server.counters()[0].received, 200 * 16);
+    assert_eq!(server.snapshot().counters.received, 200 * 16);
     assert_eq!(allocated, 0);
 }

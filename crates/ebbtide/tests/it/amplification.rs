@@ -3,7 +3,7 @@
 
 use crate::common::many_clients::{GET, ManyClients, Outgoing};
 use ebbtide::server::{Call, Router, Server, Verify, get};
-use ebbtide::{Config, Response};
+use ebbtide::{Response, ServerConfig};
 use ebbtide_core::wire::{Code, Message, Type};
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ fn sized(call: &Call<'_>) -> Response {
 
 #[tokio::test]
 async fn no_length_of_token_and_answer_gives_more_than_three_times_the_bytes_of_the_request() {
-    let config = Config::new().verify(Verify::All);
+    let config = ServerConfig::new().verify(Verify::All);
     let router = Router::new().route("/n", get(sized));
     let server = Server::with_config(router, config, ["127.0.0.1:0"]).unwrap();
     let mut many = ManyClients::new(server.local_addrs()[0]);

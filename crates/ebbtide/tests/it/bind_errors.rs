@@ -1,7 +1,7 @@
 //! What is said when there is nowhere to serve.
 
 use ebbtide::server::Router;
-use ebbtide::{Client, Config, Server};
+use ebbtide::{Client, ClientConfig, Server, ServerConfig};
 use std::time::Duration;
 
 #[tokio::test]
@@ -25,16 +25,17 @@ async fn a_span_above_a_day_is_refused_with_its_name_and_the_remedy() {
     let day = Duration::from_secs(86_400);
     let above = day + Duration::from_secs(1);
     let said = "ack_timeout is longer than a day: set at most 86400 s";
-    let config = Config::new().ack_timeout(above);
-    let server = Server::with_config(Router::new(), config.clone(), ["127.0.0.1:0"]);
+    let config = ServerConfig::new().ack_timeout(above);
+    let server = Server::with_config(Router::new(), config, ["127.0.0.1:0"]);
     assert_eq!(server.unwrap_err().to_string(), said);
-    let client = Client::with_config(config);
+    let client = Client::with_config(ClientConfig::new().ack_timeout(above));
     let error = client.get("coap://127.0.0.1:9/x").await.unwrap_err().to_string();
     assert!(error.contains(said), "{error}");
     assert!(
-        Server::with_config(Router::new(), Config::new().ack_timeout(day), ["127.0.0.1:0"]).is_ok()
+        Server::with_config(Router::new(), ServerConfig::new().ack_timeout(day), ["127.0.0.1:0"])
+            .is_ok()
     );
-    let config = Config::new().max_latency(above);
+    let config = ServerConfig::new().transport(|transport| transport.max_latency(above));
     let error =
         Server::with_config(Router::new(), config, ["127.0.0.1:0"]).unwrap_err().to_string();
     assert!(error.starts_with("max_latency is longer than a day"), "{error}");

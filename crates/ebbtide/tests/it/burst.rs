@@ -4,7 +4,7 @@ use crate::common::relay::{Trouble, relay};
 use ebbtide::client::Reason;
 use ebbtide::congestion::ControlConfig;
 use ebbtide::server::{Call, Router, Server, in_order, post, put};
-use ebbtide::{BurstMark, Client, Code, Config, Request, Response};
+use ebbtide::{BurstMark, Client, ClientConfig, Code, Request, Response};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -38,7 +38,8 @@ fn serve() -> (Server, SocketAddr, Log) {
 
 /// Under `control`; MAX_RETRANSMIT so large that a bad wire loses nothing for good.
 fn client(control: &str) -> Client {
-    let config = Config::new().control(ControlConfig::parse(control).unwrap()).max_retransmit(12);
+    let config =
+        ClientConfig::new().control(ControlConfig::parse(control).unwrap()).max_retransmit(12);
     Client::with_config(config)
 }
 
@@ -70,7 +71,7 @@ async fn messages_are_delivered_in_order_and_each_once_over_a_bad_wire() {
             assert_eq!(mark.unwrap().sequence as usize, number, "{control}");
             assert_eq!(payload, format!("message {number}").as_bytes());
         }
-        assert_eq!(client.open_exchanges(), 0);
+        assert_eq!(client.snapshot().open_exchanges(), 0);
     }
 }
 
@@ -82,7 +83,7 @@ async fn a_burst_waits_instead_of_holding_more_than_its_window() {
     let mut burst = burst.in_flight(10);
     for _ in 0..200 {
         burst.send("x").await.unwrap();
-        assert!(client.open_exchanges() <= 10);
+        assert!(client.snapshot().open_exchanges() <= 10);
     }
     assert_eq!(burst.finish().await.acknowledged, 200);
 }
@@ -138,7 +139,7 @@ async fn a_peer_that_answers_nothing_gets_everything_handed_back() {
     let address = silent.local_addr().unwrap();
     // MAX_TRANSMIT_SPAN, before which nothing is given up, follows ACK_TIMEOUT.
     let control = ControlConfig::parse("rcoap:initial-rto=100ms").unwrap();
-    let config = Config::new().control(control).ack_timeout(Duration::from_millis(100));
+    let config = ClientConfig::new().control(control).ack_timeout(Duration::from_millis(100));
     let client = Client::with_config(config);
     let mut burst = client.burst(format!("coap://{address}/log")).await.unwrap();
     for number in 0..5 {
@@ -150,7 +151,7 @@ async fn a_peer_that_answers_nothing_gets_everything_handed_back() {
         assert_eq!(message.payload, number.to_string().as_bytes());
         assert!(matches!(message.reason, Reason::Failed(_)));
     }
-    assert_eq!(client.open_exchanges(), 0);
+    assert_eq!(client.snapshot().open_exchanges(), 0);
 }
 
 #[tokio::test]
@@ -165,7 +166,7 @@ async fn a_burst_that_is_stopped_hands_back_what_is_under_way() {
     let summary = burst.stop();
     assert_eq!(summary.unacknowledged.len(), 5);
     assert!(summary.unacknowledged.iter().all(|m| matches!(m.reason, Reason::Stopped)));
-    assert_eq!(client.open_exchanges(), 0);
+    assert_eq!(client.snapshot().open_exchanges(), 0);
 }
 
 #[tokio::test]
@@ -205,5 +206,5 @@ async fn an_upload_that_is_dropped_says_which_bytes_are_missing() {
     let missing = upload.unacknowledged();
     let [all] = &missing[..] else { panic!("{missing:?}") };
     assert_eq!((upload.acknowledged(), all), (0, &(0..5000)));
-    assert_eq!(client.open_exchanges(), 0);
+    assert_eq!(client.snapshot().open_exchanges(), 0);
 }

@@ -3,7 +3,7 @@
 use crate::common::eventually::eventually;
 use ebbtide::client::Observation;
 use ebbtide::server::{Call, Router, Server, Subject, fetch, get};
-use ebbtide::{Client, Code, Config, ContentFormat, ErrorKind, Request, Response};
+use ebbtide::{Client, ClientConfig, Code, ContentFormat, ErrorKind, Request, Response};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -85,7 +85,7 @@ async fn the_server_is_told_that_an_observation_is_cancelled() {
     // Renewed after Max-Age and the grace: the same observer, not another one.
     states.cancel().await.unwrap();
     assert_eq!(observed.subject.observers(), 0, "without a change");
-    assert_eq!(client.open_exchanges(), 0);
+    assert_eq!(client.snapshot().open_exchanges(), 0);
 }
 
 /// The next state, in time.
@@ -177,7 +177,7 @@ async fn every_observer_gets_the_error_that_ends_the_registration() {
 async fn an_observation_goes_on_when_the_server_comes_back() {
     let first = Observed::new();
     // A client that expects a short path gives up soon.
-    let short = Config::new().ack_timeout(Duration::from_millis(50)).max_retransmit(2);
+    let short = ClientConfig::new().ack_timeout(Duration::from_millis(50)).max_retransmit(2);
     let (address, client) = (first.address(), Client::with_config(short));
     let uri = format!("coap://{address}/short");
     let mut states = client.observe(uri.as_str()).await.unwrap();
@@ -213,7 +213,7 @@ async fn the_first_answer_has_the_time_of_the_request() {
     let ended = tokio::time::timeout(Duration::from_secs(5), states.next()).await.unwrap();
     assert!(matches!(&ended, Some(Err(error)) if error.kind() == ErrorKind::TimedOut), "{ended:?}");
     assert!(states.next().await.is_none());
-    assert_eq!(client.open_exchanges(), 0);
+    assert_eq!(client.snapshot().open_exchanges(), 0);
 }
 
 #[tokio::test]

@@ -1,7 +1,7 @@
 //! What a client does about paths that fail for a while, and for how long it waits.
 
 use ebbtide::server::{Call, Router, Server, put};
-use ebbtide::{Client, Code, Config, Error, ErrorKind, Request, Response};
+use ebbtide::{Client, ClientConfig, Code, Error, ErrorKind, Request, Response};
 use ebbtide_core::wire::OptionNumber;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use tokio::net::{TcpListener, UdpSocket};
 
 /// Gives a message up within a second.
 fn hasty() -> Client {
-    let config = Config::new()
+    let config = ClientConfig::new()
         .control(ebbtide::congestion::ControlConfig::parse("default").unwrap())
         .ack_timeout(Duration::from_millis(50))
         .max_retransmit(2);
@@ -101,7 +101,7 @@ async fn a_non_confirmable_request_is_waited_for_as_long_as_a_confirmable_one_is
 #[tokio::test]
 async fn a_client_sends_from_the_address_that_it_is_told() {
     let free = UdpSocket::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
-    let client = Client::with_config(Config::new().local_address(free));
+    let client = Client::with_config(ClientConfig::new().local_address(free));
     let peer = UdpSocket::bind("127.0.0.1:0").await.unwrap();
     let uri = format!("coap://{}/", peer.local_addr().unwrap());
     let asked = tokio::spawn(async move { client.get(uri).await });

@@ -17,7 +17,7 @@ async fn a_thousand_requests_at_once_to_one_server_are_all_answered() {
     let uri = format!("coap://{}/x", server.local_addrs()[0]);
     let answers = join_all((0..1000).map(|_| client.get(uri.as_str()))).await;
     assert!(answers.into_iter().all(|answer| answer.unwrap().text() == "x"));
-    assert_eq!(client.open_exchanges(), 0);
+    assert_eq!(client.snapshot().open_exchanges(), 0);
 }
 
 #[tokio::test]
@@ -36,7 +36,7 @@ async fn a_request_waits_for_room_no_longer_than_its_time() {
             .all(|ended| matches!(&ended, Err(error) if error.kind() == ErrorKind::TimedOut)),
         "{ended:?}"
     );
-    assert_eq!(client.open_exchanges(), 0);
+    assert_eq!(client.snapshot().open_exchanges(), 0);
 }
 
 #[test]

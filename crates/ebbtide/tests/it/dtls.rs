@@ -3,7 +3,7 @@
 use crate::common::errors::source;
 use ebbtide::dtls::{Credentials, DtlsBind, DtlsConfig, Failure, KeyLogger, Psk};
 use ebbtide::server::{Call, Router, Subject, get, put};
-use ebbtide::{Client, Code, Config, ErrorKind, Response, Server};
+use ebbtide::{Client, ClientConfig, Code, ErrorKind, Response, Server, ServerConfig};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -44,7 +44,7 @@ fn bind_with(counter: &Subject, address: SocketAddr, checks: bool) -> Server {
     let none: [&str; 0] = [];
     let mut dtls = DtlsConfig::default();
     dtls.server.return_routability = checks;
-    let config = Config::new().dtls(dtls).bind_dtls(DtlsBind::new(address, keys));
+    let config = ServerConfig::new().dtls(dtls).bind_dtls(DtlsBind::new(address, keys));
     Server::with_config(router(counter), config, none).unwrap()
 }
 
@@ -55,8 +55,8 @@ fn serve(counter: &Subject) -> (tokio::task::JoinHandle<()>, SocketAddr) {
 }
 
 fn client(identity: &str, key: &[u8]) -> Client {
-    let config =
-        Config::new().credentials(Psk::new(key).ok().map(|psk| Credentials::new(identity, psk)));
+    let config = ClientConfig::new()
+        .credentials(Psk::new(key).ok().map(|psk| Credentials::new(identity, psk)));
     Client::with_config(config)
 }
 
@@ -105,7 +105,7 @@ async fn a_wrong_key_an_unknown_identity_and_none_at_all_are_told_apart_from_sil
 #[tokio::test]
 async fn after_the_server_s_restart_the_next_request_but_one_has_a_new_session() {
     let (server, at) = serve(&Subject::default());
-    let mut config = Config::new()
+    let mut config = ClientConfig::new()
         .credentials(Psk::new(b"secret").ok().map(|psk| Credentials::new("device", psk)));
     // So that giving up takes no minute.
     config = config.ack_timeout(Duration::from_millis(100));
@@ -134,7 +134,7 @@ async fn sessions_of_two_sockets_share_no_body() {
     let any = SocketAddr::from(([127, 0, 0, 1], 0));
     let config = [any, any]
         .into_iter()
-        .fold(Config::new(), |config, at| config.bind_dtls(DtlsBind::new(at, keys)));
+        .fold(ServerConfig::new(), |config, at| config.bind_dtls(DtlsBind::new(at, keys)));
     let none: [&str; 0] = [];
     let router = Router::new().route("/secret", get(secret));
     let server = Server::with_config(router, config, none).unwrap();
@@ -213,8 +213,8 @@ async fn survives_a_rebinding(checks: bool) {
             tokio::time::timeout(Duration::from_secs(20), observation.next()).await.unwrap();
         assert_eq!(state.unwrap().unwrap().text(), "state");
     }
-    let counted = server.dtls_counters()[0];
-    assert_eq!((counted.established, counted.addresses_changed), (1, 1), "{checks}");
+    let counted = server.snapshot().dtls;
+    assert_eq!((counted.established(), counted.addresses_changed), (1, 1), "{checks}");
 }
 
 #[tokio::test]
@@ -223,7 +223,7 @@ async fn a_silent_rebinding_is_noticed_within_the_keep_alive() {
     let server = bind(&counter, ([127, 0, 0, 1], 0).into());
     let (at, rebound) = nat(server.dtls_addrs()[0]).await;
     let psk = Psk::new(b"secret").ok();
-    let config = Config::new().credentials(psk.map(|psk| Credentials::new("device", psk)));
+    let config = ClientConfig::new().credentials(psk.map(|psk| Credentials::new("device", psk)));
     let client = Client::with_config(config.observe_keep_alive(Duration::from_secs(1)));
     let mut observation = client.observe(format!("coaps://{at}/count").as_str()).await.unwrap();
     assert!(observation.next().await.unwrap().is_ok());
@@ -231,8 +231,8 @@ async fn a_silent_rebinding_is_noticed_within_the_keep_alive() {
     counter.changed();
     let state = tokio::time::timeout(Duration::from_secs(20), observation.next()).await.unwrap();
     assert_eq!(state.unwrap().unwrap().text(), "state");
-    let counted = server.dtls_counters()[0];
-    assert_eq!((counted.established, counted.addresses_changed), (1, 1));
+    let counted = server.snapshot().dtls;
+    assert_eq!((counted.established(), counted.addresses_changed), (1, 1));
 }
 
 #[tokio::test]
@@ -244,7 +244,7 @@ async fn the_chosen_local_address_is_that_of_a_socket_for_dtls() {
     let chosen = free.local_addr().unwrap();
     drop(free);
     let psk = Psk::new(b"secret").ok();
-    let config = Config::new().credentials(psk.map(|psk| Credentials::new("device", psk)));
+    let config = ClientConfig::new().credentials(psk.map(|psk| Credentials::new("device", psk)));
     let client = Client::with_config(config.local_address(chosen));
     let asked = client.clone();
     let asking = tokio::spawn(async move { asked.get(format!("coaps://{at}/x")).await });
@@ -269,14 +269,14 @@ async fn another_client_resumes_the_session_that_was_saved() {
         assert!(first.get(uri.as_str()).await.unwrap().is_success());
         let saved = first.dtls_session(at);
         assert!(saved.is_some());
-        let mut config = Config::new();
+        let mut config = ClientConfig::new();
         let psk = Psk::new(b"secret").unwrap();
         let credentials = Credentials { saved, ..Credentials::new("device", psk) };
         config = config.credentials(credentials);
         let second = Client::with_config(config);
         assert!(second.get(uri.as_str()).await.unwrap().is_success());
-        let counters = server.dtls_counters();
-        assert_eq!((counters[0].established, counters[0].resumed), (2, 1));
+        let counters = server.snapshot().dtls;
+        assert_eq!((counters.established(), counters.resumed), (2, 1));
     };
     asked.await;
 }
@@ -286,7 +286,7 @@ async fn the_secrets_of_a_session_are_logged_for_who_asks() {
     let (_server, at) = serve(&Subject::default());
     let lines: Arc<Mutex<Vec<String>>> = Arc::default();
     let log = Arc::clone(&lines);
-    let config = Config::new()
+    let config = ClientConfig::new()
         .credentials(Psk::new(b"secret").ok().map(|psk| Credentials::new("device", psk)))
         .key_log(KeyLogger::new(move |line| log.lock().unwrap().push(line.into())));
     let client = Client::with_config(config);
@@ -299,11 +299,11 @@ async fn the_secrets_of_a_session_are_logged_for_who_asks() {
 
 #[tokio::test]
 async fn a_server_with_several_workers_has_one_socket_for_dtls_and_serves_by_all() {
-    let config = Config::new().workers(2).bind_dtls(DtlsBind::new(([127, 0, 0, 1], 0), keys));
+    let config = ServerConfig::new().workers(2).bind_dtls(DtlsBind::new(([127, 0, 0, 1], 0), keys));
     let router = router(&Subject::default());
     let server = Server::with_config(router, config, ["127.0.0.1:0"]).unwrap();
     let (plain, secured) = (server.local_addrs(), server.dtls_addrs());
-    assert_eq!((plain.len(), secured.len(), server.counters().len()), (1, 1, 3));
+    assert_eq!((plain.len(), secured.len(), server.snapshot().sockets), (1, 1, 3));
     let handle = server.handle();
     let serving = tokio::spawn(server.run());
     for _ in 0..4 {
@@ -334,7 +334,7 @@ async fn a_peer_s_control_and_metrics_apply_to_its_session() {
         client.get(uri.as_str()).await.unwrap();
         let metrics = client.metrics(at).expect("metrics of the session");
         assert!(metrics.srtt.is_none(), "chosen before the session: {before}, {metrics:?}");
-        assert_eq!(client.counters(), [None, None], "no socket for coap is opened");
+        assert_eq!(client.snapshot().sockets, 1, "no socket for coap is opened");
     }
 }
 

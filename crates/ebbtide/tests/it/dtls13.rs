@@ -6,7 +6,7 @@ use crate::common::errors::source;
 use ebbtide::dtls::{CertificateError, Dtls13Config, DtlsBind, Failure};
 use ebbtide::server::Router;
 use ebbtide::stream::{Identity, TlsServer, Trust};
-use ebbtide::{Client, Config, Server};
+use ebbtide::{Client, Server, ServerConfig};
 use rcgen::{KeyPair, date_time_ymd};
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -27,7 +27,7 @@ fn serve(tls: &TlsServer) -> (Server, SocketAddr) {
 
 fn serve_with(tls: &TlsServer, settings: impl Into<Option<Dtls13Config>>) -> (Server, SocketAddr) {
     let bind = DtlsBind::with_certificates(local(), tls).unwrap();
-    serve_under(Config::new().bind_dtls(bind).dtls13(settings))
+    serve_under(ServerConfig::new().bind_dtls(bind).dtls13(settings))
 }
 
 /// A client of DTLS 1.3.
@@ -43,8 +43,8 @@ async fn a_client_and_a_server_speak_dtls_1_3() {
     assert_eq!(ask(&client, at).await.unwrap(), "nobody false");
     let long = client.get(format!("coaps://{at}/long")).await.unwrap();
     assert_eq!(long.text(), "x".repeat(3000), "block by block over one session");
-    let counters = server.dtls_counters()[0];
-    assert_eq!((counters.hellos_verified, counters.established), (1, 1), "{counters:?}");
+    let counters = server.snapshot().dtls;
+    assert_eq!((counters.hellos_challenged, counters.established()), (1, 1), "{counters:?}");
 }
 
 #[tokio::test]
@@ -58,7 +58,7 @@ async fn the_hello_decides_which_version_serves() {
     }
     assert!(older.dtls_session(at).is_some(), "DTLS 1.2 can be resumed");
     assert!(newer.dtls_session(at).is_none(), "DTLS 1.3 cannot be resumed here");
-    assert_eq!(server.dtls_counters()[0].established, 2);
+    assert_eq!(server.snapshot().dtls.established(), 2);
 }
 
 #[tokio::test]
@@ -97,7 +97,7 @@ async fn a_server_whose_certificate_is_not_accepted_is_refused_with_the_reason()
             ask(&client(&Trust::dangerously_anyone(), None), at).await.unwrap(),
             "nobody false"
         );
-        assert_eq!(server.dtls_counters()[0].established, 1);
+        assert_eq!(server.snapshot().dtls.established(), 1);
     }
 }
 
@@ -110,13 +110,13 @@ async fn a_client_whose_certificate_is_not_accepted_or_missing_is_refused() {
     let config = config(&trust(&ours), None).dtls13(Dtls13Config::default());
     let config = config.ack_timeout(Duration::from_millis(200)).max_retransmit(0);
     assert!(Client::with_config(config).get(format!("coaps://{at}/who")).await.is_err());
-    assert_eq!(server.dtls_counters()[0].certificates_refused, 1);
+    assert_eq!(server.snapshot().dtls.certificates_refused, 1);
     let stranger = issue(&others, &params(&["device"]));
     let refused = client(&trust(&ours), Some(&stranger)).get(format!("coaps://{at}/who")).await;
     let refused = refused.unwrap_err().to_string();
     assert!(refused.contains("close_notify"), "{refused}");
-    let counters = server.dtls_counters()[0];
-    assert_eq!((counters.certificates_refused, counters.established), (2, 0), "{counters:?}");
+    let counters = server.snapshot().dtls;
+    assert_eq!((counters.certificates_refused, counters.established()), (2, 0), "{counters:?}");
 }
 
 #[tokio::test]
@@ -145,7 +145,7 @@ async fn what_dtls_1_3_cannot_do_is_refused_when_a_server_begins() {
         (asks, "use require_client_certificates"),
     ] {
         let bind = DtlsBind::with_certificates(local(), &tls).unwrap();
-        let config = Config::new().bind_dtls(bind).dtls13(Dtls13Config::default());
+        let config = ServerConfig::new().bind_dtls(bind).dtls13(Dtls13Config::default());
         let none: [&str; 0] = [];
         let refused = Server::with_config(Router::new(), config, none).unwrap_err();
         let text = format!("{refused} {:?}", std::error::Error::source(&refused));
@@ -162,8 +162,8 @@ async fn each_name_of_a_server_is_verified_and_all_are_served_at_once() {
     let (by_address, by_name) = tokio::join!(ask(&client, at), client.get(&*other));
     assert_eq!(by_address.unwrap(), "nobody false");
     assert_eq!(by_name.unwrap().text(), "nobody false");
-    let counters = server.dtls_counters()[0];
-    assert_eq!((counters.handshakes_failed, counters.evicted), (0, 0), "{counters:?}");
+    let counters = server.snapshot().dtls;
+    assert_eq!((counters.handshakes_failed(), counters.evicted), (0, 0), "{counters:?}");
 
     // A certificate for one of the names does not count for the other, with a session or without.
     let (_server, at) = serve(&TlsServer::new(issue(&authority, &params(&["127.0.0.1"]))));
@@ -344,7 +344,7 @@ async fn clients_of_both_versions_go_on_while_hellos_are_forged() {
     }
     let grown = crate::common::counting::bytes_in_use() - before;
     assert!(grown < 100_000, "{grown} bytes after {forged} hellos");
-    let counters = server.dtls_counters()[0];
-    assert_eq!(counters.established, 4, "nobody had to begin again: {counters:?}");
-    assert!(counters.hellos_verified > forged / 2, "{counters:?}");
+    let counters = server.snapshot().dtls;
+    assert_eq!(counters.established(), 4, "nobody had to begin again: {counters:?}");
+    assert!(counters.hellos_challenged > forged / 2, "{counters:?}");
 }

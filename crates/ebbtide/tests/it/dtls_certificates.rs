@@ -4,7 +4,7 @@ use ebbtide::dtls::{
     CertificateError, Certificates, Credentials, DtlsBind, Failure, Psk, SavedSession,
 };
 use ebbtide::stream::{Identity, TlsError, TlsServer, Trust};
-use ebbtide::{Client, Config, Server};
+use ebbtide::{Client, ClientConfig, Server, ServerConfig};
 use rcgen::{CertifiedIssuer, KeyPair, date_time_ymd};
 use std::net::SocketAddr;
 
@@ -18,7 +18,7 @@ fn authority(name: &str) -> Issuer {
 }
 
 fn serve(bind: DtlsBind) -> (Server, SocketAddr) {
-    serve_under(Config::new().bind_dtls(bind))
+    serve_under(ServerConfig::new().bind_dtls(bind))
 }
 
 fn serve_as(tls: &TlsServer) -> (Server, SocketAddr) {
@@ -43,16 +43,17 @@ async fn both_sides_show_certificates_and_the_handler_knows_the_client() {
     // By the other name of the same server there is another session.
     let uri = format!("coaps://localhost:{}/who", at.port());
     assert!(client.get(uri).await.unwrap().is_success());
-    let [counters] = server.dtls_counters()[..] else { panic!() };
-    assert_eq!((counters.established, counters.resumed, counters.handshakes_failed), (2, 0, 0));
+    let counters = server.snapshot().dtls;
+    assert_eq!((counters.established(), counters.resumed, counters.handshakes_failed()), (2, 0, 0));
     // A client that was restarted resumes the session, and is known without showing its certificate.
     let bytes = client.dtls_session(at).unwrap().to_bytes();
     drop(client);
     let certificates = Certificates::new(&trust(&authority), None).unwrap();
     let saved = SavedSession::from_bytes(&bytes).unwrap();
-    let restarted = Client::with_config(Config::new().certificates(certificates.resuming(saved)));
+    let restarted =
+        Client::with_config(ClientConfig::new().certificates(certificates.resuming(saved)));
     assert_eq!(ask(&restarted, at).await.unwrap(), "device-7.example true");
-    assert_eq!(server.dtls_counters()[0].resumed, 1);
+    assert_eq!(server.snapshot().dtls.resumed, 1);
 }
 
 #[tokio::test]
@@ -76,7 +77,7 @@ async fn a_server_whose_certificate_is_not_accepted_is_refused_with_the_reason()
             ask(&client(&Trust::dangerously_anyone(), None), at).await.unwrap(),
             "nobody false"
         );
-        assert_eq!(server.dtls_counters()[0].established, 1);
+        assert_eq!(server.snapshot().dtls.established(), 1);
     }
 }
 
@@ -90,7 +91,7 @@ async fn a_client_whose_certificate_is_not_accepted_or_missing_is_refused() {
         let refused = ask(&client(&trust(&ours), own), at).await;
         assert!(matches!(refused, Err(Failure::Refused(_))), "{refused:?}");
     }
-    assert_eq!(server.dtls_counters()[0].certificates_refused, 2);
+    assert_eq!(server.snapshot().dtls.certificates_refused, 2);
     let (_server, at) = serve_as(&tls.request_client_certificates(&trust(&ours)).unwrap());
     assert_eq!(ask(&client(&trust(&ours), None), at).await.unwrap(), "nobody false");
 }
@@ -117,7 +118,7 @@ async fn a_server_has_keys_and_a_certificate_at_one_socket_and_replaces_the_cert
     let bind = DtlsBind::new(local(), keys).and_certificates(&tls).unwrap();
     let (_server, at) = serve(bind);
     let credentials = Psk::new(b"secret").ok().map(|psk| Credentials::new("device", psk));
-    let config = Config::new().credentials(credentials);
+    let config = ClientConfig::new().credentials(credentials);
     assert_eq!(ask(&Client::with_config(config), at).await.unwrap(), "device false");
     assert_eq!(ask(&client(&trust(&ours), None), at).await.unwrap(), "nobody false");
     let later = authority("later");

@@ -5,7 +5,7 @@ use crate::common::eventually::eventually;
 use ebbtide::dtls::{Credentials, DtlsBind, Psk};
 use ebbtide::server::{Call, Router, Subject, get};
 use ebbtide::socket::{Inbox, Outbound, Socket};
-use ebbtide::{Client, Config, Response, Server};
+use ebbtide::{Client, ClientConfig, Response, Server, ServerConfig};
 use ebbtide_core::time::{Duration, Instant};
 use ebbtide_core::wire::{Code, Message, Type};
 use ebbtide_dtls::{Endpoint, Event, Output, SessionId, Timing};
@@ -23,7 +23,7 @@ fn serve(state: &Subject) -> (Server, SocketAddr) {
         |identity: &[u8]| (identity == b"device").then(|| Psk::new(b"secret").ok()).flatten();
     let bind = DtlsBind::new(([127, 0, 0, 1], 0), keys);
     let none: [&str; 0] = [];
-    let config = Config::new().bind_dtls(bind);
+    let config = ServerConfig::new().bind_dtls(bind);
     let server = Server::with_config(router, config, none).unwrap();
     let address = server.dtls_addrs()[0];
     (server, address)
@@ -177,7 +177,7 @@ async fn a_thousand_sessions_whose_addresses_all_change_keep_their_observations_
     // A CoAP ping from the new address.
     crowd.say(b"\x40\x00\x00\x02");
     let meter = server.meter();
-    let moved = || server.dtls_counters()[0].addresses_changed == u64::from(DEVICES);
+    let moved = || server.snapshot().dtls.addresses_changed == u64::from(DEVICES);
     crowd.run(|_| moved()).await;
     // A busy system may drop one of a thousand notifications: the next state is as good.
     for round in 2..4 {
@@ -191,9 +191,9 @@ async fn a_thousand_sessions_whose_addresses_all_change_keep_their_observations_
             assert!(left > 0, "state {round} does not reach all devices");
         }
     }
-    let counters = server.dtls_counters()[0];
-    assert_eq!(counters.established, u64::from(DEVICES), "{counters:?}");
-    assert_eq!((counters.hellos_verified, counters.addresses_refused), (u64::from(DEVICES), 0));
+    let counters = server.snapshot().dtls;
+    assert_eq!(counters.established(), u64::from(DEVICES), "{counters:?}");
+    assert_eq!((counters.hellos_challenged, counters.addresses_refused), (u64::from(DEVICES), 0));
     assert_eq!(meter.snapshot().observers, DEVICES as usize);
 }
 
@@ -201,7 +201,7 @@ async fn a_thousand_sessions_whose_addresses_all_change_keep_their_observations_
 async fn twenty_thousand_forged_hellos_leave_nothing_and_an_honest_client_goes_on() {
     const HELLOS: u32 = 20_000;
     let (server, at) = serve(&Subject::new());
-    let client = Client::with_config(Config::new().credentials(credentials()));
+    let client = Client::with_config(ClientConfig::new().credentials(credentials()));
     let uri = format!("coaps://{at}/x");
     assert!(client.get(uri.as_str()).await.unwrap().is_success());
 
@@ -234,9 +234,9 @@ async fn twenty_thousand_forged_hellos_leave_nothing_and_an_honest_client_goes_o
     }
     let grown = crate::common::counting::bytes_in_use() - before;
     assert!(grown < 50_000, "{grown} bytes");
-    eventually(|| server.dtls_counters()[0].hellos_verified > u64::from(HELLOS) * 9 / 10).await;
+    eventually(|| server.snapshot().dtls.hellos_challenged > u64::from(HELLOS) * 9 / 10).await;
     assert!(answers > HELLOS / 2, "{answers}");
     assert!(answered <= HELLOS as usize * hello.len(), "no amplification");
-    let counters = server.dtls_counters()[0];
-    assert_eq!((counters.established, counters.evicted), (1, 0));
+    let counters = server.snapshot().dtls;
+    assert_eq!((counters.established(), counters.evicted), (1, 0));
 }

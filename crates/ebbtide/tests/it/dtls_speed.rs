@@ -3,7 +3,7 @@
 
 use ebbtide::dtls::{Credentials, DtlsBind, Psk};
 use ebbtide::server::{Call, Router, get};
-use ebbtide::{Client, Config, Request, Response, Server};
+use ebbtide::{Client, ClientConfig, Request, Response, Server, ServerConfig};
 use std::time::Duration;
 
 const WINDOW: usize = 64;
@@ -14,7 +14,7 @@ const REQUESTS: usize = 40_000;
 #[expect(clippy::unwrap_used, reason = "a measurement that cannot go on has failed")]
 #[expect(clippy::disallowed_methods, reason = "a measurement")]
 async fn time(uri: &str) -> Duration {
-    let config = Config::new()
+    let config = ClientConfig::new()
         .nstart(WINDOW as u16)
         .credentials(Psk::new(b"secret").ok().map(|psk| Credentials::new("device", psk)));
     let client = Client::with_config(config);
@@ -39,7 +39,7 @@ async fn established_sessions_are_at_least_half_as_fast_as_plain_udp() {
     let keys =
         |identity: &[u8]| (identity == b"device").then(|| Psk::new(b"secret").ok()).flatten();
     let dtls = DtlsBind::new(([127, 0, 0, 1], 0), keys);
-    let config = Config::new().bind_dtls(dtls);
+    let config = ServerConfig::new().bind_dtls(dtls);
     let server = Server::with_config(router, config, ["127.0.0.1:0"]).unwrap();
     let (plain, secure) = (server.local_addrs()[0], server.dtls_addrs()[0]);
     tokio::spawn(async move { drop(server.run().await) });

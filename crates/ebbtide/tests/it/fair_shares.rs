@@ -3,7 +3,7 @@
 use crate::common::eventually::eventually;
 use crate::common::many_clients::{GET, ManyClients, Outgoing};
 use ebbtide::server::{Router, Server, post};
-use ebbtide::{Code, Config};
+use ebbtide::{Code, ServerConfig};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ async fn one_address_gets_half_of_the_places_of_handlers_at_work_and_a_newcomer_
             Code::CHANGED
         }
     });
-    let config = Config::new().max_working(MAX);
+    let config = ServerConfig::new().limits(|limits| limits.working(MAX));
     let router = Router::new().route("/slow", slow);
     let server = Server::with_config(router, config, ["127.0.0.1:0"]).unwrap();
     let meter = server.meter();

@@ -5,7 +5,7 @@ use crate::common::eventually::eventually;
 use crate::common::many_clients::{GET, ManyClients, Outgoing, address};
 use ebbtide::metrics::Meter;
 use ebbtide::server::{Call, Router, Server, Subject, Verify, get, post, put};
-use ebbtide::{Client, Code, Config, Request, Response};
+use ebbtide::{Client, Code, Request, Response, ServerConfig};
 use ebbtide_core::wire::{OptionNumber, Type};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -41,9 +41,9 @@ struct Scene {
 }
 
 /// A server that trusts no address before it has echoed, as one on the Internet.
-fn scene(change: impl FnOnce(Config) -> Config) -> Scene {
+fn scene(change: impl FnOnce(ServerConfig) -> ServerConfig) -> Scene {
     let state = Subject::new();
-    let config = change(Config::new().verify(Verify::All));
+    let config = change(ServerConfig::new().verify(Verify::All));
     let server = Server::with_config(resources(&state), config, ["127.0.0.1:0"]).unwrap();
     let address = server.local_addrs()[0];
     let many = ManyClients::new(address);
@@ -98,7 +98,7 @@ async fn requests_from_a_hundred_thousand_addresses_leave_nothing_behind() {
 
 #[tokio::test]
 async fn posts_from_forged_addresses_fill_half_of_the_memory_and_honest_ones_are_processed() {
-    let mut scene = scene(|config| config.remembered_messages(2000));
+    let mut scene = scene(|config| config.limits(|limits| limits.remembered_messages(2000)));
     let options = [(11, &b"post"[..])];
     let post = Outgoing { code: Code::POST, options: &options, ..GET };
     flood(&mut scene, 10_000, |n, many| many.say(n, &post)).await;
@@ -120,7 +120,8 @@ async fn posts_from_forged_addresses_fill_half_of_the_memory_and_honest_ones_are
 #[tokio::test]
 async fn uploads_that_never_finish_take_bounded_memory_and_honest_ones_go_on() {
     // The worst case: whoever floods has the addresses that it uses.
-    let mut scene = scene(|config| config.max_block_bytes(200_000).verify(Verify::None));
+    let mut scene =
+        scene(|config| config.limits(|limits| limits.block_bytes(200_000)).verify(Verify::None));
     let server = scene.server;
     let honest = tokio::spawn(async move {
         let client = Client::new();
@@ -160,7 +161,8 @@ async fn uploads_that_never_finish_take_bounded_memory_and_honest_ones_go_on() {
 
 #[tokio::test]
 async fn an_upload_that_finds_no_room_is_refused_at_its_first_block_and_the_others_finish() {
-    let mut scene = scene(|config| config.max_block_bytes(100_000).verify(Verify::None));
+    let mut scene =
+        scene(|config| config.limits(|limits| limits.block_bytes(100_000)).verify(Verify::None));
     let size = 30_000_u32.to_be_bytes();
     let block = [0; 1024];
     let send = |n: u32, id: u16, num: u32, many: &mut ManyClients| {
@@ -191,7 +193,7 @@ async fn an_upload_that_finds_no_room_is_refused_at_its_first_block_and_the_othe
 
 #[tokio::test]
 async fn an_upload_of_an_unknown_address_waits_for_an_echo_while_half_of_the_room_is_taken() {
-    let mut scene = scene(|config| config.max_block_bytes(100_000));
+    let mut scene = scene(|config| config.limits(|limits| limits.block_bytes(100_000)));
     let block = [0; 1024];
     flood(&mut scene, 1000, |n, many| {
         let options = [(11, b"length".as_slice()), (27, &[0x0e])];
@@ -209,8 +211,9 @@ async fn an_upload_of_an_unknown_address_waits_for_an_echo_while_half_of_the_roo
 
 #[tokio::test]
 async fn observers_that_vanish_are_removed_counted_and_hold_nobody_up() {
-    let mut scene =
-        scene(|config| config.max_observers(3000).ack_timeout(Duration::from_millis(1000)));
+    let mut scene = scene(|config| {
+        config.limits(|limits| limits.observers(3000)).ack_timeout(Duration::from_millis(1000))
+    });
     let client = Client::new();
     let mut honest = client.observe(uri(scene.server, "/state")).await.unwrap();
     honest.next().await.unwrap().unwrap();
@@ -321,12 +324,12 @@ async fn answers_that_no_server_sent_are_counted_and_ignored() {
     assert!(!asking.is_finished());
     server.send_to(&answer(0x60, 0x45, token), whom).await.unwrap();
     assert_eq!(asking.await.unwrap().unwrap().code(), Code::CONTENT);
-    assert_eq!(client.open_exchanges(), 0);
+    assert_eq!(client.snapshot().open_exchanges(), 0);
 }
 
 #[tokio::test]
 async fn a_challenge_is_answered_in_kind_and_fits_the_request() {
-    let mut scene = scene(|config| config.remembered_messages(2));
+    let mut scene = scene(|config| config.limits(|limits| limits.remembered_messages(2)));
     let options = [(11, &b"post"[..])];
     let post = Outgoing { code: Code::POST, options: &options, token: b"t", ..GET };
     scene.many.say(0, &post);
@@ -384,7 +387,9 @@ async fn nothing_of_a_long_answer_is_kept_for_addresses_that_have_not_echoed() {
 
 #[tokio::test]
 async fn refusals_are_counted_by_reason_and_class_of_address() {
-    let mut scene = scene(|config| config.max_observers(4).max_rate(50).verify(Verify::None));
+    let mut scene = scene(|config| {
+        config.limits(|limits| limits.observers(4)).max_rate(50).verify(Verify::None)
+    });
     let observe = [(6, &b""[..]), (11, &b"state"[..])];
     for n in 0..10 {
         scene.many.say(n, &Outgoing { options: &observe, ..GET });

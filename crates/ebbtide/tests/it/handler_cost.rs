@@ -6,7 +6,7 @@ use crate::common::many_clients::{GET, ManyClients, Outgoing};
 use ebbtide::server::{
     Call, ConcurrencyLimit, Data, Path, Router, Server, State, Timeout, Verify, get,
 };
-use ebbtide::{Client, Config, ContentFormat, Response};
+use ebbtide::{Client, ContentFormat, Response, ServerConfig};
 use serde::Serialize;
 use std::fs;
 use std::net::SocketAddr;
@@ -49,7 +49,7 @@ fn serve(router: Router, workers: usize) -> SocketAddr {
     let served = move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
-            let config = Config::new().workers(workers).verify(Verify::None);
+            let config = ServerConfig::new().workers(workers).verify(Verify::None);
             let server = Server::with_config(router, config, ["127.0.0.1:0"]).unwrap();
             tell.send(server.local_addrs()[0]).unwrap();
             server.run().await.unwrap();
@@ -118,12 +118,12 @@ fn two_workers_cost_at_most_half_as_much_again_for_a_request_as_one() {
 
 #[tokio::test]
 async fn workers_divide_the_peers_and_their_metrics_add_up() {
-    let config = Config::new().workers(2);
+    let config = ServerConfig::new().workers(2);
     let server = Server::with_config(plain(), config, ["127.0.0.1:0"]).unwrap();
     let addresses = server.local_addrs();
     assert_eq!(addresses.len(), 1, "one address, whoever is behind it: {addresses:?}");
-    let (meter, counters) = (server.meter(), server.counters());
-    assert_eq!(counters.len(), 2);
+    let meter = server.meter();
+    assert_eq!(meter.snapshot().sockets, 2);
     let handle = server.handle();
     let address = addresses[0];
     let serving = tokio::spawn(server.run());

@@ -3,7 +3,7 @@
 use crate::common::eventually::eventually;
 use ebbtide::congestion::ControlConfig;
 use ebbtide::server::{Call, Router, Server, Subject, get, post};
-use ebbtide::{Client, Code, Config, Request, Response};
+use ebbtide::{Client, ClientConfig, Code, Request, Response, ServerConfig};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -27,7 +27,7 @@ async fn a_handler_that_panics_is_answered_with_an_error_and_the_others_are_serv
         .route("/fine", get(|_: &Call<'_>| Response::content("fine")));
     let server = Server::bind(router, ["127.0.0.1:0"]).unwrap();
     // A GET that is repeated is handled again: this control repeats none within two seconds.
-    let patient = Config::new().control(ControlConfig::parse("default").unwrap());
+    let patient = ClientConfig::new().control(ControlConfig::parse("default").unwrap());
     let (meter, client) = (server.meter(), Client::with_config(patient));
     let paths = ["/now", "/first", "/later", "/now"].map(|path| uri(&server, path));
     let fine = uri(&server, "/fine");
@@ -54,7 +54,7 @@ async fn a_slow_handler_runs_once_however_many_copies_of_its_request_arrive() {
             Response::content("that took a while")
         }
     };
-    let config = Config::new().acknowledge_after(Duration::from_millis(100));
+    let config = ServerConfig::new().acknowledge_after(Duration::from_millis(100));
     let router = Router::new().route("/s", get(slow));
     let server = Server::with_config(router, config, ["127.0.0.1:0"]).unwrap();
     let socket = tokio::net::UdpSocket::bind("127.0.0.1:0").await.unwrap();
@@ -149,7 +149,7 @@ async fn every_slow_request_of_one_client_is_answered_though_the_queue_is_short(
     });
     let server = Server::bind(Router::new().route("/slow", slow), ["127.0.0.1:0"]).unwrap();
     let meter = server.meter();
-    let config = Config::new().nstart(256).queue_per_peer(1000);
+    let config = ClientConfig::new().nstart(256).limits(|limits| limits.queue_per_peer(1000));
     let client = Client::with_config(config);
     let asking: Vec<_> = (0..COUNT)
         .map(|_| {
@@ -177,7 +177,7 @@ async fn more_observations_of_one_client_than_its_queue_is_long_do_not_make_the_
         Response::content("state")
     });
     let router = Router::new().route("/s", resource.observable(&subject));
-    let server = Server::with_config(router, Config::new(), ["127.0.0.1:0"]).unwrap();
+    let server = Server::with_config(router, ServerConfig::new(), ["127.0.0.1:0"]).unwrap();
     let socket = tokio::net::UdpSocket::bind("127.0.0.1:0").await.unwrap();
     socket.connect(server.local_addrs()[0]).await.unwrap();
     let mut buffer = [0; 64];
@@ -202,5 +202,5 @@ async fn more_observations_of_one_client_than_its_queue_is_long_do_not_make_the_
     }
     let tried = calls.load(Ordering::SeqCst) - 100;
     assert!(tried <= 200, "the handler was called {tried} times");
-    eventually(|| server.meter().snapshot().exchanges.open == 0).await;
+    eventually(|| server.snapshot().exchanges.open == 0).await;
 }

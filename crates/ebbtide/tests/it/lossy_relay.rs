@@ -2,8 +2,9 @@
 //! is answered or fails, none twice, and nothing stays open.
 
 use crate::common::eventually::eventually;
+use ebbtide::config::TransportConfig;
 use ebbtide::server::{Call, Router, Server, Subject, get, post, put};
-use ebbtide::{Client, Code, Config, Error, Request, Response};
+use ebbtide::{Client, ClientConfig, Code, Error, Request, Response, ServerConfig};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -15,15 +16,25 @@ const UNDER_WAY: usize = 16;
 const LARGE: usize = 3000;
 
 /// A network of milliseconds, so that what takes minutes elsewhere takes seconds.
-fn config() -> Config {
-    Config::new()
+fn server_config() -> ServerConfig {
+    ServerConfig::new()
         .nstart(8)
-        .response_timeout(Duration::from_secs(1))
         .ack_timeout(Duration::from_millis(50))
         .max_retransmit(6)
-        .max_latency(Duration::from_millis(500))
-        .remembered_messages(1 << 20)
-        .remembered_bytes(64 << 20)
+        .transport(short)
+        .limits(|limits| limits.remembered_messages(1 << 20).remembered_bytes(64 << 20))
+}
+
+fn config() -> ClientConfig {
+    ClientConfig::new()
+        .nstart(8)
+        .ack_timeout(Duration::from_millis(50))
+        .max_retransmit(6)
+        .transport(short)
+}
+
+fn short(transport: TransportConfig) -> TransportConfig {
+    transport.response_timeout(Duration::from_secs(1)).max_latency(Duration::from_millis(500))
 }
 
 /// How often the handler of POST ran, by what it was sent.
@@ -97,7 +108,7 @@ async fn exchange(client: &Client, relay: SocketAddr, n: usize) -> Result<bool, 
 
 async fn soak(count: usize) {
     let (ran, state) = (Ran::default(), Subject::new());
-    let settings = config();
+    let settings = server_config();
     let server = Server::with_config(resources(&ran, &state), settings, ["127.0.0.1:0"]).unwrap();
     let trouble = crate::common::relay::Trouble { lost: 10, repeated: 10, late: 10, damaged: 10 };
     let relay = crate::common::relay::relay(server.local_addrs()[0], trouble, 42).await;
@@ -132,7 +143,7 @@ async fn soak(count: usize) {
         answered += part.0;
         failed += part.1;
     }
-    println!("{answered} answered, {failed} failed or cancelled; {:?}", server.counters());
+    println!("{answered} answered, {failed} failed or cancelled; {:?}", server.snapshot().counters);
     assert_eq!(answered + failed, count);
     // A sixteenth is cancelled, a sixteenth is Non-confirmable.
     assert!(failed * 6 < count, "{failed} of {count}");
@@ -145,7 +156,7 @@ async fn soak(count: usize) {
         .collect();
     assert!(twice.is_empty(), "processed twice: {twice:?}");
     for client in &clients {
-        assert_eq!(client.open_exchanges(), 0);
+        assert_eq!(client.snapshot().open_exchanges(), 0);
         let held = client.snapshot();
         assert_eq!((held.calls, held.outbox.datagrams), (0, 0));
     }
@@ -155,7 +166,7 @@ async fn soak(count: usize) {
     let meter = server.meter();
     eventually(|| {
         let held = meter.snapshot();
-        server.counters().iter().all(|counters| counters.refused == 0)
+        server.snapshot().counters.refused == 0
             && held.exchanges == Default::default()
             && held.load == Default::default()
             && held.outbox == Default::default()

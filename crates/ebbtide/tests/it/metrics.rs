@@ -3,7 +3,7 @@
 use crate::common::eventually::eventually;
 use ebbtide::congestion::ControlConfig;
 use ebbtide::server::{Call, Router, Server, Subject, get, put};
-use ebbtide::{Client, Config, Response};
+use ebbtide::{Client, ClientConfig, Response};
 use ebbtide_core::wire::Code;
 use tokio::net::UdpSocket;
 
@@ -21,7 +21,7 @@ async fn both_sides_count_what_went_over_the_wire() {
     let base = format!("coap://{}", server.local_addrs()[0]);
     // Its timeouts are seconds: nothing is repeated because a busy machine was late.
     let client =
-        Client::with_config(Config::new().control(ControlConfig::parse("default").unwrap()));
+        Client::with_config(ClientConfig::new().control(ControlConfig::parse("default").unwrap()));
     for _ in 0..20 {
         client.get(format!("{base}/x")).await.unwrap();
     }
@@ -33,7 +33,7 @@ async fn both_sides_count_what_went_over_the_wire() {
     assert_eq!((counted.rtt.count(), counted.rto.count()), (20, 20));
     assert!(counted.rtt.sum_micros() > 0);
     assert_eq!(asked.peers, 1);
-    let served = server.meter().snapshot();
+    let served = server.snapshot();
     assert_eq!((served.counters.received, served.counters.sent), (20, 20));
     assert_eq!(served.exchanges, ebbtide_core::endpoint::Exchanges::default());
 }
@@ -82,7 +82,7 @@ async fn malformed_datagrams_are_exported_by_reason() {
     // A ping, answered in order: what was sent before has been counted.
     socket.send(&[0x40, 0, 0, 3]).await.unwrap();
     socket.recv(&mut [0; 8]).await.unwrap();
-    let text = server.meter().snapshot().to_string();
+    let text = server.snapshot().to_string();
     for line in [
         "ebbtide_malformed_total{reason=\"too-short\"} 1",
         "ebbtide_malformed_total{reason=\"version\"} 2",

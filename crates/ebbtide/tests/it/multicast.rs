@@ -1,7 +1,7 @@
 //! What a server does with requests to a group (RFC 7252 section 8), on the loopback interface.
 
 use ebbtide::server::{Call, Router, Server, get, interface_index};
-use ebbtide::{Config, Response};
+use ebbtide::{Response, ServerConfig};
 use ebbtide_core::wire::{Code, Content, Message, MessageId, Opt, OptionNumber, Token, Type};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
@@ -11,7 +11,7 @@ const GROUP: Ipv4Addr = Ipv4Addr::new(239, 255, 86, 83);
 
 /// A member, and a socket that sends to the group by the loopback interface.
 async fn member(leisure: Duration) -> (Server, UdpSocket) {
-    let config = Config::new().default_leisure(leisure);
+    let config = ServerConfig::new().transport(|transport| transport.default_leisure(leisure));
     let router = Router::new()
         .route("/now", get(|_: &Call<'_>| Response::content("now")))
         .route("/empty", get(|_: &Call<'_>| Response::new(Code::CONTENT)))

@@ -6,7 +6,10 @@ use crate::common::stream::{self, Certificates};
 use ebbtide::dtls::{Credentials, DtlsBind, DtlsConfig, Psk};
 use ebbtide::server::{Call, HandlerError, Router, State, Subject, TestServer, get, post, put};
 use ebbtide::stream::{Listen, TlsServer, Trust};
-use ebbtide::{Client, Code, Config, Error, ErrorKind, Peer, Request, Response, Scheme, Server};
+use ebbtide::{
+    Client, ClientConfig, Code, Error, ErrorKind, Peer, Request, Response, Scheme, Server,
+    ServerConfig,
+};
 use futures_util::future::join_all;
 use rcgen::KeyPair;
 use std::net::SocketAddr;
@@ -50,9 +53,9 @@ fn device_router(counter: &Subject) -> Router {
         .route("/never", get(async || std::future::pending::<Code>().await))
 }
 
-fn psk_config(identity: &str) -> Config {
+fn psk_config(identity: &str) -> ClientConfig {
     let psk = Psk::new(b"secret").ok();
-    Config::new().credentials(psk.map(|psk| Credentials::new(identity, psk)))
+    ClientConfig::new().credentials(psk.map(|psk| Credentials::new(identity, psk)))
 }
 
 fn psk_server(router: Router, limits: impl FnOnce(&mut DtlsConfig)) -> (Server, SocketAddr) {
@@ -61,7 +64,8 @@ fn psk_server(router: Router, limits: impl FnOnce(&mut DtlsConfig)) -> (Server, 
     };
     let mut dtls = DtlsConfig::default();
     limits(&mut dtls);
-    let config = Config::new().dtls(dtls).bind_dtls(DtlsBind::new(certificates::local(), keys));
+    let config =
+        ServerConfig::new().dtls(dtls).bind_dtls(DtlsBind::new(certificates::local(), keys));
     let none: [&str; 0] = [];
     let server = Server::with_config(router, config, none).unwrap();
     let at = server.dtls_addrs()[0];
@@ -82,7 +86,7 @@ async fn register(
 /// All that both ends can ask over the session that the device opens, which knows the server as `server`.
 async fn both_roles(
     base: &str,
-    device: (Config, &str),
+    device: (ClientConfig, &str),
     server: &str,
     devices: &mut UnboundedReceiver<Registered>,
 ) {
@@ -106,7 +110,7 @@ async fn both_roles(
     let asks = join_all((0..20).map(|_| client.get(format!("{base}/hello"))));
     let (asks, answers) = tokio::join!(asks, join_all((0..20).map(|_| peer.get("/who"))));
     assert!(asks.into_iter().chain(answers).all(|answer| answer.unwrap().is_success()), "{base}");
-    assert_eq!(client.open_exchanges(), 0, "{base}");
+    assert_eq!(client.snapshot().open_exchanges(), 0, "{base}");
     assert!(peer.remote().is_some_and(|at| at.ip().is_loopback()), "{base}");
 }
 
@@ -116,7 +120,7 @@ async fn over_udp_the_server_asks_by_its_own_socket() {
     let server = Server::bind(router, ["127.0.0.1:0"]).unwrap();
     let base = format!("coap://{}", server.local_addrs()[0]);
     tokio::spawn(server.run());
-    both_roles(&base, (Config::new(), "nobody"), "nobody", &mut devices).await;
+    both_roles(&base, (ClientConfig::new(), "nobody"), "nobody", &mut devices).await;
 }
 
 #[tokio::test]
@@ -136,7 +140,7 @@ async fn over_dtls_with_certificates_each_end_knows_the_other() {
     let (router, mut devices) = registry();
     let bind = DtlsBind::with_certificates(certificates::local(), &tls).unwrap();
     let none: [&str; 0] = [];
-    let server = Server::with_config(router, Config::new().bind_dtls(bind), none).unwrap();
+    let server = Server::with_config(router, ServerConfig::new().bind_dtls(bind), none).unwrap();
     let base = format!("coaps://{}", server.dtls_addrs()[0]);
     tokio::spawn(server.run());
     let own = certificates::issue(&authority, &certificates::params(&["device-8.example"]));
@@ -163,7 +167,7 @@ async fn over_connections_both_ends_ask() {
     for (is_secure, base) in bases {
         let trust = Trust::authorities(shown.authority.as_bytes()).unwrap();
         let known = if is_secure { "localhost" } else { "nobody" };
-        both_roles(&base, (Config::new().trust(trust), "nobody"), known, &mut devices).await;
+        both_roles(&base, (ClientConfig::new().trust(trust), "nobody"), known, &mut devices).await;
     }
 }
 
@@ -181,7 +185,7 @@ async fn the_handle_follows_a_session_to_its_new_address() {
     assert!(device.get(format!("{base}/hello")).await.unwrap().is_success());
     assert_eq!(peer.put("/image", vec![7; 5000]).await.unwrap().text(), "5000");
     assert_ne!(peer.remote().unwrap(), before);
-    assert_eq!(server.dtls_counters()[0].established, 1);
+    assert_eq!(server.snapshot().dtls.established(), 1);
 }
 
 fn is_gone<T>(result: &Result<T, Error>) -> bool {
@@ -246,16 +250,16 @@ async fn a_session_that_the_device_begins_anew_has_a_handle_of_its_own() {
     let gone = before.get("/who").await;
     assert!(is_gone(&gone), "{gone:?}");
     assert_eq!(after.get("/who").await.unwrap().text(), "device");
-    assert_eq!(device.open_exchanges(), 0);
+    assert_eq!(device.snapshot().open_exchanges(), 0);
 }
 
 #[tokio::test]
 async fn a_connection_that_ends_ends_its_handle() {
     let (router, mut devices) = registry();
-    let (server, at) = stream::serve_tcp_with(router, Config::new());
+    let (server, at) = stream::serve_tcp_with(router, ServerConfig::new());
     tokio::spawn(server.run());
     let base = format!("coap+tcp://{at}");
-    let device = Client::serving(device_router(&Subject::new()), Config::new()).unwrap();
+    let device = Client::serving(device_router(&Subject::new()), ClientConfig::new()).unwrap();
     let (peer, _) = register(&device, &base, &mut devices).await;
     let mut states = peer.observe("/count").unwrap();
     assert!(states.next().await.unwrap().is_ok());
@@ -273,7 +277,7 @@ async fn the_handle_holds_no_socket_and_fails_once_the_server_is_closed() {
     let server = Server::bind(router, ["127.0.0.1:0"]).unwrap();
     let (at, handle) = (server.local_addrs()[0], server.handle());
     let running = tokio::spawn(server.run());
-    let device = Client::serving(device_router(&Subject::new()), Config::new()).unwrap();
+    let device = Client::serving(device_router(&Subject::new()), ClientConfig::new()).unwrap();
     let (peer, _) = register(&device, &format!("coap://{at}"), &mut devices).await;
     assert!(handle.shutdown(Duration::from_secs(10)).await);
     running.await.unwrap().unwrap();

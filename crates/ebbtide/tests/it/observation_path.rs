@@ -2,7 +2,7 @@
 
 use ebbtide::client::Observed;
 use ebbtide::server::{Router, Server, Subject, get};
-use ebbtide::{Client, Config, Response};
+use ebbtide::{Client, ClientConfig, Response};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -88,7 +88,8 @@ async fn after_a_silent_rebinding_the_state_arrives_within_the_keep_alive() {
     let (value, subject) = (Arc::new(AtomicU32::new(0)), Subject::new());
     let server = serve(&value, &subject, 60);
     let (at, rebound) = nat(server.local_addrs()[0]).await;
-    let client = Client::with_config(Config::new().observe_keep_alive(Duration::from_secs(1)));
+    let client =
+        Client::with_config(ClientConfig::new().observe_keep_alive(Duration::from_secs(1)));
     let mut observation = client.observe(format!("coap://{at}/x")).await.unwrap();
     assert_eq!(observation.next().await.unwrap().unwrap().text(), "0");
     rebound.store(true, Ordering::SeqCst);

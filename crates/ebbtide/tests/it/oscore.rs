@@ -5,8 +5,7 @@ use crate::common::relay::{Trouble, relay};
 use ebbtide::oscore::{Algorithm, ContextError, OscoreContext, OscoreContexts};
 use ebbtide::server::{Call, Router, Server, Subject, get, post, put};
 use ebbtide::stream::Listen;
-use ebbtide::{Client, Config, Error, OscoreFailure, Request, Response};
-use ebbtide_core::endpoint::EndpointConfig;
+use ebbtide::{Client, ClientConfig, Error, OscoreFailure, Request, Response, ServerConfig};
 use ebbtide_core::wire::{Code, Message};
 use std::net::SocketAddr;
 use std::path::Path;
@@ -29,13 +28,16 @@ fn contexts(context: OscoreContext) -> OscoreContexts {
     OscoreContexts::new([context]).unwrap()
 }
 
-/// A network of milliseconds.
-fn config(context: OscoreContext) -> Config {
-    Config::new()
-        .oscore(contexts(context))
-        .nstart(4)
-        .ack_timeout(Duration::from_millis(100))
-        .max_retransmit(8)
+/// A client of a network of milliseconds.
+fn config(context: OscoreContext) -> ClientConfig {
+    let config = ClientConfig::new().oscore(contexts(context)).nstart(4);
+    config.ack_timeout(Duration::from_millis(100)).max_retransmit(8)
+}
+
+/// A server of the same network.
+fn server_config(context: OscoreContext) -> ServerConfig {
+    let config = ServerConfig::new().oscore(contexts(context)).nstart(4);
+    config.ack_timeout(Duration::from_millis(100)).max_retransmit(8)
 }
 
 fn router(subject: &Subject, count: &Arc<AtomicUsize>) -> Router {
@@ -64,7 +66,7 @@ fn router(subject: &Subject, count: &Arc<AtomicUsize>) -> Router {
         .route("/state", get(|_: &Call<'_>| Response::content("state")).observable(&state))
 }
 
-fn serve_with(config: Config) -> (SocketAddr, Subject, Arc<AtomicUsize>) {
+fn serve_with(config: ServerConfig) -> (SocketAddr, Subject, Arc<AtomicUsize>) {
     let (subject, count) = (Subject::default(), Arc::default());
     let server = Server::with_config(router(&subject, &count), config, ["127.0.0.1:0"]).unwrap();
     let address = server.local_addrs()[0];
@@ -74,7 +76,7 @@ fn serve_with(config: Config) -> (SocketAddr, Subject, Arc<AtomicUsize>) {
 
 #[tokio::test]
 async fn a_handler_knows_the_client_and_a_client_without_a_key_is_nobody() {
-    let (at, ..) = serve_with(config(of_server()));
+    let (at, ..) = serve_with(server_config(of_server()));
     let who = format!("coap://{at}/who");
     let client = Client::with_config(config(of_client(SECRET)));
     for _ in 0..3 {
@@ -88,7 +90,7 @@ async fn a_handler_knows_the_client_and_a_client_without_a_key_is_nobody() {
 #[tokio::test]
 async fn bodies_in_blocks_slow_answers_and_observations_are_protected_through_loss() {
     for (lost, algorithm) in [(0, Algorithm::AesGcm128), (10, Algorithm::AesCcm16_64_128)] {
-        let (at, subject, count) = serve_with(config(of_server().algorithm(algorithm)));
+        let (at, subject, count) = serve_with(server_config(of_server().algorithm(algorithm)));
         let trouble = Trouble { lost, repeated: lost, late: lost, damaged: 0 };
         let at = relay(at, trouble, 8613).await;
         let client = Client::with_config(config(of_client(SECRET).algorithm(algorithm)));
@@ -113,8 +115,8 @@ async fn bodies_in_blocks_slow_answers_and_observations_are_protected_through_lo
     }
 }
 
-/// A configuration whose context has its state in `folder`, once what used it before is gone: a driver ends with its task.
-async fn kept(context: &OscoreContext, folder: &Path, name: &str) -> Config {
+/// The context with its state in `folder`, once what used it before is gone: a driver ends with its task.
+async fn kept(context: &OscoreContext, folder: &Path, name: &str) -> OscoreContext {
     let context = || context.clone().state_file(folder.join(name));
     let free = async {
         while matches!(OscoreContexts::new([context()]), Err(ContextError::State { .. })) {
@@ -122,7 +124,7 @@ async fn kept(context: &OscoreContext, folder: &Path, name: &str) -> Config {
         }
     };
     tokio::time::timeout(Duration::from_secs(30), free).await.unwrap();
-    config(context())
+    context()
 }
 
 #[tokio::test]
@@ -130,15 +132,16 @@ async fn contexts_go_on_after_restarts_of_both_sides() {
     let folder = tempfile::tempdir().unwrap();
     for round in 0..3 {
         let (subject, count) = (Subject::default(), Arc::default());
-        let server_config = kept(&of_server(), folder.path(), "server").await;
+        let serving = server_config(kept(&of_server(), folder.path(), "server").await);
         let server =
-            Server::with_config(router(&subject, &count), server_config, ["127.0.0.1:0"]).unwrap();
+            Server::with_config(router(&subject, &count), serving, ["127.0.0.1:0"]).unwrap();
         let at = server.local_addrs()[0];
         let handle = server.handle();
         let running = tokio::spawn(server.run());
         for _ in 0..2 {
-            let client =
-                Client::with_config(kept(&of_client(SECRET), folder.path(), "client").await);
+            let client = Client::with_config(config(
+                kept(&of_client(SECRET), folder.path(), "client").await,
+            ));
             let busy = of_client(SECRET).state_file(folder.path().join("client"));
             let busy = OscoreContexts::new([busy]);
             assert!(matches!(busy, Err(ContextError::State { .. })), "one program at a time");
@@ -175,7 +178,7 @@ async fn captured(client: &Client, server: SocketAddr, path: &str) -> (Vec<u8>, 
 
 #[tokio::test]
 async fn a_captured_request_shows_nothing_and_is_refused_when_it_is_replayed() {
-    let (at, _, count) = serve_with(config(of_server()));
+    let (at, _, count) = serve_with(server_config(of_server()));
     let client = Client::with_config(config(of_client(SECRET)));
     let (datagram, response) = captured(&client, at, "/count").await;
     assert_eq!(response.text(), "0");
@@ -196,7 +199,7 @@ async fn a_captured_request_shows_nothing_and_is_refused_when_it_is_replayed() {
 
 #[tokio::test]
 async fn a_client_says_why_it_got_no_protected_answer() {
-    let (at, ..) = serve_with(config(of_server()).oscore_required(true));
+    let (at, ..) = serve_with(server_config(of_server()).oscore_required(true));
     let uri = format!("coap://{at}/who");
     let reason = |error: Error| source(&error).unwrap_or_else(|| panic!("{error}"));
     let wrong_key = Client::with_config(config(of_client(b"another secret")));
@@ -233,9 +236,7 @@ async fn a_server_without_contexts_answers_bad_option() {
 
 #[tokio::test]
 async fn a_busy_client_is_served_however_few_requests_are_remembered() {
-    let mut endpoint = EndpointConfig::default();
-    endpoint.limits.remembered_messages = 8;
-    let server = config(of_server()).endpoint(endpoint).oscore(contexts(of_server()));
+    let server = server_config(of_server()).limits(|limits| limits.remembered_messages(8));
     let (at, _, count) = serve_with(server);
     let client = Client::with_config(config(of_client(SECRET)));
     for n in 0..40 {
@@ -247,9 +248,7 @@ async fn a_busy_client_is_served_however_few_requests_are_remembered() {
 
 #[tokio::test]
 async fn forged_requests_take_no_place_of_those_that_are_remembered() {
-    let mut endpoint = EndpointConfig::default();
-    endpoint.limits.remembered_messages = 8;
-    let server = config(of_server()).endpoint(endpoint).oscore(contexts(of_server()));
+    let server = server_config(of_server()).limits(|limits| limits.remembered_messages(8));
     let (at, ..) = serve_with(server);
     let thief = UdpSocket::bind("127.0.0.1:0").await.unwrap();
     thief.connect(at).await.unwrap();
@@ -273,7 +272,7 @@ async fn forged_requests_take_no_place_of_those_that_are_remembered() {
 #[tokio::test]
 async fn a_server_that_requires_oscore_serves_nobody_without_it_over_connections() {
     let (subject, count) = (Subject::default(), Arc::default());
-    let config = config(of_server()).oscore_required(true);
+    let config = server_config(of_server()).oscore_required(true);
     let server = Server::with_config(router(&subject, &count), config, Vec::<SocketAddr>::new());
     let server = server.unwrap().listen(Listen::Tcp("127.0.0.1:0".parse().unwrap())).unwrap();
     let at = server.listeners()[0].1;

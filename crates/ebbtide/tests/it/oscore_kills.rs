@@ -2,7 +2,7 @@
 
 use ebbtide::oscore::{OscoreContext, OscoreContexts};
 use ebbtide::server::{Call, Router, Server, get};
-use ebbtide::{Client, Config, Response};
+use ebbtide::{Client, ClientConfig, Response, ServerConfig};
 use ebbtide_core::oscore::OscoreOption;
 use ebbtide_core::wire::{Message, OptionNumber};
 use rand_chacha::ChaCha8Rng;
@@ -25,8 +25,12 @@ fn context(ours: &[u8], theirs: &[u8]) -> OscoreContext {
     OscoreContext::new(b"sixteen bytes 16", ours, theirs)
 }
 
-fn config(context: OscoreContext) -> Config {
-    Config::new().oscore(OscoreContexts::new([context]).unwrap()).nstart(WINDOW)
+fn config(context: OscoreContext) -> ClientConfig {
+    ClientConfig::new().oscore(OscoreContexts::new([context]).unwrap()).nstart(WINDOW)
+}
+
+fn server_config(context: OscoreContext) -> ServerConfig {
+    ServerConfig::new().oscore(OscoreContexts::new([context]).unwrap()).nstart(WINDOW)
 }
 
 /// The program that the other tests kill. Among the tests it does nothing.
@@ -82,7 +86,8 @@ struct Observer {
 impl Observer {
     async fn new() -> Self {
         let router = Router::new().route("/", get(|_: &Call<'_>| Response::content("on")));
-        let server = Server::with_config(router, config(context(b"s", b"c")), ["127.0.0.1:0"]);
+        let server =
+            Server::with_config(router, server_config(context(b"s", b"c")), ["127.0.0.1:0"]);
         let running = server.unwrap();
         let server = running.local_addrs()[0];
         tokio::spawn(running.run());

@@ -2,7 +2,7 @@
 //! our own server and to libcoap's.
 
 use ebbtide::server::{Call, Router, Server, get};
-use ebbtide::{Client, Config, Response};
+use ebbtide::{Client, ClientConfig, Response};
 use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng, SeedableRng};
 use std::net::SocketAddr;
@@ -45,7 +45,7 @@ async fn ask(server: SocketAddr, path: &str) {
     let relay = relay(server).await;
     for _ in 0..20 {
         let mut config =
-            Config::new().control(ebbtide::congestion::ControlConfig::parse("ebb").unwrap());
+            ClientConfig::new().control(ebbtide::congestion::ControlConfig::parse("ebb").unwrap());
         // A path of microseconds: what takes minutes elsewhere takes seconds.
         config = config.ack_timeout(Duration::from_millis(60));
         config = config.max_retransmit(8);
@@ -54,7 +54,7 @@ async fn ask(server: SocketAddr, path: &str) {
             let response = client.get(format!("coap://{relay}{path}")).await.unwrap();
             assert!(response.is_success());
         }
-        assert_eq!(client.open_exchanges(), 0);
+        assert_eq!(client.snapshot().open_exchanges(), 0);
     }
 }
 

@@ -5,7 +5,9 @@ use crate::common::relay::{Trouble, relay};
 use bytes::Bytes;
 use ebbtide::QBlockParameters;
 use ebbtide::server::{Call, Router, Server, Verify, get, post};
-use ebbtide::{Client, Code, Config, ErrorKind, OptionNumber, Request, Response};
+use ebbtide::{
+    Client, ClientConfig, Code, ErrorKind, OptionNumber, Request, Response, ServerConfig,
+};
 use ebbtide_core::time::Micros;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -21,8 +23,14 @@ fn pace() -> QBlockParameters {
     }
 }
 
-fn config() -> Config {
-    Config::new().q_block(pace()).ack_timeout(Duration::from_millis(50)).max_retransmit(8)
+fn config() -> ClientConfig {
+    let config = ClientConfig::new().transport(|transport| transport.q_block(pace()));
+    config.ack_timeout(Duration::from_millis(50)).max_retransmit(8)
+}
+
+fn server_config() -> ServerConfig {
+    let config = ServerConfig::new().transport(|transport| transport.q_block(pace()));
+    config.ack_timeout(Duration::from_millis(50)).max_retransmit(8)
 }
 
 fn body(length: usize) -> Bytes {
@@ -39,7 +47,7 @@ struct Served {
     posts: Arc<AtomicUsize>,
 }
 
-fn serve(change: impl FnOnce(Config) -> Config) -> Served {
+fn serve(change: impl FnOnce(ServerConfig) -> ServerConfig) -> Served {
     let posts = Arc::new(AtomicUsize::new(0));
     let count = posts.clone();
     let router = Router::new()
@@ -72,7 +80,7 @@ fn serve(change: impl FnOnce(Config) -> Config) -> Served {
                 Response::new(Code::CHANGED).payload(call.payload().len().to_string())
             }),
         );
-    let config = change(config());
+    let config = change(server_config());
     let server = Server::with_config(router, config, ["127.0.0.1:0"]).unwrap();
     let address = server.local_addrs()[0];
     Served { server, address, posts }
@@ -86,7 +94,7 @@ fn request(method: Code, to: SocketAddr, path: &str, length: usize) -> Request {
 #[tokio::test]
 async fn a_body_arrives_whole_in_either_direction_and_in_both() {
     // A wait is seconds, so that a busy machine is not one: nothing may wait.
-    let served = serve(|_| Config::new());
+    let served = serve(|_| ServerConfig::new());
     let client = Client::new();
     let at = served.address;
     let got = client.request(request(Code::GET, at, "/large", 0)).await.unwrap();
@@ -106,9 +114,9 @@ async fn a_body_arrives_whole_in_either_direction_and_in_both() {
     let usual = client.request(request(Code::GET, at, "/usual", 0)).await.unwrap();
     let expected = [[0; 1024], [1; 1024], [2; 1024]].concat();
     assert!(usual.body() == &expected, "a handler that serves the usual blocks itself");
-    assert_eq!(client.open_exchanges(), 0);
+    assert_eq!(client.snapshot().open_exchanges(), 0);
     // Nothing was lost, so nothing had to wait: a set follows the other at once.
-    assert_eq!(client.counters()[0].unwrap().retransmissions, 0);
+    assert_eq!(client.snapshot().counters.retransmissions, 0);
 }
 
 #[tokio::test]
@@ -133,7 +141,7 @@ async fn bodies_get_through_though_much_is_lost_and_late() {
     let (get, put) = tokio::join!(get, put);
     assert!(get.unwrap().body() == &body(100_000));
     assert!(put.unwrap().body() == &body(60_000));
-    assert_eq!(client.open_exchanges(), 0);
+    assert_eq!(client.snapshot().open_exchanges(), 0);
 }
 
 #[tokio::test]
@@ -151,14 +159,14 @@ async fn a_body_is_processed_once_though_every_block_comes_twice() {
 
 #[tokio::test]
 async fn a_server_that_does_not_understand_gets_the_usual_blocks() {
-    let served = serve(|config| config.q_block_supported(false));
+    let served = serve(|config| config.transport(|transport| transport.q_block_supported(false)));
     let client = Client::with_config(config());
     for _ in 0..2 {
         let put = client.request(request(Code::PUT, served.address, "/small", 30_000)).await;
         assert!(put.unwrap().body() == &body(30_000));
     }
     // One refusal, which is remembered.
-    assert_eq!(served.server.counters().iter().map(|counted| counted.bad_options).sum::<u64>(), 1);
+    assert_eq!(served.server.snapshot().counters.bad_options, 1);
 }
 
 #[tokio::test]
@@ -186,13 +194,13 @@ async fn a_body_that_is_too_long_is_refused_by_either_side() {
 
 #[tokio::test]
 async fn a_body_that_no_room_would_hold_drives_no_other_out() {
-    let served = serve(|config| config.max_block_bytes(60_000));
+    let served = serve(|config| config.limits(|limits| limits.block_bytes(60_000)));
     let client = Client::with_config(config());
     let at = served.address;
     let kept = client.request(request(Code::PUT, at, "/small", 20_000)).await.unwrap();
     assert!(kept.body() == &body(20_000));
     let load = || {
-        let load = served.server.meter().snapshot().load;
+        let load = served.server.snapshot().load;
         (load.uploads, load.downloads, load.block_bytes)
     };
     let before = load();
@@ -211,7 +219,7 @@ async fn a_body_that_no_room_would_hold_drives_no_other_out() {
 async fn a_server_that_vanishes_is_given_up() {
     let served = serve(|config| config);
     let hasty = QBlockParameters { non_max_retransmit: 1, ..pace() };
-    let client = Client::with_config(config().q_block(hasty));
+    let client = Client::with_config(config().transport(|transport| transport.q_block(hasty)));
     let put = || client.request(request(Code::PUT, served.address, "/small", 30_000));
     assert!(put().await.is_ok());
     // Somebody who never answers takes its place.
@@ -226,6 +234,6 @@ async fn a_server_that_vanishes_is_given_up() {
     let ask = request(Code::PUT, address, "/small", 30_000);
     let error = client.request(ask).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NoResponse, "{error}");
-    assert_eq!(client.open_exchanges(), 0);
+    assert_eq!(client.snapshot().open_exchanges(), 0);
     drop(deaf);
 }

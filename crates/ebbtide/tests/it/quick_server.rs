@@ -3,7 +3,7 @@
 use crate::common::eventually::eventually;
 use ebbtide::QBlockParameters;
 use ebbtide::server::{Call, Router, Server, Verify, put};
-use ebbtide::{Code, Config, Response};
+use ebbtide::{Code, Response, ServerConfig};
 use ebbtide_core::time::Micros;
 use ebbtide_core::wire::{
     Block, Content, Message, MessageId, MissingBlocks, Opt, OptionNumber, Token, Type, encode_uint,
@@ -16,14 +16,14 @@ use tokio::net::UdpSocket;
 /// Bodies of three blocks of 16 bytes, the last one of 8.
 const SIZE: u32 = 40;
 
-fn serve(change: impl FnOnce(Config) -> Config) -> Server {
+fn serve(change: impl FnOnce(ServerConfig) -> ServerConfig) -> Server {
     serve_with(change, |call| {
         Response::new(Code::CHANGED).payload(bytes::Bytes::copy_from_slice(call.payload()))
     })
 }
 
 fn serve_with(
-    change: impl FnOnce(Config) -> Config,
+    change: impl FnOnce(ServerConfig) -> ServerConfig,
     handler: impl Fn(&Call<'_>) -> Response + Send + Sync + 'static,
 ) -> Server {
     let quick = QBlockParameters {
@@ -32,7 +32,7 @@ fn serve_with(
         max_latency: Micros::from_millis(5_000),
         ..QBlockParameters::DEFAULT
     };
-    let config = change(Config::new().q_block(quick));
+    let config = change(ServerConfig::new().transport(|transport| transport.q_block(quick)));
     Server::with_config(Router::new().route("/put", put(handler)), config, ["127.0.0.1:0"]).unwrap()
 }
 
@@ -119,7 +119,7 @@ async fn missing_blocks_are_named_with_the_token_of_the_last_one_that_came() {
     peer.block(Type::NonConfirmable, 2, 7).await;
     let again = peer.hear().await.unwrap();
     assert_eq!((again.code, again.token), (Code::CHANGED, vec![0, 4]));
-    assert_eq!(server.meter().snapshot().load.block_bytes, 0);
+    assert_eq!(server.snapshot().load.block_bytes, 0);
 }
 
 #[tokio::test]
@@ -139,23 +139,27 @@ async fn a_partial_body_is_dropped_when_its_rest_does_not_come() {
     let server = serve(|config| config);
     let mut peer = Peer::new(&server).await;
     peer.block(Type::NonConfirmable, 0, 7).await;
-    let held = || server.meter().snapshot().load.uploads;
+    let held = || server.snapshot().load.uploads;
     eventually(|| held() == 1).await;
-    let bytes = server.meter().snapshot().load.block_bytes;
+    let bytes = server.snapshot().load.block_bytes;
     assert!(bytes > 64, "a block of 16 bytes takes more than these: {bytes}");
     eventually(|| held() == 0).await;
-    assert_eq!(server.meter().snapshot().load.block_bytes, 0);
+    assert_eq!(server.snapshot().load.block_bytes, 0);
 }
 
 #[tokio::test]
 async fn however_many_bodies_are_begun_memory_is_bounded_and_whole_ones_get_through() {
-    let server = serve(|config| config.max_block_bytes(4096).q_block(QBlockParameters::DEFAULT));
+    let server = serve(|config| {
+        config
+            .limits(|limits| limits.block_bytes(4096))
+            .transport(|transport| transport.q_block(QBlockParameters::DEFAULT))
+    });
     let mut peer = Peer::new(&server).await;
     for tag in 0..3000 {
         peer.block(Type::NonConfirmable, 0, tag).await;
         if tag % 50 == 0 {
             tokio::task::yield_now().await;
-            let load = server.meter().snapshot().load;
+            let load = server.snapshot().load;
             assert!(load.block_bytes <= 4096 && load.uploads <= 1024, "{load:?}");
         }
     }
@@ -193,7 +197,7 @@ async fn blocks_without_what_they_need_are_refused_and_nothing_is_kept() {
         peer.send(Type::NonConfirmable, &options, &[0; 16]).await;
         assert_eq!(peer.hear().await.unwrap().code, code, "{options:?}");
     }
-    let load = server.meter().snapshot().load;
+    let load = server.snapshot().load;
     assert_eq!((load.block_bytes, load.uploads), (0, 0));
 }
 
@@ -203,7 +207,7 @@ async fn an_address_that_has_not_echoed_has_nothing_kept_for_it() {
     let mut peer = Peer::new(&server).await;
     peer.block(Type::NonConfirmable, 0, 7).await;
     assert_eq!(peer.hear().await.unwrap().code, Code::UNAUTHORIZED);
-    assert_eq!(server.meter().snapshot().load.uploads, 0);
+    assert_eq!(server.snapshot().load.uploads, 0);
 }
 
 #[tokio::test]

@@ -87,7 +87,7 @@ async fn requests_one_after_the_other_and_at_the_same_time_are_all_answered() {
         let (first, second) = tokio::join!(client.get(&uri), client.get(&uri));
         assert_eq!((first.unwrap().body(), second.unwrap().body()), (&"x".into(), &"x".into()));
     }
-    assert_eq!(client.open_exchanges(), 0);
+    assert_eq!(client.snapshot().open_exchanges(), 0);
     server.abort();
 }
 

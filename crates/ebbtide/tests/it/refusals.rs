@@ -175,7 +175,7 @@ async fn an_upload_that_nobody_wants_ends_with_its_first_block() {
             assert!(options.contains(&(SIZE1, vec![100])), "{options:?}");
         }
     }
-    assert_eq!(scene.server.meter().snapshot().load.uploads, 2, "only those that may go on");
+    assert_eq!(scene.server.snapshot().load.uploads, 2, "only those that may go on");
 }
 
 #[tokio::test]

@@ -1,6 +1,6 @@
 //! A client's own limit for its requests.
 
-use ebbtide::{Client, Config, ErrorKind, Request};
+use ebbtide::{Client, ClientConfig, ErrorKind, Request};
 use std::net::UdpSocket;
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ async fn a_request_without_a_limit_has_the_client_s_and_one_with_a_limit_its_own
     let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
     let at = silent.local_addr().unwrap();
     let limit = Duration::from_millis(300);
-    let client = Client::with_config(Config::new().request_timeout(limit));
+    let client = Client::with_config(ClientConfig::new().request_timeout(limit));
     let uri = format!("coap://{at}/x");
     let early = tokio::time::timeout(limit / 3, client.get(&uri)).await;
     assert!(early.is_err(), "the limit has not passed");
@@ -35,7 +35,7 @@ fn a_limit_that_passes_during_the_look_up_names_the_host_and_no_address() {
     let holder = runtime.spawn_blocking(move || held.recv());
     let error = runtime.block_on(async {
         let limit = Duration::from_millis(20);
-        let client = Client::with_config(Config::new().request_timeout(limit));
+        let client = Client::with_config(ClientConfig::new().request_timeout(limit));
         client.get("coap://name.invalid/x").await.unwrap_err()
     });
     drop(release);

@@ -1,7 +1,7 @@
 //! A server that is killed and started again: real processes, whose observers know nothing of it.
 
 use ebbtide::server::{Router, Server, State, StateFile, Subject, get};
-use ebbtide::{Client, Code, Config, ErrorKind, Request, Response};
+use ebbtide::{Client, Code, ErrorKind, Request, Response, ServerConfig};
 use std::fs::File;
 use std::io::Write;
 use std::net::UdpSocket;
@@ -56,7 +56,7 @@ fn the_server_of_the_other_tests() {
             })
             .observable(&changed);
         let router = Router::new().route("/value", resource).with_state(Store { folder, changed });
-        let config = Config::new().state(state);
+        let config = ServerConfig::new().state(state);
         let server = Server::with_config(router, config, [("127.0.0.1", port)]).unwrap();
         server.run().await.unwrap();
     });
@@ -100,7 +100,7 @@ async fn a_state_that_is_not_one_is_refused_with_the_remedy() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("state");
     std::fs::write(&path, "ebbtide state 1\nsomething else").unwrap();
-    let config = Config::new().state(Arc::new(StateFile::new(&path)));
+    let config = ServerConfig::new().state(Arc::new(StateFile::new(&path)));
     let refused = Server::with_config(Router::new(), config, ["127.0.0.1:0"]).unwrap_err();
     assert_eq!(
         refused.to_string(),

@@ -2,7 +2,7 @@
 
 use crate::common::eventually::eventually;
 use ebbtide::server::{Call, Router, Server, Subject, Verify, get};
-use ebbtide::{Client, Config, Response};
+use ebbtide::{Client, Response, ServerConfig};
 use ebbtide_core::wire::{Code, Content, Message, MessageId, Opt, OptionNumber, Token, Type};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,7 +14,7 @@ use tokio::sync::watch;
 const SHORT: Duration = Duration::from_millis(300);
 const N: fn(u16) -> OptionNumber = OptionNumber;
 
-async fn serve(config: Config, router: Router) -> (Server, UdpSocket) {
+async fn serve(config: ServerConfig, router: Router) -> (Server, UdpSocket) {
     let server = Server::with_config(router, config, ["127.0.0.1:0"]).unwrap();
     let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
     socket.connect(server.local_addrs()[0]).await.unwrap();
@@ -54,7 +54,7 @@ fn long() -> Router {
 
 #[tokio::test]
 async fn an_unverified_address_gets_no_more_than_three_times_what_it_sent_until_it_echoes() {
-    let config = Config::new().verify(Verify::All);
+    let config = ServerConfig::new().verify(Verify::All);
     let (server, socket) = serve(config, long()).await;
     send(&socket, Type::Confirmable, 1, &[(11, b"x")]).await;
     let challenge = receive(&socket).await;
@@ -76,7 +76,8 @@ async fn a_challenge_that_comes_late_is_not_confirmable() {
         tokio::time::sleep(Duration::from_millis(50)).await;
         Response::content(vec![b'x'; 800])
     });
-    let config = Config::new().verify(Verify::All).acknowledge_after(Duration::from_millis(1));
+    let config =
+        ServerConfig::new().verify(Verify::All).acknowledge_after(Duration::from_millis(1));
     let (_server, socket) = serve(config, Router::new().route("/x", slow)).await;
     send(&socket, Type::Confirmable, 1, &[(11, b"x")]).await;
     let acknowledgement = receive(&socket).await;
@@ -96,7 +97,7 @@ async fn a_challenge_that_comes_late_is_not_confirmable() {
 
 #[tokio::test]
 async fn a_client_that_wants_no_response_gets_an_acknowledgement_at_most() {
-    let (_server, socket) = serve(Config::new(), long()).await;
+    let (_server, socket) = serve(ServerConfig::new(), long()).await;
     send(&socket, Type::NonConfirmable, 1, &[(11, b"x"), (258, &[2])]).await;
     assert_eq!(within(SHORT, &socket).await, None);
     send(&socket, Type::Confirmable, 2, &[(11, b"x"), (258, &[2])]).await;
@@ -113,7 +114,7 @@ async fn a_request_for_a_later_block_of_an_error_gets_the_error() {
     let changed = |_: &Call<'_>| Response::new(Code::CHANGED);
     let resource = get(|_: &Call<'_>| Response::content(vec![b'x'; 800])).put(changed);
     let router = Router::new().route("/x", resource);
-    let (_server, socket) = serve(Config::new(), router).await;
+    let (_server, socket) = serve(ServerConfig::new(), router).await;
     let second = &[0x16][..];
     let con = Type::Confirmable;
     for (id, code, path, expected) in [
@@ -139,7 +140,7 @@ async fn a_slow_handler_is_acknowledged_first_and_its_response_repeated_until_it
             Response::content("slow")
         }
     });
-    let (_server, socket) = serve(Config::new(), Router::new().route("/slow", slow)).await;
+    let (_server, socket) = serve(ServerConfig::new(), Router::new().route("/slow", slow)).await;
     send(&socket, Type::Confirmable, 7, &[(11, b"slow")]).await;
     let first = receive(&socket).await;
     let message = Message::parse(&first).unwrap();
@@ -154,7 +155,7 @@ async fn a_slow_handler_is_acknowledged_first_and_its_response_repeated_until_it
 async fn an_observer_that_resets_a_notification_is_forgotten() {
     let subject = Subject::new();
     let resource = get(|_: &Call<'_>| Response::content("state")).observable(&subject);
-    let (_server, socket) = serve(Config::new(), Router::new().route("/s", resource)).await;
+    let (_server, socket) = serve(ServerConfig::new(), Router::new().route("/s", resource)).await;
     send(&socket, Type::Confirmable, 1, &[(6, &[]), (11, b"s")]).await;
     let registered = receive(&socket).await;
     assert!(Message::parse(&registered).unwrap().option(OptionNumber::OBSERVE).is_some());
@@ -170,7 +171,7 @@ async fn an_observer_that_resets_a_notification_is_forgotten() {
 async fn non_confirmable_notifications_follow_each_other_without_waiting_for_a_reset() {
     let subject = Subject::non_confirmable();
     let resource = get(|_: &Call<'_>| Response::content("state")).observable(&subject);
-    let mut config = Config::new();
+    let mut config = ServerConfig::new();
     // A Reset would be waited for during eight of these, congestion control's pace is one.
     config = config.ack_timeout(Duration::from_millis(1000));
     let (_server, socket) = serve(config, Router::new().route("/s", resource)).await;
@@ -200,7 +201,7 @@ async fn a_notification_of_an_error_has_no_observe_option_and_is_the_last_one() 
         false => Response::content("state"),
     };
     let router = Router::new().route("/s", get(state).observable(&subject));
-    let (_server, socket) = serve(Config::new(), router).await;
+    let (_server, socket) = serve(ServerConfig::new(), router).await;
     send(&socket, Type::Confirmable, 1, &[(6, &[]), (11, b"s")]).await;
     receive(&socket).await;
     gone.store(true, Ordering::SeqCst);
@@ -214,7 +215,7 @@ async fn a_notification_of_an_error_has_no_observe_option_and_is_the_last_one() 
 
 #[tokio::test]
 async fn a_method_that_a_resource_does_not_have_is_answered_4_05() {
-    let (_server, socket) = serve(Config::new(), long()).await;
+    let (_server, socket) = serve(ServerConfig::new(), long()).await;
     // DELETE, and a method that nobody has registered.
     for (id, code) in [(1, Code::DELETE), (3, Code(0x1f))] {
         for (id, kind, expected) in [
@@ -234,13 +235,13 @@ async fn a_method_that_a_resource_does_not_have_is_answered_4_05() {
 async fn a_dropped_observation_is_ended_by_the_reset_of_the_next_notification() {
     let subject = Subject::new();
     let resource = get(|_: &Call<'_>| Response::content("state")).observable(&subject);
-    let (server, _) = serve(Config::new(), Router::new().route("/s", resource)).await;
+    let (server, _) = serve(ServerConfig::new(), Router::new().route("/s", resource)).await;
     let client = Client::new();
     let uri = format!("coap://{}/s", server.local_addrs()[0]);
     let mut observation = client.observe(uri).await.unwrap();
     assert_eq!(observation.next().await.unwrap().unwrap().text(), "state");
     drop(observation);
-    assert_eq!(client.open_exchanges(), 0);
+    assert_eq!(client.snapshot().open_exchanges(), 0);
     subject.changed();
     eventually(|| subject.observers() == 0).await;
 }
@@ -254,7 +255,7 @@ async fn a_challenge_in_the_place_of_a_notification_is_not_confirmable() {
         Response::content(vec![b'x'; if grows.load(Ordering::SeqCst) { 800 } else { 1 }])
     };
     let router = Router::new().route("/s", get(state).observable(&subject));
-    let (_server, socket) = serve(Config::new().verify(Verify::All), router).await;
+    let (_server, socket) = serve(ServerConfig::new().verify(Verify::All), router).await;
     // Long enough that its address may get a notification.
     let padding = (65000, [0; 60].as_slice());
     send(&socket, Type::Confirmable, 1, &[(6, &[]), (11, b"s"), padding]).await;

@@ -4,7 +4,7 @@
 use crate::common::eventually::eventually;
 use crate::common::stream::{Certificates, base, serve, serve_tcp};
 use ebbtide::stream::StreamCounters;
-use ebbtide::{Client, Config, ErrorKind};
+use ebbtide::{Client, ClientConfig, ErrorKind, ServerConfig};
 use std::net::SocketAddr;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -25,12 +25,12 @@ async fn rest(stream: &mut TcpStream) -> Vec<u8> {
 
 /// Sends this to a server, which aborts with this diagnostic and counts it.
 async fn aborts(input: &[u8], diagnostic: &str, counter: impl Fn(&StreamCounters) -> u64) {
-    aborts_by(Config::new(), input, diagnostic, counter).await;
+    aborts_by(ServerConfig::new(), input, diagnostic, counter).await;
 }
 
 /// As [`aborts`], with these settings.
 async fn aborts_by(
-    config: Config,
+    config: ServerConfig,
     input: &[u8],
     diagnostic: &str,
     counter: impl Fn(&StreamCounters) -> u64,
@@ -42,8 +42,8 @@ async fn aborts_by(
     let text = String::from_utf8_lossy(&said);
     assert!(text.contains(diagnostic), "{diagnostic}: {text:?}");
     assert!(said.windows(1).any(|code| code == [0xe5]), "an Abort");
-    eventually(|| counter(&server.stream_counters()) == 1).await;
-    eventually(|| server.stream_counters().open == 0).await;
+    eventually(|| counter(&server.snapshot().connections) == 1).await;
+    eventually(|| server.snapshot().connections.open == 0).await;
     let client = Client::new();
     assert!(client.get(format!("coap+tcp://{address}/test")).await.unwrap().is_success());
 }
@@ -56,7 +56,8 @@ async fn a_request_before_the_csm() {
 #[tokio::test]
 async fn a_csm_that_does_not_come() {
     // In which a client that asks afterwards has sent it.
-    let config = Config::new().csm_timeout(Duration::from_secs(1));
+    let config =
+        ServerConfig::new().transport(|transport| transport.csm_timeout(Duration::from_secs(1)));
     aborts_by(config, &[], "no CSM in time", |c| c.no_csm).await;
 }
 
@@ -80,19 +81,24 @@ async fn an_invalid_message_ends_only_its_connection() {
 #[tokio::test]
 async fn a_message_that_begins_and_does_not_end() {
     let input = [CSM, &[0xd0, 0x57, 0x02, 0xff, 0x00]].concat();
-    let config = Config::new().message_timeout(SHORT);
+    let config = ServerConfig::new().transport(|transport| transport.message_timeout(SHORT));
     aborts_by(config, &input, "a message took too long", |c| c.slow).await;
 }
 
 #[tokio::test]
 async fn a_peer_that_answers_no_ping_is_taken_for_gone() {
-    let config = Config::new().keep_alive(SHORT).pong_timeout(SHORT);
+    let config =
+        ServerConfig::new().transport(|transport| transport.keep_alive(SHORT).pong_timeout(SHORT));
     aborts_by(config, CSM, "no Pong in time", |c| c.slow).await;
 }
 
 #[tokio::test]
 async fn a_peer_that_takes_no_answers_is_given_up_with_bounded_memory() {
-    let (server, address) = serve_tcp(Config::new().write_timeout(SHORT).max_output(64 << 10));
+    let (server, address) = serve_tcp(
+        ServerConfig::new()
+            .transport(|transport| transport.write_timeout(SHORT))
+            .limits(|limits| limits.output(64 << 10)),
+    );
     let mut stream = TcpStream::connect(address).await.unwrap();
     // Asks for the large body, over and over, and reads nothing.
     let ask = [&[0x60, 0x01, 0xb5][..], b"large"].concat();
@@ -101,15 +107,15 @@ async fn a_peer_that_takes_no_answers_is_given_up_with_bounded_memory() {
     let many = ask.repeat(1000);
     let flood = async { while stream.write_all(&many).await.is_ok() {} };
     let _ = tokio::time::timeout(Duration::from_secs(20), flood).await;
-    eventually(|| server.stream_counters().slow == 1).await;
-    eventually(|| server.stream_counters().open == 0).await;
-    let answered = server.stream_counters().messages.requests;
+    eventually(|| server.snapshot().connections.slow == 1).await;
+    eventually(|| server.snapshot().connections.open == 0).await;
+    let answered = server.snapshot().connections.messages.requests;
     assert!(answered < 1000, "{answered} answers of 64 KB were made for nobody");
 }
 
 #[tokio::test]
 async fn a_handshake_that_drags_on_is_ended() {
-    let config = Config::new().handshake_timeout(SHORT);
+    let config = ServerConfig::new().transport(|transport| transport.handshake_timeout(SHORT));
     let (server, _) = serve(config, &Certificates::new().identity());
     for scheme in [ebbtide::Scheme::CoapsTcp, ebbtide::Scheme::CoapWs] {
         let address = base(&server, scheme);
@@ -117,13 +123,13 @@ async fn a_handshake_that_drags_on_is_ended() {
         let mut stream = TcpStream::connect(address).await.unwrap();
         assert_eq!(rest(&mut stream).await, b"");
     }
-    eventually(|| server.stream_counters().handshakes_failed == 2).await;
-    assert_eq!(server.stream_counters().open, 0);
+    eventually(|| server.snapshot().connections.handshakes_failed == 2).await;
+    assert_eq!(server.snapshot().connections.open, 0);
 }
 
 #[tokio::test]
 async fn a_websocket_for_something_else_is_refused() {
-    let (server, _) = serve(Config::new(), &Certificates::new().identity());
+    let (server, _) = serve(ServerConfig::new(), &Certificates::new().identity());
     let address = base(&server, ebbtide::Scheme::CoapWs).replace("coap+ws://", "");
     for (path, protocol, status) in [
         ("/", "coap", "404"),
@@ -146,8 +152,10 @@ async fn a_websocket_for_something_else_is_refused() {
 #[tokio::test]
 async fn connections_are_bounded_in_all_and_by_address() {
     for (connections, per_address) in [(2, 100), (100, 2)] {
-        let config = Config::new().max_connections(connections);
-        let (server, address) = serve_tcp(config.max_connections_per_address(per_address));
+        let config =
+            ServerConfig::new().connection_limits(|limits| limits.connections(connections));
+        let (server, address) =
+            serve_tcp(config.connection_limits(|limits| limits.per_address(per_address)));
         let mut held = Vec::new();
         for _ in 0..2 {
             let mut stream = TcpStream::connect(address).await.unwrap();
@@ -157,9 +165,9 @@ async fn connections_are_bounded_in_all_and_by_address() {
         }
         let mut refused = TcpStream::connect(address).await.unwrap();
         assert_eq!(rest(&mut refused).await, b"");
-        assert_eq!(server.stream_counters().refused, 1);
+        assert_eq!(server.snapshot().connections.refused, 1);
         held.pop();
-        eventually(|| server.stream_counters().open == 1).await;
+        eventually(|| server.snapshot().connections.open == 1).await;
         let client = Client::new();
         client.get(format!("coap+tcp://{address}/test")).await.unwrap();
     }
@@ -199,7 +207,7 @@ async fn a_server_that_exchanges_no_csm_is_named_as_such() {
 async fn a_server_that_says_nothing_is_not_waited_for_longer_than_for_its_csm() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let config = Config::new().csm_timeout(SHORT);
+    let config = ClientConfig::new().transport(|transport| transport.csm_timeout(SHORT));
     let client = Client::with_config(config);
     let error = client.get(format!("coap+tcp://{address}/test")).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Connection, "{error}");
@@ -217,7 +225,7 @@ async fn a_request_that_waits_for_a_missing_csm_says_so() {
             held.push(stream);
         }
     });
-    let config = Config::new().csm_wait(SHORT);
+    let config = ClientConfig::new().transport(|transport| transport.csm_wait(SHORT));
     // A sign of life, and a body of which it must be known how long its blocks may be.
     let client = Client::with_config(config.clone());
     let no_pong = client.ping(base.as_str()).await.unwrap_err();

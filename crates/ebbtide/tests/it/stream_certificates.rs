@@ -3,7 +3,7 @@
 use crate::common::stream::{Certificates, base};
 use ebbtide::server::{Call, Router, Server, get};
 use ebbtide::stream::{Identity, Listen, TlsServer, Trust};
-use ebbtide::{Client, Code, Config, Scheme};
+use ebbtide::{Client, ClientConfig, Code, Scheme, ServerConfig};
 use std::net::SocketAddr;
 
 /// Who the server takes the client for.
@@ -15,7 +15,7 @@ async fn whoami(call: Call<'static>) -> Option<String> {
 fn serve(tls: TlsServer) -> Server {
     let none: [SocketAddr; 0] = [];
     let router = Router::new().route("/whoami", get(whoami));
-    let server = Server::with_config(router, Config::new(), none).unwrap();
+    let server = Server::with_config(router, ServerConfig::new(), none).unwrap();
     server.listen(Listen::Tls(([127, 0, 0, 1], 0).into(), tls)).unwrap()
 }
 
@@ -24,7 +24,7 @@ fn trust(certificates: &Certificates) -> Trust {
 }
 
 fn client(trusted: &Certificates, identity: Option<Identity>) -> Client {
-    let config = Config::new().trust(trust(trusted)).identity(identity);
+    let config = ClientConfig::new().trust(trust(trusted)).identity(identity);
     Client::with_config(config)
 }
 

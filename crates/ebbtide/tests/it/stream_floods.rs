@@ -4,7 +4,7 @@
 use crate::common::eventually::eventually;
 use crate::common::stream::{Certificates, base, serve, serve_tcp, serve_tcp_with};
 use ebbtide::server::{Call, Router, get};
-use ebbtide::{Client, Code, Config, Response, Scheme, Server};
+use ebbtide::{Client, Code, Response, Scheme, Server, ServerConfig};
 use std::net::SocketAddr;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -38,20 +38,20 @@ fn half_a_message(part: usize) -> Vec<u8> {
 
 /// Bytes that each of 300 connections costs, their clients' ends included.
 async fn cost(bytes: &[u8]) -> isize {
-    let (server, address) = serve_tcp(Config::new());
+    let (server, address) = serve_tcp(ServerConfig::new());
     is_served(address).await;
     let before = crate::common::counting::bytes_in_use();
     let mut held = Vec::new();
     for n in 0..300_u16 {
         held.push(connection(2 + (n % 100) as u8, address, bytes).await);
     }
-    eventually(|| server.stream_counters().messages.received >= 301).await;
+    eventually(|| server.snapshot().connections.messages.received >= 301).await;
     // What began to arrive after the CSM is there soon.
     tokio::time::sleep(Duration::from_millis(300)).await;
     let cost = (crate::common::counting::bytes_in_use() - before) / 300;
     is_served(address).await;
     drop(held);
-    eventually(|| server.stream_counters().open == 0).await;
+    eventually(|| server.snapshot().connections.open == 0).await;
     eventually(|| crate::common::counting::bytes_in_use() - before < 300 * 1000).await;
     cost
 }
@@ -74,7 +74,7 @@ async fn connections_that_ask_for_much_and_read_nothing_cost_no_hash_for_each_re
     let router = Router::new()
         .route("/test", get(|_: &Call<'_>| Response::content("hello")))
         .route("/large", get(move |_: &Call<'_>| Response::content(body.clone())));
-    let (server, address) = serve_tcp_with(router, Config::new());
+    let (server, address) = serve_tcp_with(router, ServerConfig::new());
     // 64 requests for 16 MiB at a time. To hash each body would take minutes.
     let request = [&[0x60, 0x01, 0xb5][..], b"large"].concat();
     let greedy = [CSM, &request.repeat(64)].concat();
@@ -88,28 +88,29 @@ async fn connections_that_ask_for_much_and_read_nothing_cost_no_hash_for_each_re
         let served = tokio::time::timeout(Duration::from_secs(20), is_served(address)).await;
         served.expect("nobody else is served");
     }
-    eventually(|| server.stream_counters().messages.received > 100 * 32).await;
+    eventually(|| server.snapshot().connections.messages.received > 100 * 32).await;
     tokio::time::sleep(Duration::from_millis(500)).await;
     // What is counted is what is held, all but some hundred bytes for each.
     let (counted, held_bytes) =
-        (server.stream_counters().bytes, crate::common::counting::bytes_in_use() - before);
+        (server.snapshot().connections.bytes, crate::common::counting::bytes_in_use() - before);
     println!("{counted} counted, {held_bytes} held");
     assert!(held_bytes as usize <= counted + 100 * 4096, "{counted} counted, {held_bytes} held");
     drop(held);
-    eventually(|| server.stream_counters().open == 0).await;
+    eventually(|| server.snapshot().connections.open == 0).await;
 }
 
 #[tokio::test]
 async fn those_who_hold_most_lose_their_connections_when_all_hold_too_much() {
     const MAX: usize = 1 << 20;
-    let (server, address) = serve_tcp(Config::new().max_connection_bytes(MAX));
+    let (server, address) =
+        serve_tcp(ServerConfig::new().connection_limits(|limits| limits.bytes(MAX)));
     let mut honest = connection(2, address, CSM).await;
     let mut held = Vec::new();
     for n in 0..40 {
         held.push(connection(3 + n % 4, address, &half_a_message(60_000)).await);
-        assert!(server.stream_counters().bytes <= MAX, "{:?}", server.stream_counters());
+        assert!(server.snapshot().connections.bytes <= MAX, "{:?}", server.snapshot().connections);
     }
-    eventually(|| server.stream_counters().held_too_much > 0).await;
+    eventually(|| server.snapshot().connections.held_too_much > 0).await;
     is_served(address).await;
     // And 127.0.0.2, which holds little, is still there: a Ping has its Pong.
     honest.write_all(&[0x00, 0xe2]).await.unwrap();
@@ -122,14 +123,15 @@ async fn those_who_hold_most_lose_their_connections_when_all_hold_too_much() {
 
 #[tokio::test]
 async fn the_address_that_has_most_connections_makes_room_for_others() {
-    let (server, address) = serve_tcp(Config::new().max_connections(20));
+    let (server, address) =
+        serve_tcp(ServerConfig::new().connection_limits(|limits| limits.connections(20)));
     let mut held = Vec::new();
     for _ in 0..20 {
         held.push(connection(2, address, CSM).await);
     }
-    eventually(|| server.stream_counters().messages.received == 20).await;
+    eventually(|| server.snapshot().connections.messages.received == 20).await;
     is_served(address).await;
-    let counters = server.stream_counters();
+    let counters = server.snapshot().connections;
     assert_eq!((counters.made_room, counters.refused), (1, 0));
     // The idlest went, and was told why.
     let mut said = Vec::new();
@@ -137,26 +139,34 @@ async fn the_address_that_has_most_connections_makes_room_for_others() {
     assert!(String::from_utf8_lossy(&said).contains("the server is full"), "{said:?}");
     // Its own address gets no more.
     held.push(connection(2, address, CSM).await);
-    eventually(|| server.stream_counters().open < 20 || server.stream_counters().refused > 0).await;
+    eventually(|| {
+        server.snapshot().connections.open < 20 || server.snapshot().connections.refused > 0
+    })
+    .await;
 }
 
 #[tokio::test]
 async fn scarce_descriptors_are_kept_for_others() {
     // As if the process might have none.
-    let (server, address) = serve_tcp(Config::new().spare_descriptors(u32::MAX));
+    let (server, address) = serve_tcp(
+        ServerConfig::new().connection_limits(|limits| limits.spare_descriptors(u32::MAX)),
+    );
     let mut refused = connection(2, address, CSM).await;
     let mut said = Vec::new();
     // Its end may be a Reset, since it has sent something.
     let _ = refused.read_to_end(&mut said).await;
     assert_eq!(said, b"");
-    let counters = server.stream_counters();
+    let counters = server.snapshot().connections;
     assert_eq!((counters.refused, counters.refused_without_descriptors), (1, 1));
 }
 
 #[tokio::test]
 async fn handshakes_that_do_not_end_give_way() {
     let certificates = Certificates::new();
-    let (server, _) = serve(Config::new().max_handshakes(10), &certificates.identity());
+    let (server, _) = serve(
+        ServerConfig::new().connection_limits(|limits| limits.handshakes(10)),
+        &certificates.identity(),
+    );
     let address_of = |server: &Server, scheme| {
         server.listeners().iter().find(|(of, _)| *of == scheme).map(|(_, at)| *at).unwrap()
     };
@@ -169,14 +179,14 @@ async fn handshakes_that_do_not_end_give_way() {
         let client = certificates.client();
         let response = client.get(format!("{}/test", base(&server, scheme))).await.unwrap();
         assert_eq!(response.code(), Code::CONTENT);
-        eventually(|| server.stream_counters().open <= 11).await;
-        assert!(server.stream_counters().handshakes_displaced >= 30);
+        eventually(|| server.snapshot().connections.open <= 11).await;
+        assert!(server.snapshot().connections.handshakes_displaced >= 30);
     }
 }
 
 #[tokio::test]
 async fn a_flood_of_pings_over_one_connection_gets_turns_not_all_the_time() {
-    let (server, address) = serve_tcp(Config::new());
+    let (server, address) = serve_tcp(ServerConfig::new());
     let client = Client::new();
     let uri = format!("coap+tcp://{address}/test");
     client.get(uri.as_str()).await.unwrap();
@@ -189,14 +199,14 @@ async fn a_flood_of_pings_over_one_connection_gets_turns_not_all_the_time() {
         let mut sink = vec![0; 64 << 10];
         while from.read(&mut sink).await.is_ok_and(|len| len > 0) {}
     });
-    eventually(|| server.stream_counters().messages.pings > 10_000).await;
-    let before = server.stream_counters().messages.pings;
+    eventually(|| server.snapshot().connections.messages.pings > 10_000).await;
+    let before = server.snapshot().connections.messages.pings;
     for _ in 0..50 {
         let answer = tokio::time::timeout(Duration::from_secs(20), client.get(uri.as_str())).await;
         answer.expect("starved").unwrap();
     }
     // Some turns of each of the tasks that a request needs, not tens of thousands in each.
-    let pings = server.stream_counters().messages.pings - before;
+    let pings = server.snapshot().connections.messages.pings - before;
     assert!(pings < 50 * 500, "{pings} pings beside 50 requests");
     flood.abort();
     read.abort();

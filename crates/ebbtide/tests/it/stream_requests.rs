@@ -6,14 +6,14 @@ use crate::common::stream::{
 };
 use ebbtide::server::{Subject, get};
 use ebbtide::stream::Trust;
-use ebbtide::{Client, Code, Config, ErrorKind, Request, Response, Scheme};
+use ebbtide::{Client, ClientConfig, Code, ErrorKind, Request, Response, Scheme, ServerConfig};
 use std::time::Duration;
 use tokio::sync::watch;
 
 #[tokio::test]
 async fn requests_blocks_and_observations_are_the_same_over_every_transport() {
     let certificates = Certificates::new();
-    let (server, time) = serve(Config::new(), &certificates.identity());
+    let (server, time) = serve(ServerConfig::new(), &certificates.identity());
     let client = certificates.client();
     // DTLS has tests of its own: it needs a key.
     for scheme in Scheme::ALL.into_iter().filter(|scheme| *scheme != Scheme::Coaps) {
@@ -40,11 +40,11 @@ async fn requests_blocks_and_observations_are_the_same_over_every_transport() {
         drop(observation);
         time.changed();
         eventually(|| time.observers() == 0).await;
-        eventually(|| client.open_exchanges() == 0).await;
+        eventually(|| client.snapshot().open_exchanges() == 0).await;
     }
-    let counters = server.stream_counters();
+    let counters = server.snapshot().connections;
     assert_eq!((counters.connections, counters.open), (4, 4), "one connection for all requests");
-    for text in [server.meter().snapshot().to_string(), client.snapshot().to_string()] {
+    for text in [server.snapshot().to_string(), client.snapshot().to_string()] {
         assert!(text.contains("ebbtide_connections 4\n"), "{text}");
         assert!(text.contains("ebbtide_connections_established_total 4\n"), "{text}");
     }
@@ -64,7 +64,7 @@ async fn many_requests_share_one_connection_and_overtake_a_slow_one() {
         }
     });
     let router = router(&Subject::new()).route("/until-told", slow);
-    let (server, address) = serve_tcp_with(router, Config::new());
+    let (server, address) = serve_tcp_with(router, ServerConfig::new());
     let client = Client::new();
     let slow = tokio::spawn({
         let client = client.clone();
@@ -82,12 +82,12 @@ async fn many_requests_share_one_connection_and_overtake_a_slow_one() {
     assert!(!slow.is_finished());
     done.send(true).unwrap();
     assert_eq!(slow.await.unwrap().unwrap().text(), "slow");
-    assert_eq!(server.stream_counters().connections, 1);
+    assert_eq!(server.snapshot().connections.connections, 1);
 }
 
 #[tokio::test]
 async fn a_lost_connection_is_opened_again() {
-    let (server, address) = serve_tcp(Config::new());
+    let (server, address) = serve_tcp(ServerConfig::new());
     let client = Client::new();
     let uri = format!("coap+tcp://{address}/test");
     client.get(uri.as_str()).await.unwrap();
@@ -97,31 +97,31 @@ async fn a_lost_connection_is_opened_again() {
     assert!(
         matches!(&client.get(uri.as_str()).await, Err(error) if error.kind() == ErrorKind::Network)
     );
-    let (_server, other) = serve_tcp(Config::new());
+    let (_server, other) = serve_tcp(ServerConfig::new());
     let uri = format!("coap+tcp://{other}/test");
     client.get(uri.as_str()).await.unwrap();
-    assert_eq!(client.stream_counters().connections, 2);
+    assert_eq!(client.snapshot().connections.connections, 2);
 }
 
 #[tokio::test]
 async fn a_certificate_of_an_unknown_authority_is_refused_unless_nobody_is_to_be_trusted() {
     let certificates = Certificates::new();
-    let (server, _) = serve(Config::new(), &certificates.identity());
+    let (server, _) = serve(ServerConfig::new(), &certificates.identity());
     let uri = format!("{}/test", base(&server, Scheme::CoapsTcp));
     let stranger = Certificates::new().client();
     let refused = stranger.get(uri.as_str()).await.unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::Tls, "{refused}");
     assert!(refused.to_string().contains("name the authority to trust"), "{refused}");
-    eventually(|| server.stream_counters().handshakes_failed == 1).await;
+    eventually(|| server.snapshot().connections.handshakes_failed == 1).await;
 
-    let config = Config::new().trust(Trust::dangerously_anyone());
+    let config = ClientConfig::new().trust(Trust::dangerously_anyone());
     let careless = Client::with_config(config);
     assert_eq!(careless.get(uri.as_str()).await.unwrap().text(), "hello");
 }
 
 #[tokio::test]
 async fn a_response_that_nobody_wants_is_not_sent() {
-    let (server, address) = serve_tcp(Config::new());
+    let (server, address) = serve_tcp(ServerConfig::new());
     let client = Client::new();
     // RFC 7967: no response of class 2.
     let quiet = Request::post(format!("coap+tcp://{address}/echo")).unwrap();
@@ -129,6 +129,6 @@ async fn a_response_that_nobody_wants_is_not_sent() {
     let asked = client.request(quiet.timeout(Duration::from_millis(100))).await;
     assert!(matches!(&asked, Err(error) if error.kind() == ErrorKind::TimedOut), "{asked:?}");
     client.get(format!("coap+tcp://{address}/test")).await.unwrap();
-    let messages = server.stream_counters().messages;
+    let messages = server.snapshot().connections.messages;
     assert_eq!((messages.requests, messages.sent), (2, 2), "its CSM and one response");
 }

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 fn sum(server: &Server) -> Counters {
-    server.counters()[0]
+    server.snapshot().counters
 }
 
 /// A server of a number that is observed.

@@ -2,7 +2,7 @@
 
 use ebbtide::dtls::{Credentials, DtlsBind, Psk};
 use ebbtide::server::{Call, Router, Server, get};
-use ebbtide::{Client, Config, Response};
+use ebbtide::{Client, ClientConfig, Response, ServerConfig};
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -83,13 +83,14 @@ async fn the_span_of_a_body_of_many_blocks_does_not_grow_and_peers_have_their_ow
         Router::new().route("/long", get(|_: &Call<'_>| Response::content("x".repeat(9000))));
     let keys =
         |identity: &[u8]| (identity == b"device").then(|| Psk::new(b"secret").ok()).flatten();
-    let config = Config::new()
+    let config = ServerConfig::new()
         .bind_dtls(DtlsBind::new(std::net::SocketAddr::from(([127, 0, 0, 1], 0)), keys));
     let none: [&str; 0] = [];
     let server = Server::with_config(router, config, none).unwrap();
     let address = server.dtls_addrs()[0];
     let psk = Psk::new(b"secret").unwrap();
-    let client = Client::with_config(Config::new().credentials(Credentials::new("device", psk)));
+    let client =
+        Client::with_config(ClientConfig::new().credentials(Credentials::new("device", psk)));
     let uri = format!("coaps://{address}/long");
     assert_eq!(client.get(uri.as_str()).await.unwrap().body().len(), 9000);
     client.ping(uri.as_str()).await.unwrap();
@@ -117,7 +118,8 @@ async fn timeouts_and_failures_are_told() {
     let _guard = tracing::subscriber::set_default(subscriber);
     // It is bound and never answers.
     let silent = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
-    let config = ebbtide::Config::new().max_retransmit(1).ack_timeout(Duration::from_millis(20));
+    let config =
+        ebbtide::ClientConfig::new().max_retransmit(1).ack_timeout(Duration::from_millis(20));
     let client = Client::with_config(config);
     let uri = format!("coap://{}/x", silent.local_addr().unwrap());
     client.get(uri).await.unwrap_err();

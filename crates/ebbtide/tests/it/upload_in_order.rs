@@ -3,7 +3,7 @@
 
 use crate::common::relay::{Trouble, relay};
 use ebbtide::congestion::ControlConfig;
-use ebbtide::{Client, Code, Config, Request};
+use ebbtide::{Client, ClientConfig, Code, Request};
 use ebbtide_core::wire::{Block, Message, OptionNumber};
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -95,13 +95,13 @@ fn take(body: &mut Vec<u8>, block: Block, payload: &[u8], gap: Gap) -> Code {
 
 /// Paced, with few in flight on a short path.
 fn paced() -> Client {
-    Client::with_config(Config::new().control(ControlConfig::parse("rcoap").unwrap()))
+    Client::with_config(ClientConfig::new().control(ControlConfig::parse("rcoap").unwrap()))
 }
 
 /// Always has eight in flight, and timeouts of seconds: nothing is repeated because a busy machine was
 /// late.
 fn steady() -> Client {
-    let config = Config::new().control(ControlConfig::parse("default").unwrap()).nstart(8);
+    let config = ClientConfig::new().control(ControlConfig::parse("default").unwrap()).nstart(8);
     Client::with_config(config)
 }
 

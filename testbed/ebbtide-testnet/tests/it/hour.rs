@@ -32,11 +32,12 @@ fn hour(seed: u64) -> PacketTrace {
         let key = Psk::new(b"a key that nobody knows").unwrap();
         let known = key.clone();
         let dtls = DtlsBind::new(([10, 0, 0, 1], 5684), move |_| Some(known.clone()));
-        let config = network.config().bind_dtls(dtls);
+        let config = network.server_config().bind_dtls(dtls);
         let server = Server::with_config(router, config, [""; 0]).unwrap();
         tokio::spawn(server.run());
-        let client =
-            Client::with_config(network.config().credentials(Credentials::new("device", key)));
+        let client = Client::with_config(
+            network.client_config().credentials(Credentials::new("device", key)),
+        );
         let mut settings = client.observe("coaps://10.0.0.1/setting").await.unwrap();
         let seen = tokio::spawn(async move {
             let mut last = String::new();

@@ -17,7 +17,7 @@ fn counting(network: &TestNetwork) -> Arc<AtomicU32> {
     let handler =
         move |_: &Call<'_>| Response::content(counted.fetch_add(1, Ordering::SeqCst).to_string());
     let router = Router::new().route("/count", post(handler));
-    let server = Server::with_config(router, network.config(), ["10.0.0.1:5683"]).unwrap();
+    let server = Server::with_config(router, network.server_config(), ["10.0.0.1:5683"]).unwrap();
     tokio::spawn(server.run());
     count
 }
@@ -26,7 +26,7 @@ fn counting(network: &TestNetwork) -> Arc<AtomicU32> {
 fn a_handler_runs_once_for_a_request_that_arrives_twice() {
     let trace = play(3, Conditions::new().duplicates(1.0), async |network| {
         let count = counting(&network);
-        let client = Client::with_config(network.config());
+        let client = Client::with_config(network.client_config());
         for n in 0..20 {
             let answer = client.post("coap://10.0.0.1/count", "").await.unwrap();
             assert_eq!(answer.text(), n.to_string());
@@ -42,7 +42,7 @@ fn packets_overtake_each_other_where_the_delay_varies() {
     let delay = Duration::from_millis(1)..=Duration::from_secs(1);
     let trace = play(4, Conditions::new().delay(delay), async |network| {
         let count = counting(&network);
-        let client = Client::with_config(network.config());
+        let client = Client::with_config(network.client_config());
         let asked = (0..20).map(|_| {
             let client = client.clone();
             tokio::spawn(async move { client.post("coap://10.0.0.1/count", "").await })
@@ -64,7 +64,7 @@ fn packets_overtake_each_other_where_the_delay_varies() {
 fn a_cut_of_ten_seconds_costs_an_exchange_nothing_but_time() {
     play(5, Conditions::new(), async |network| {
         counting(&network);
-        let client = Client::with_config(network.config());
+        let client = Client::with_config(network.client_config());
         assert!(client.post("coap://10.0.0.1/count", "").await.unwrap().is_success());
         network.cut(HOST, Ipv4Addr::new(10, 1, 0, 1));
         let asked = tokio::spawn(async move { client.post("coap://10.0.0.1/count", "").await });
@@ -78,7 +78,7 @@ fn a_cut_of_ten_seconds_costs_an_exchange_nothing_but_time() {
 #[test]
 fn a_request_to_a_host_that_is_cut_off_for_ever_ends_in_milliseconds_of_real_time() {
     play(6, Conditions::new(), async |network| {
-        let client = Client::with_config(network.config());
+        let client = Client::with_config(network.client_config());
         let error = client.get("coap://10.0.0.9/").await.unwrap_err();
         assert!(error.is_timeout(), "{error:?}");
         // MAX_TRANSMIT_SPAN is the least that a client waits (RFC 7252 section 4.8.2).
@@ -95,10 +95,11 @@ fn a_state_arrives_within_the_keep_alive_of_ten_seconds_after_a_silent_rebinding
             Response::content(shown.load(Ordering::SeqCst).to_string()).max_age(86_400)
         };
         let router = Router::new().route("/state", get(read).observable(&changes));
-        let server = Server::with_config(router, network.config(), ["10.0.0.1:5683"]).unwrap();
+        let server =
+            Server::with_config(router, network.server_config(), ["10.0.0.1:5683"]).unwrap();
         tokio::spawn(server.run());
         let device = "10.0.0.2:40000".parse().unwrap();
-        let config = network.config().local_address(device);
+        let config = network.client_config().local_address(device);
         let client = Client::with_config(config.observe_keep_alive(Duration::from_secs(10)));
         let mut states =
             client.observe_with(Request::get("coap://10.0.0.1/state").unwrap()).await.unwrap();

@@ -12,7 +12,7 @@ fn one_that_fails_with_the_third_seed() {
     }
     run(5..10, Conditions::new(), async |network| {
         println!("plays");
-        let first = network.config();
+        let first = network.client_config();
         drop(first);
         let seed = std::env::var(SEED_VARIABLE).unwrap_or_default();
         assert!(seed.is_empty(), "repeated with {seed}");

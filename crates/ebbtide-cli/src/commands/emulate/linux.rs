@@ -98,13 +98,13 @@ fn through_namespaces(
     let (a, b) = args.subnet;
     let (server_address, first) = (Ipv4Addr::new(a, b, 0, 1), Ipv4Addr::new(a, b, 1, 1));
     let (devices, devices_tun) = Site::isolated()?;
-    devices.configure(scenario.network.mtu, (first, args.hosts), &["default".into()])?;
+    devices.configure(scenario.network.mtu, first, args.hosts, &["default".into()])?;
     let (behind, server_tun) = match args.server {
         Some(_) => Site::isolated()?,
         None => Site::here()?,
     };
     let routes = [format!("{a}.{b}.0.0/16")];
-    behind.configure(scenario.network.mtu, (server_address, 1), &routes)?;
+    behind.configure(scenario.network.mtu, server_address, 1, &routes)?;
 
     let environment = [
         ("EBBTIDE_SERVER", server_address.to_string()),
@@ -113,7 +113,7 @@ fn through_namespaces(
     ];
     let mut server = match &args.server {
         None => None,
-        Some(line) => Some(start_server((&behind, &pid_namespace), line, &environment)?),
+        Some(line) => Some(start_server(&behind, &pid_namespace, line, &environment)?),
     };
     let outcome = (|| {
         if let Some(server) = &mut server {
@@ -136,7 +136,8 @@ fn through_namespaces(
 
 /// Starts the program behind the link; its output goes to standard error.
 fn start_server(
-    (site, pid_namespace): (&Site, &PidNamespace),
+    site: &Site,
+    pid_namespace: &PidNamespace,
     line: &str,
     environment: &[(&str, String)],
 ) -> Result<Child, Failure> {
@@ -164,7 +165,7 @@ fn through_relay(
     };
     let (listen, target) = (address(listen)?, address(target)?);
     let network = &scenario.network;
-    let relay = Relay::bind(listen, target, (network.header, network.mtu))
+    let relay = Relay::bind(listen, target, network.header, network.mtu)
         .map_err(|error| wrong(&format!("{listen}: {error}")))?;
     let local = relay.local_addr()?;
     eprintln!("relaying from {local} to {target} through {}; Ctrl-C ends it", args.link);

@@ -41,7 +41,7 @@ struct Version {
 }
 
 impl Version {
-    fn of(folder: &Metadata) -> Self {
+    fn of_folder(folder: &Metadata) -> Self {
         Self {
             place: (folder.dev(), folder.ino()),
             modified: (folder.mtime(), folder.mtime_nsec()),
@@ -86,7 +86,7 @@ impl Listings {
         folder: &Metadata,
         now: SystemTime,
     ) -> io::Result<Listing> {
-        let version = Version::of(folder);
+        let version = Version::of_folder(folder);
         let place = self.place(path);
         let mut listing = place.listing.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(kept) = listing.as_ref()

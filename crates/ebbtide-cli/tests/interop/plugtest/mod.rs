@@ -12,7 +12,7 @@ use super::our_server::patient;
 use super::peers::{Peer, Running, free_address};
 use super::relay::{Trouble, relay};
 use super::tap::Tap;
-use ebbtide::{Client, Code, Request, Response};
+use ebbtide::{Client, Code, Request, Response, ServerConfig};
 use ebbtide_core::wire::{Message, MessageId, Token, Type};
 use resources::Plugtest;
 use std::net::SocketAddr;
@@ -119,7 +119,7 @@ async fn all_steps(server: SocketAddr, lost: u32) {
         core_steps::blocks(&tester).await;
         link_steps::all(&tester).await;
         observe_steps::all(&tester).await;
-        assert_eq!(tester.client.open_exchanges(), 0);
+        assert_eq!(tester.client.snapshot().open_exchanges(), 0);
     };
     tokio::time::timeout(2 * PATIENCE, steps).await.expect("all steps in time");
 }
@@ -128,7 +128,7 @@ async fn all_steps(server: SocketAddr, lost: u32) {
 fn our_server() -> SocketAddr {
     let address = free_address("127.0.0.1");
     let plugtest = Plugtest::new(PERIOD);
-    let config = patient();
+    let config = ServerConfig::new().max_retransmit(8);
     tokio::spawn(async move { plugtest.serve(&config, address).await.unwrap() });
     address
 }

@@ -139,7 +139,7 @@ impl Client {
     /// ```no_run
     /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
     /// use ebbtide::congestion::ControlConfig;
-    /// let client = ebbtide::Client::with_config(ebbtide::Config::new().control(ControlConfig::parse("rcoap")?));
+    /// let client = ebbtide::Client::with_config(ebbtide::ClientConfig::new().control(ControlConfig::parse("rcoap")?));
     /// let mut burst = client.burst("coap://192.0.2.7/log").await?;
     /// for reading in 0..10_000 {
     ///     burst.send(format!("{reading}")).await?;

@@ -49,7 +49,7 @@ impl Client {
     pub async fn upload(&self, request: Request) -> Result<Upload, Error> {
         let session = self.session(&request.uri).await?;
         let mut upload = Upload {
-            progress: Drive::of(&session, &request).transfer.progress(),
+            progress: Drive::for_request(&session, &request).transfer.progress(),
             session,
             request,
             in_flight: IN_FLIGHT,
@@ -126,7 +126,7 @@ impl Upload {
         let mut drive = Drive::new(self.session.clone(), self.request.reliability, transfer);
         let (progress, tell) = (&mut self.progress, &mut self.tell);
         drive
-            .run_and_tell(|transfer| {
+            .run_with_progress(|transfer| {
                 let before = progress.acknowledged();
                 *progress = transfer.progress();
                 let acknowledged = progress.acknowledged();

@@ -1,7 +1,6 @@
 //! Arguments that handlers may take: parts of the request and the server's state.
 
 mod body;
-mod body_stream;
 #[cfg(feature = "serde")]
 mod params;
 mod parts;
@@ -11,8 +10,6 @@ mod typed;
 mod values;
 
 pub use body::Body;
-pub use body_stream::BodyStream;
-pub(super) use body_stream::Feed;
 #[cfg(feature = "serde")]
 pub use params::{Path, Query};
 pub use parts::{Accept, ETags, Remote, State};

@@ -3,6 +3,7 @@
 use super::{Call, FromCall};
 use crate::client::Peer;
 use crate::message::ContentFormat;
+use crate::server::BodyStream;
 use core::convert::Infallible;
 use ebbtide_core::wire::OptionNumber;
 use std::net::SocketAddr;
@@ -72,5 +73,13 @@ impl<S> FromCall<S> for ETags {
         let options = call.message().options();
         let etags = options.filter(|opt| opt.number == OptionNumber::ETAG);
         Ok(Self(etags.map(|opt| opt.value.to_vec()).collect()))
+    }
+}
+
+impl<S> FromCall<S> for BodyStream {
+    type Rejection = Infallible;
+
+    fn from_call(call: &Call<'_>, _: &S) -> Result<Self, Infallible> {
+        Ok(call.body_stream())
     }
 }

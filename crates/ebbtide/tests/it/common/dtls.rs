@@ -4,7 +4,7 @@ use super::errors::source;
 use ebbtide::dtls::{Certificates, Failure};
 use ebbtide::server::{Call, Router, get};
 use ebbtide::stream::{Identity, Trust};
-use ebbtide::{Client, Config, Response, Server};
+use ebbtide::{Client, ClientConfig, Response, Server, ServerConfig};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
 use std::net::SocketAddr;
 
@@ -46,7 +46,7 @@ pub(crate) fn local() -> SocketAddr {
 }
 
 /// A server that tells its clients who they are, and the address of its only DTLS socket.
-pub(crate) fn serve_under(config: Config) -> (Server, SocketAddr) {
+pub(crate) fn serve_under(config: ServerConfig) -> (Server, SocketAddr) {
     let router = Router::new()
         .route("/long", get(|_: &Call<'_>| Response::content("x".repeat(3000))))
         .route(
@@ -63,8 +63,8 @@ pub(crate) fn serve_under(config: Config) -> (Server, SocketAddr) {
 }
 
 /// A client's configuration.
-pub(crate) fn config(trust: &Trust, own: Option<&Identity>) -> Config {
-    Config::new().certificates(Certificates::new(trust, own).unwrap())
+pub(crate) fn config(trust: &Trust, own: Option<&Identity>) -> ClientConfig {
+    ClientConfig::new().certificates(Certificates::new(trust, own).unwrap())
 }
 
 /// Who the server takes the client for.

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use ebbtide::server::{Call, Router, Subject, get, post};
 use ebbtide::stream::{Identity, Listen, Trust};
-use ebbtide::{Client, Code, Config, Response, Scheme, Server};
+use ebbtide::{Client, ClientConfig, Code, Response, Scheme, Server, ServerConfig};
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -40,7 +40,8 @@ impl Certificates {
 
     /// A client that trusts this authority.
     pub(crate) fn client(&self) -> Client {
-        let config = Config::new().trust(Trust::authorities(self.authority.as_bytes()).unwrap());
+        let config =
+            ClientConfig::new().trust(Trust::authorities(self.authority.as_bytes()).unwrap());
         Client::with_config(config)
     }
 }
@@ -56,7 +57,7 @@ pub(crate) fn router(time: &Subject) -> Router {
         .route(
             "/slow",
             get(|| async {
-                // Longer than `Config::acknowledge_after`.
+                // Longer than `ServerConfig::acknowledge_after`.
                 tokio::time::sleep(Duration::from_millis(200)).await;
                 Response::content("slow")
             }),
@@ -65,7 +66,7 @@ pub(crate) fn router(time: &Subject) -> Router {
 }
 
 /// A server at a port of the system's choice for each of the schemes.
-pub(crate) fn serve(config: Config, identity: &Identity) -> (Server, Subject) {
+pub(crate) fn serve(config: ServerConfig, identity: &Identity) -> (Server, Subject) {
     let time = Subject::new();
     let any: SocketAddr = ([127, 0, 0, 1], 0).into();
     let server = Server::with_config(router(&time), config, [any]).unwrap();
@@ -77,11 +78,11 @@ pub(crate) fn serve(config: Config, identity: &Identity) -> (Server, Subject) {
 }
 
 /// A server for TCP alone.
-pub(crate) fn serve_tcp(config: Config) -> (Server, SocketAddr) {
+pub(crate) fn serve_tcp(config: ServerConfig) -> (Server, SocketAddr) {
     serve_tcp_with(router(&Subject::new()), config)
 }
 
-pub(crate) fn serve_tcp_with(router: Router, config: Config) -> (Server, SocketAddr) {
+pub(crate) fn serve_tcp_with(router: Router, config: ServerConfig) -> (Server, SocketAddr) {
     let any: SocketAddr = ([127, 0, 0, 1], 0).into();
     let none: [SocketAddr; 0] = [];
     let server = Server::with_config(router, config, none).unwrap();

@@ -1,8 +1,6 @@
 //! A body that is taken as it arrives.
 
-use super::{Call, FromCall};
 use bytes::Bytes;
-use core::convert::Infallible;
 use core::fmt;
 use std::io;
 use std::sync::Arc;
@@ -23,7 +21,7 @@ pub struct BodyStream {
 
 /// The end of a stream at which its chunks arrive. The last one is empty: without it the client has given up.
 #[derive(Debug)]
-pub(in crate::server) struct Feed(pub(in crate::server) mpsc::Sender<Bytes>);
+pub(super) struct Feed(pub(super) mpsc::Sender<Bytes>);
 
 impl fmt::Debug for BodyStream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -39,13 +37,13 @@ impl Clone for BodyStream {
 
 impl BodyStream {
     /// A stream, and where its chunks arrive. A chunk may take as long as `patience`.
-    pub(in crate::server) fn new(patience: Duration) -> (Self, Feed) {
+    pub(super) fn new(patience: Duration) -> (Self, Feed) {
         let (sender, receiver) = mpsc::channel(WAITING);
         (Self { chunks: Arc::new(Mutex::new(receiver)), patience, ended: false }, Feed(sender))
     }
 
     /// A body that is here.
-    pub(in crate::server) fn whole(body: Bytes) -> Self {
+    pub(super) fn whole(body: Bytes) -> Self {
         let (stream, feed) = Self::new(Duration::MAX);
         // There is room for both.
         let _ = feed.0.try_send(body.clone());
@@ -78,13 +76,5 @@ impl BodyStream {
             }
             Err(_) => Err(io::Error::new(io::ErrorKind::TimedOut, "no more of the body came")),
         }
-    }
-}
-
-impl<S> FromCall<S> for BodyStream {
-    type Rejection = Infallible;
-
-    fn from_call(call: &Call<'_>, _: &S) -> Result<Self, Infallible> {
-        Ok(call.body_stream())
     }
 }

@@ -1,0 +1,26 @@
+//! Responses on the command line: their formats, and which of them are errors.
+
+use crate::failure::Failure;
+use ebbtide::{ContentFormat, Response};
+
+/// Parses a Content-Format.
+pub(crate) fn format(text: &str) -> Result<ContentFormat, String> {
+    ContentFormat::parse(text).ok_or_else(|| {
+        let names: Vec<_> = ContentFormat::names().filter(|name| !name.contains('/')).collect();
+        format!("no format '{text}': a number, a media type, or one of {}", names.join(", "))
+    })
+}
+
+/// The error for an error response, with its diagnostic payload (RFC 7252 section 5.5.2).
+pub(crate) fn succeeded(response: &Response) -> Result<(), Failure> {
+    if response.is_success() {
+        return Ok(());
+    }
+    let (status, why) = (status(response), crate::client::pretty::readable(response));
+    let separator = if why.is_empty() { "" } else { ": " };
+    Err(Failure::work(format_args!("{status}{separator}{}", why.trim_end())))
+}
+
+pub(crate) fn status(response: &Response) -> String {
+    format!("{} {}", response.code(), response.code().name().unwrap_or("unknown code"))
+}
