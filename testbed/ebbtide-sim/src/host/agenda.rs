@@ -162,7 +162,7 @@ impl Agenda {
         if self.course == Course::Servers { NextAction::Request } else { NextAction::NewDevice }
     }
 
-    /// The client begins, though it may not be able to make a request yet.
+    /// Counts the time from now on, although no request may be possible yet.
     pub(crate) fn begins(&mut self, now: Instant) {
         self.started.get_or_insert(now);
     }

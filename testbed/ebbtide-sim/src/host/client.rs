@@ -75,7 +75,7 @@ impl Client {
         server_in_turn(request / self.model.requests_each)
     }
 
-    /// The client begins, though it has to open a session first.
+    /// Counts the flow completion time from now on, although a session has to be opened first.
     pub(crate) fn begins(&mut self, now: Instant) {
         self.agenda.begins(now);
     }

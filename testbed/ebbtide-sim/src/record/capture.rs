@@ -84,7 +84,7 @@ impl<W: Write> Capture<W> {
     ///
     /// # Errors
     ///
-    /// If the sink fails, or the message does not fit an IPv4 packet.
+    /// Returns an error if the sink fails, or if the message does not fit an IPv4 packet.
     pub fn datagram(
         &mut self,
         place: u32,

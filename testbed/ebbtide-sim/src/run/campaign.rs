@@ -53,7 +53,7 @@ pub struct Shard {
     pub of: u32,
 }
 
-/// Hears of finished replications, from any thread.
+/// An observer of finished replications, which may be called from any thread.
 pub trait Progress: Sync {
     /// One more replication is done; `simulated_s` is how much time it covered.
     fn finished(&self, simulated_s: f64);
@@ -102,7 +102,7 @@ impl Campaign {
     ///
     /// # Errors
     ///
-    /// If a setting or a control is not possible; the message names it and what would be.
+    /// Returns an error if a setting or a control is not possible. The message names it and the possible ones.
     pub fn plan(
         source: Source,
         axes: Vec<Axis>,
