@@ -47,6 +47,7 @@ struct TestState {
     of_directions: BTreeMap<HostPair, Conditions>,
     links: BTreeMap<HostPair, (Link<ChaCha8Rng>, ChaCha8Rng)>,
     cuts: BTreeSet<HostPair>,
+    unplugged: BTreeSet<IpAddr>,
     ports: Ports,
     /// By time of arrival, then in the order of sending.
     under_way: BinaryHeap<Reverse<UnderWay>>,
@@ -73,6 +74,7 @@ impl TestNetwork {
             of_directions: BTreeMap::new(),
             links: BTreeMap::new(),
             cuts: BTreeSet::new(),
+            unplugged: BTreeSet::new(),
             ports: Ports::default(),
             under_way: BinaryHeap::new(),
             sent: 0,
@@ -127,9 +129,17 @@ impl TestNetwork {
         self.fabric.lock().cuts.extend([(one, other), (other, one)]);
     }
 
-    /// Ends all cuts.
+    /// Takes a host's link down until [`Self::restore`]: its system reports to it that the network is unreachable, and
+    /// packets that arrive meanwhile are lost.
+    pub fn unplug(&self, host: impl Into<IpAddr>) {
+        self.fabric.lock().unplugged.insert(host.into());
+    }
+
+    /// Ends all cuts, and plugs all hosts in.
     pub fn restore(&self) {
-        self.fabric.lock().cuts.clear();
+        let mut state = self.fabric.lock();
+        state.cuts.clear();
+        state.unplugged.clear();
     }
 
     /// Gives a client's or server's socket another port in the eyes of the others, as an address translator does that has
@@ -168,7 +178,16 @@ impl Fabric {
 }
 
 impl TestState {
-    fn send(&mut self, now: Instant, port: SocketAddr, to: SocketAddr, datagram: &[u8]) {
+    fn send(
+        &mut self,
+        now: Instant,
+        port: SocketAddr,
+        to: SocketAddr,
+        datagram: &[u8],
+    ) -> io::Result<()> {
+        if self.unplugged.contains(&port.ip()) {
+            return Err(io::ErrorKind::NetworkUnreachable.into());
+        }
         let (from, datagram) = (self.ports.seen(port), Bytes::copy_from_slice(datagram));
         let direction = (from.ip(), to.ip());
         let streams = &self.streams;
@@ -201,6 +220,7 @@ impl TestState {
                 fate,
             });
         }
+        Ok(())
     }
 
     fn next_due(&self) -> Option<Instant> {
@@ -214,7 +234,9 @@ impl TestState {
             let Some(Reverse(UnderWay { from, to, datagram, .. })) = self.under_way.pop() else {
                 break;
             };
-            woken.extend(self.ports.arrived(from, to, datagram));
+            if !self.unplugged.contains(&to.ip()) {
+                woken.extend(self.ports.arrived(from, to, datagram));
+            }
         }
         woken
     }
@@ -253,7 +275,7 @@ impl DatagramPort for TestPort {
 
     fn send(&self, to: SocketAddr, datagram: &[u8]) -> io::Result<()> {
         let now = self.fabric.now();
-        self.fabric.lock().send(now, self.address, to, datagram);
+        self.fabric.lock().send(now, self.address, to, datagram)?;
         self.fabric.earlier.notify_one();
         Ok(())
     }

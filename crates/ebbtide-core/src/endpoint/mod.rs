@@ -39,6 +39,7 @@ mod send;
 mod statistics;
 mod tally;
 mod types;
+mod unsent;
 
 pub use config::{EndpointConfig, Limits, MessageIdStart, SharedConfig};
 pub use flight::Flight;
@@ -50,7 +51,7 @@ pub use types::{
     SendError, Sent, Transmit,
 };
 
-use crate::cc::{Context, ControlConfig, Metrics, Outcome, Sample};
+use crate::cc::{Context, ControlConfig, Metrics, Outcome, Sample, Slot};
 use crate::exchange::ExchangeId;
 use crate::exchange::dedup::Dedup;
 use crate::exchange::table::{Due, ExchangeState, Table};
@@ -60,6 +61,7 @@ use crate::peer::PeerId;
 use crate::time::{Duration, Instant};
 use crate::wire::MessageId;
 use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
 use controls::Controls;
 use marks::FirstAnswers;
 use peers::{Marks, NewPeer, OptionSupport, Peers};
@@ -85,10 +87,19 @@ pub struct Endpoint {
     under_way: RequestsUnderWay,
     first_answers: FirstAnswers,
     counters: Tally,
-    /// The faults of datagrams; `None` until something was.
-    malformed: Option<Box<Malformed>>,
+    /// `None` until something of it happens.
+    rare: Option<Box<Rare>>,
     /// Whether the datagram that is being processed carries the mark Congestion Experienced.
     is_marked: bool,
+}
+
+/// State that most endpoints never have.
+#[derive(Debug, Default)]
+struct Rare {
+    /// The faults of datagrams.
+    malformed: Malformed,
+    /// The values of the controls in exchanges whose transmissions do not leave, from before those.
+    unsent: BTreeMap<u32, Slot>,
 }
 
 impl Endpoint {
@@ -113,7 +124,7 @@ impl Endpoint {
             under_way: RequestsUnderWay::new(limits.deferred_requests, of_messages),
             first_answers: FirstAnswers::default(),
             counters: Tally::default(),
-            malformed: None,
+            rare: None,
             is_marked: false,
             config,
             rng,
@@ -408,6 +419,9 @@ impl Endpoint {
             ExchangeState::Free => return,
         }
         self.timers.disarm(index);
+        if let Some(rare) = &mut self.rare {
+            rare.unsent.remove(&index);
+        }
         self.table.forget_probes(index);
         if self.table.get(index).purpose == crate::exchange::table::Purpose::Request {
             self.table.forget_token(index);

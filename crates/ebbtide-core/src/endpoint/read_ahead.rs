@@ -17,7 +17,7 @@ impl Endpoint {
         let parts = [
             self.output.is_allocated(),
             self.epochs.is_some(),
-            self.malformed.is_some(),
+            self.rare.is_some(),
             self.under_way.len() > 0,
             self.dedup.len() > 0,
         ];

@@ -59,7 +59,7 @@ impl Endpoint {
             Ok(message) => message,
             Err(error) => {
                 self.counters.rare().malformed += 1;
-                self.malformed.get_or_insert_default().count(&error);
+                self.rare.get_or_insert_default().malformed.count(&error);
                 // Section 4.2: a Confirmable message with a format error is rejected with a Reset,
                 // and anything else is ignored (sections 3 and 4.3). A message to a group is not
                 // even rejected, because all members would send a Reset (section 8.1).

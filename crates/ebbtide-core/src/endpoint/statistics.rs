@@ -253,7 +253,7 @@ impl Endpoint {
     /// Datagrams that were not valid messages, by reason.
     #[must_use]
     pub fn malformed(&self) -> Malformed {
-        self.malformed.as_deref().copied().unwrap_or_default()
+        self.rare.as_deref().map(|rare| rare.malformed).unwrap_or_default()
     }
 
     /// Exchanges that have not ended, by state. Visits each of them.

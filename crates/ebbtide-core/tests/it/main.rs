@@ -43,6 +43,7 @@ mod endpoint_queue;
 mod endpoint_server;
 mod endpoint_statistics;
 mod endpoint_trust;
+mod endpoint_unsent;
 mod frame_format;
 mod oscore_messages;
 mod oscore_restarts;

@@ -28,7 +28,8 @@ pub trait DatagramPort: Debug + Send + Sync {
     ///
     /// # Errors
     ///
-    /// Returns an error if the datagram can never be sent, for example because it is too long.
+    /// An error costs this transmission, and the application receives it if the last one has failed as well. Only one that cannot pass, such
+    /// as a datagram that is too long, ends a request.
     fn send(&self, to: SocketAddr, datagram: &[u8]) -> io::Result<()>;
 
     /// Receives a datagram into `buffer`, which has room for 65,536 bytes, and returns its length and sender. If there is

@@ -3,7 +3,8 @@
 //! RFC 7252 section 4.2 lets an endpoint give a message up at such a report. Most of them pass: a link that
 //! is down for a few seconds, a lease that is renewed, a neighbour that does not answer yet. A report therefore
 //! costs one transmission, and the timer goes on to MAX_TRANSMIT_SPAN as it does for a datagram that the network
-//! has lost. Only requests of this side end earlier, never notifications or separate responses:
+//! has lost; a transmission that this system itself could not make is not even counted
+//! ([`Endpoint::handle_unsent`](ebbtide_core::endpoint::Endpoint::handle_unsent)). Only requests of this side end earlier, never notifications or separate responses:
 //!
 //! - A request whose datagram can never be sent as it is, for example because it is too long for the path.
 //! - A request to a peer that has answered nothing so far, if there is no route for its first
@@ -73,6 +74,7 @@ impl SocketState {
             self.endpoint.handle_send_error(now, exchange);
         } else {
             self.pending.report(exchange, error.raw_os_error());
+            self.endpoint.handle_unsent(now, exchange);
         }
         self.drain(None);
     }

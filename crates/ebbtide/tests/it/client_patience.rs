@@ -1,102 +1,13 @@
-//! What a client does about paths that fail for a while, and for how long it waits.
+//! What a client does about addresses and errors. Its patience is tested by crate `ebbtide-testnet`.
 
-use ebbtide::server::{Call, Router, Server, put};
-use ebbtide::{Client, ClientConfig, Code, Error, ErrorKind, Request, Response};
+use ebbtide::server::{Router, Server};
+use ebbtide::{Client, ClientConfig, Error, ErrorKind, Request, Response};
 use ebbtide_core::wire::OptionNumber;
-use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, UdpSocket};
-
-/// Gives a message up within a second.
-fn hasty() -> Client {
-    let config = ClientConfig::new()
-        .control(ebbtide::congestion::ControlConfig::parse("default").unwrap())
-        .ack_timeout(Duration::from_millis(50))
-        .max_retransmit(2);
-    Client::with_config(config)
-}
-
-/// A relay to `server` that loses everything while it is told to.
-async fn relay(
-    server: SocketAddr,
-    silent: Arc<AtomicBool>,
-    passed: Arc<AtomicUsize>,
-) -> SocketAddr {
-    let front = UdpSocket::bind("127.0.0.1:0").await.unwrap();
-    let back = UdpSocket::bind("127.0.0.1:0").await.unwrap();
-    back.connect(server).await.unwrap();
-    let address = front.local_addr().unwrap();
-    tokio::spawn(async move {
-        let (mut request, mut answer) = ([0; 2048], [0; 2048]);
-        let mut client = None;
-        loop {
-            tokio::select! {
-                Ok((len, from)) = front.recv_from(&mut request) => {
-                    client = Some(from);
-                    if !silent.load(Ordering::SeqCst) {
-                        passed.fetch_add(1, Ordering::SeqCst);
-                        let _ = back.send(&request[..len]).await;
-                    }
-                }
-                Ok(len) = back.recv(&mut answer) => {
-                    if let Some(client) = client.filter(|_| !silent.load(Ordering::SeqCst)) {
-                        let _ = front.send_to(&answer[..len], client).await;
-                    }
-                }
-            }
-        }
-    });
-    address
-}
-
-#[tokio::test]
-async fn an_upload_goes_on_after_a_silence_that_outlasts_the_retransmissions() {
-    let echo = |call: &Call<'_>| Response::new(Code::CHANGED).payload(call.payload().to_vec());
-    let server = Server::bind(Router::new().route("/file", put(echo)), ["127.0.0.1:0"]).unwrap();
-    let (silent, passed) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
-    let way = relay(server.local_addrs()[0], silent.clone(), passed.clone()).await;
-    let body: Vec<u8> = (0..40_000u32).map(|n| (n / 7) as u8).collect();
-    let request = Request::put(format!("coap://{way}/file")).unwrap().payload(body.clone());
-    let uploading =
-        tokio::spawn(
-            async move { hasty().request(request.timeout(Duration::from_secs(30))).await },
-        );
-    while passed.load(Ordering::SeqCst) < 10 {
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    }
-    silent.store(true, Ordering::SeqCst);
-    // Three transmissions are given up after 0.5 s.
-    tokio::time::sleep(Duration::from_secs(2)).await;
-    assert!(!uploading.is_finished());
-    silent.store(false, Ordering::SeqCst);
-    let answer = uploading.await.unwrap().unwrap();
-    assert_eq!(answer.code(), Code::CHANGED);
-    assert!(*answer.body() == body);
-}
-
-#[tokio::test]
-async fn an_unanswered_request_fails_when_the_message_layer_gives_up() {
-    let silent = UdpSocket::bind("127.0.0.1:0").await.unwrap();
-    let request = Request::put(format!("coap://{}/", silent.local_addr().unwrap())).unwrap();
-    let ended = tokio::time::timeout(Duration::from_secs(60), hasty().request(request)).await;
-    let error = ended.unwrap().unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::GaveUp, "{error}");
-    assert!(error.is_timeout() && error.may_retry() && !error.is_connect());
-}
-
-#[tokio::test]
-async fn a_non_confirmable_request_is_waited_for_as_long_as_a_confirmable_one_is_repeated() {
-    let silent = UdpSocket::bind("127.0.0.1:0").await.unwrap();
-    let request = Request::get(format!("coap://{}/", silent.local_addr().unwrap())).unwrap();
-    let client = hasty();
-    let asked = client.request(request.non_confirmable());
-    // 50 ms x 3 x 1.5: MAX_TRANSMIT_SPAN.
-    let ended = tokio::time::timeout(Duration::from_secs(20), asked).await.unwrap();
-    assert!(matches!(&ended, Err(error) if error.kind() == ErrorKind::TimedOut), "{ended:?}");
-}
 
 #[tokio::test]
 async fn a_client_sends_from_the_address_that_it_is_told() {

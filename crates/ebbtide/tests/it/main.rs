@@ -35,7 +35,6 @@ mod metrics;
 mod multicast;
 mod network_errors;
 mod node;
-mod observation_path;
 mod observe_late;
 mod oscore;
 mod oscore_kills;

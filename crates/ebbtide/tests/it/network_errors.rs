@@ -7,7 +7,7 @@ use ebbtide::server::{Router, Server, Subject, get};
 use ebbtide::{Client, ErrorKind, Response};
 use std::io::{BufRead, BufReader, Write};
 use std::net::SocketAddr;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
@@ -83,6 +83,16 @@ impl Number {
     }
 }
 
+/// A process that ends with the test, whatever becomes of it.
+struct Other(Child);
+
+impl Drop for Other {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 /// Runs `ip` with these arguments.
 fn ip(arguments: &str) {
     let done = Command::new("ip").args(arguments.split(' ')).status().unwrap();
@@ -119,7 +129,8 @@ async fn the_side_of_the_observers() {
     ip("address add 10.77.0.2/24 dev vb");
     ip("link set vb up");
     let mut observations = Vec::new();
-    for n in 0..Outage::of_this_side().observers {
+    let Outage { observers, down } = Outage::of_this_side();
+    for n in 0..observers {
         // Each with a socket of its own.
         let client = Client::new();
         let uri = format!("coap://{SERVER}/{}", n % 2);
@@ -149,7 +160,9 @@ async fn the_side_of_the_observers() {
     }
     println!("all have the last state");
     assert_eq!(later.await.unwrap().unwrap().text(), "later");
-    assert_eq!(soon.await.unwrap().unwrap().text(), "now");
+    let soon = soon.await.unwrap();
+    // Nobody reports to this side that its datagrams are lost, whose last copy leaves after 9 to 14 s.
+    assert!(soon.is_ok_and(|soon| soon.text() == "now") || down > Duration::from_secs(8));
 }
 
 /// The server, at the other end, whose link goes down.
@@ -166,8 +179,8 @@ async fn the_side_of_the_server() {
 
     let mut observers = side("the_side_of_the_observers", &["--net"]);
     observers.stdin(Stdio::piped()).stdout(Stdio::piped());
-    let mut observers = observers.spawn().unwrap();
-    let theirs = observers.id();
+    let mut observers = Other(observers.spawn().unwrap());
+    let theirs = observers.0.id();
     let network = |of: &str| std::fs::read_link(format!("/proc/{of}/ns/net")).unwrap();
     while network(&theirs.to_string()) == network("self") {
         sleep(Duration::from_millis(10)).await;
@@ -185,9 +198,9 @@ async fn the_side_of_the_server() {
     let router = numbers[1].on(numbers[0].on(router, "/0"), "/1");
     let server = Server::bind(router, [SERVER]).unwrap();
     let meter = server.meter();
-    observers.stdin.take().unwrap().write_all(b"go\n").unwrap();
+    observers.0.stdin.take().unwrap().write_all(b"go\n").unwrap();
     let (tell, mut said) = mpsc::unbounded_channel();
-    let lines = BufReader::new(observers.stdout.take().unwrap()).lines();
+    let lines = BufReader::new(observers.0.stdout.take().unwrap()).lines();
     std::thread::spawn(move || lines.map_while(Result::ok).try_for_each(|line| tell.send(line)));
 
     while said.recv().await.expect("the observers ended early") != "registered" {}
@@ -212,7 +225,7 @@ async fn the_side_of_the_server() {
     let snapshot = meter.snapshot();
     assert_eq!((snapshot.observers, snapshot.refusals.observers_vanished), (outage.observers, 0));
     while said.recv().await.is_some() {}
-    assert!(observers.wait().unwrap().success());
+    assert!(observers.0.wait().unwrap().success());
 }
 
 #[test]

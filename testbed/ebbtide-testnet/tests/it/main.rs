@@ -8,4 +8,7 @@
 
 mod hour;
 mod links;
+mod observations;
+mod outages;
+mod patience;
 mod repetition;

@@ -93,8 +93,9 @@ impl SocketState {
                 }
                 self.on_ended(session, established, reason);
             }
-            Event::AddressChanged { from, to, .. } => {
+            Event::AddressChanged { session, from, to } => {
                 tracing::debug!(%from, %to, "DTLS peer moved");
+                self.repeat_all(session);
             }
             _ => {}
         }
@@ -169,6 +170,16 @@ impl SocketState {
             true => Answer::Gone,
             false => Answer::Network(io::Error::other(reason())),
         }
+    }
+
+    /// Sends again what a session has not answered: it went to the address that the peer had.
+    fn repeat_all(&mut self, session: SessionId) {
+        let Some(sessions) = &self.dtls else { return };
+        let (now, Some(key)) = (sessions.now, sessions.key(session)) else { return };
+        for exchange in self.pending.with_remote(key.into()) {
+            self.endpoint.repeat_now(now, exchange);
+        }
+        self.endpoint.handle_timeout(now);
     }
 
     /// Fails the exchanges with a peer whose session has ended and who cannot be reached.
