@@ -345,10 +345,12 @@ step_fuzz() {
 
 step_statistics() { CARGO_PROFILE_RELEASE_LTO=off TEST_LIMIT=7200 run_tests --workspace --release -- --ignored; }
 
-# Seven implementations against each other: docs/interop-matrix.md. A cell that fails is a result, not a failure.
+# Seven implementations against each other: docs/interop-matrix.md. A cell that fails is a result, not a failure. Leshan's server against
+# examples/lwm2m has to pass.
 step_matrix() {
     bash interop/build.sh matrix || echo "the matrix shows which adapters are missing"
     python3 interop/run.py
+    python3 interop/leshan.py --build --seconds 120
     note "$target/interop/matrix/index.html"
 }
 

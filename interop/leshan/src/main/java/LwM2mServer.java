@@ -21,6 +21,8 @@ import org.eclipse.leshan.core.request.ExecuteRequest;
 import org.eclipse.leshan.core.request.ObserveRequest;
 import org.eclipse.leshan.core.request.ReadRequest;
 import org.eclipse.leshan.core.request.WriteRequest;
+import org.eclipse.leshan.core.request.exception.SendFailedException;
+import org.eclipse.leshan.core.request.exception.UnconnectedPeerException;
 import org.eclipse.leshan.core.response.LwM2mResponse;
 import org.eclipse.leshan.core.response.ObserveCompositeResponse;
 import org.eclipse.leshan.core.response.ObserveResponse;
@@ -44,7 +46,16 @@ public class LwM2mServer {
     private static LeshanServer server;
     private static volatile Registration device;
 
-    public static void main(String[] words) throws Exception {
+    public static void main(String[] words) {
+        try {
+            run(words);
+        } catch (Exception error) {
+            System.out.println("failed: " + error);
+            System.exit(1);
+        }
+    }
+
+    private static void run(String[] words) throws Exception {
         int port = Integer.parseInt(words[0]);
         byte[] image = Files.readAllBytes(Path.of(words[1]));
         String imageUri = words[2];
@@ -72,7 +83,7 @@ public class LwM2mServer {
             check("push", send(new WriteRequest(ContentFormat.OPAQUE, 5, 0, 0, image)).isSuccess());
             update(digest);
             pushed++;
-            check("pull", send(new WriteRequest(5, 0, 1, imageUri)).isSuccess());
+            check("pull", send(new WriteRequest(ContentFormat.TEXT, 5, 0, 1, imageUri)).isSuccess());
             update(digest);
             pulled++;
             System.out.printf("%d pushed, %d pulled, %d notifications%n", pushed, pulled, notifications.get());
@@ -115,10 +126,24 @@ public class LwM2mServer {
         return String.valueOf(((LwM2mSingleResource) read.getContent()).getValue());
     }
 
+    /**
+     * Leshan sends to the address of the registration. Where the session has moved to another one, it learns of that with
+     * the device's next notification or update, and the request is made again.
+     */
     private static <T extends LwM2mResponse> T send(DownlinkRequest<T> request) throws Exception {
-        T response = server.send(device, request, PATIENCE_MS);
-        check(request.toString(), response != null);
-        return response;
+        long end = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(PATIENCE_MS);
+        while (true) {
+            try {
+                T response = server.send(device, request, PATIENCE_MS);
+                if (response != null) {
+                    return response;
+                }
+            } catch (UnconnectedPeerException | SendFailedException error) {
+                System.out.println("again: " + error.getMessage());
+            }
+            check(request.toString(), System.nanoTime() < end);
+            Thread.sleep(1000);
+        }
     }
 
     private static LeshanServer server(int port) throws Exception {
@@ -131,6 +156,7 @@ public class LwM2mServer {
         LeshanServerBuilder builder = new LeshanServerBuilder();
         builder.setEndpointsProviders(endpoints.build());
         builder.setSecurityStore(keys);
+        builder.setUpdateRegistrationOnNotification(true);
         return builder.build();
     }
 
