@@ -27,7 +27,7 @@ pub struct SessionKey {
 }
 
 /// The holder of one share of a bounded resource.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Source {
     /// The host with this address, whatever its port.
     Address(IpAddr),
@@ -101,20 +101,23 @@ impl From<SessionKey> for PeerId {
 impl Hash for PeerId {
     /// Hashes one or two integers. The standard library hashes an address as byte strings, which costs more
     /// than the rest of a look-up.
-    #[inline]
+    #[expect(clippy::inline_always, reason = "a call costs more than the hashing")]
+    #[inline(always)]
     fn hash<H: Hasher>(&self, state: &mut H) {
-        match self {
-            Self::Address(SocketAddr::V4(v4)) | Self::Connection(SocketAddr::V4(v4)) => {
+        let (Self::Address(address) | Self::Connection(address)) = self else {
+            return self.source().hash(state);
+        };
+        match address {
+            SocketAddr::V4(v4) => {
                 state.write_u64((u64::from(v4.ip().to_bits()) << 16) | u64::from(v4.port()));
             }
             // The parts are not folded into one number, because the owner of a prefix must not be
             // able to choose colliding addresses and ports. Flow label and scope are left to the
             // comparison.
-            Self::Address(SocketAddr::V6(v6)) | Self::Connection(SocketAddr::V6(v6)) => {
+            SocketAddr::V6(v6) => {
                 state.write_u128(v6.ip().to_bits());
                 state.write_u16(v6.port());
             }
-            Self::Session(session) => session.hash(state),
         }
     }
 }
@@ -153,6 +156,19 @@ pub fn sharing_prefix(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(ip) => IpAddr::V6(Ipv6Addr::from_bits(ip.to_bits() & !u128::from(u64::MAX))),
         ip => ip,
+    }
+}
+
+impl Hash for Source {
+    /// Hashes one or two integers, as [`PeerId`] does.
+    #[expect(clippy::inline_always, reason = "a call costs more than the hashing")]
+    #[inline(always)]
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        match self {
+            Self::Address(IpAddr::V4(v4)) => state.write_u32(v4.to_bits()),
+            Self::Address(IpAddr::V6(v6)) => state.write_u128(v6.to_bits()),
+            Self::Session(session) => session.hash(state),
+        }
     }
 }
 

@@ -23,12 +23,9 @@ pub struct RoundTrip {
 
 impl From<&RoundTrip> for Sample {
     fn from(round_trip: &RoundTrip) -> Self {
-        Self {
-            since_first: Micros::from_duration(round_trip.since_first),
-            since_last: Micros::from_duration(round_trip.since_last),
-            transmissions: round_trip.transmissions,
-            answered: None,
-        }
+        let [since_first, since_last] =
+            [round_trip.since_first, round_trip.since_last].map(Micros::from_duration);
+        Self::new(since_first, since_last, round_trip.transmissions)
     }
 }
 

@@ -32,7 +32,7 @@ impl CongestionControl for Threefold {
     }
 
     fn metrics(&self) -> Metrics {
-        Metrics { srtt: self.round_trip, ..Metrics::default() }
+        Metrics::default().with_srtt(self.round_trip)
     }
 }
 

@@ -42,7 +42,7 @@ impl CongestionControl for Doubling {
     }
 
     fn metrics(&self) -> Metrics {
-        Metrics { srtt: self.round_trip, ..Metrics::default() }
+        Metrics::default().with_srtt(self.round_trip)
     }
 }
 

@@ -42,12 +42,11 @@ fn run(arguments: &Arguments) {
             link.send(server, &datagram[..length]);
             let until = sent + timeout;
             if let Some(now) = answer(&mut link, id, until) {
-                let sample = Sample {
-                    since_first: now.micros_since(first),
-                    since_last: now.micros_since(sent),
-                    transmissions: attempts.transmissions,
-                    answered: None,
-                };
+                let sample = Sample::new(
+                    now.micros_since(first),
+                    now.micros_since(sent),
+                    attempts.transmissions,
+                );
                 shell.on_feedback(&slot, &sample, &mut setting.at(now));
                 break Outcome::Acknowledged;
             }

@@ -255,6 +255,7 @@ fn send_all(client: &mut LoadClient, from: Option<IpAddr>, mut failed: impl FnMu
                 }
             }
             Output::Event(Event::Failed { exchange, .. }) => failed(exchange),
+            Output::Event(_) => {}
             Output::Timeout(_) => return,
         }
     }

@@ -138,6 +138,7 @@ impl StreamRun<'_> {
                 match event {
                     Event::Failed { .. } => self.answers.outcome.failed += 1,
                     Event::Closed(closed) => return Err(io::Error::other(closed)),
+                    _ => {}
                 }
             }
             if len < all {

@@ -29,6 +29,7 @@ struct Client {
 type Outcome = Result<(Response, bool), Loss>;
 
 /// What the client works at.
+#[expect(clippy::large_enum_variant, reason = "a client has few of them")]
 enum Work {
     Request(Transfer),
     Observation(Observation),
@@ -124,7 +125,8 @@ impl Client {
             Some(Happened::Failed(exchange, reason)) => (exchange, Err(reason.into())),
             // RFC 7252 section 4.2: a client has no context for requests.
             Some(Happened::Received(Received::Request(incoming, _))) => {
-                return Ok(self.driver.endpoint.reset(&incoming));
+                self.driver.endpoint.reset(&incoming);
+                return Ok(());
             }
             _ => return Ok(()),
         };

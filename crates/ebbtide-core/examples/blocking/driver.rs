@@ -63,6 +63,7 @@ impl Driver {
                 Output::Event(Event::Failed { exchange, reason }) => {
                     return Ok(Some(Happened::Failed(exchange, reason)));
                 }
+                Output::Event(_) => {}
                 Output::Timeout(at) => break at.into_iter().chain(until).min(),
             }
         };

@@ -8,6 +8,37 @@ use super::{
 };
 use crate::time::{Instant, Micros};
 
+/// The settings of the CoCoA family.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CocoaSettings {
+    /// The factor by which a small estimate grows when it ages: 2; SOCNE14 prints 16.
+    pub small_ageing_factor: u16,
+    /// Which description of CoCoA+ `cocoa-plus` follows.
+    pub code: CocoaCode,
+    /// The number of values over which `cocoa-01` smooths its overall RTO: 1 (off) to 4.
+    pub history: u8,
+}
+
+/// Descriptions of CoCoA+.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub enum CocoaCode {
+    /// WiMob17's text.
+    #[default]
+    Paper,
+    /// Its authors' code for Contiki (2015, draft-bormann-core-cocoa-02), which differs from the text:
+    /// timeouts are not dithered; an estimate below one second that is idle for 16 times its length
+    /// becomes one second; weak samples come from any number of retransmissions and weigh 3/4; after more
+    /// than three retransmissions without a strong sample the strong estimator starts again; the backoff
+    /// factors are 2.5, 2 and 1.5.
+    Contiki,
+}
+
+impl CocoaSettings {
+    pub(super) const DEFAULT: Self =
+        Self { small_ageing_factor: 2, code: CocoaCode::Paper, history: 1 };
+}
+
 /// CoCoA: a strong estimator from exchanges without retransmissions, a weak one from those with a
 /// few, and an overall RTO that moves towards whichever was fed last.
 ///
@@ -127,9 +158,10 @@ impl Cocoa {
                 |times: u64| (self.rto.as_micros() * times / 1000).min(u64::from(u32::MAX));
             let (after_ms, aged) = match self.variant {
                 Variant::Contiki if self.rto < SMALL => (times_rto_ms(16) as u32, SMALL),
-                _ if self.rto < SMALL => {
-                    (times_rto_ms(16) as u32, self.rto.scale(cx.settings.small_ageing_factor, 1))
-                }
+                _ if self.rto < SMALL => (
+                    times_rto_ms(16) as u32,
+                    self.rto.scale(cx.settings.cocoa.small_ageing_factor.into(), 1),
+                ),
                 Variant::Socne14 if self.rto > cx.settings.initial_rto(cx.params) => {
                     // No sample for 60 s: SRTT = (2 s + SRTT) / 2 and RTTVAR / 2 in both
                     // estimators. The same therefore holds for any SRTT + K * RTTVAR, and for the
@@ -356,7 +388,7 @@ impl CongestionControl for Cocoa01 {
             return self.cocoa.on_transmit(transmission, slot, cx);
         }
         let base = self.cocoa.base(transmission.beside, cx);
-        let base = self.mean(base, cx.settings.history);
+        let base = self.mean(base, cx.settings.cocoa.history);
         self.cocoa.first_timeout(base, slot, cx)
     }
 

@@ -1,82 +1,13 @@
 //! Names, settings and factory of the congestion controls.
 
 use super::config_error::{ConfigError, UnknownAlgorithm};
-use super::span::{Span, parse_span};
-use super::{
-    Cocoa, Cocoa01, CocoaCode, CocoaFullBackoff, Controller, Default, Ebb, Fasor, FullBackoff,
-    InFlight, LinuxRto, Marking, PeakHopper, Rcoap, Settings,
-};
+#[cfg(all(feature = "alloc", target_has_atomic = "ptr"))]
+use super::keys::SHARED;
+use super::keys::SettingKey;
+use super::{Algorithm, Controller, Settings};
 use crate::params::Parameters;
-use crate::time::Micros;
 use core::fmt;
 use core::str::FromStr;
-
-/// Defines [`Algorithm`] with the name and a one-line description of each control, so that the
-/// list exists once.
-macro_rules! algorithms {
-    ($($variant:ident = $name:literal, $source:literal, $about:literal;)*) => {
-        /// Every built-in congestion control, under the name that the command line, scenario
-        /// files, results and Python use.
-        #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub enum Algorithm {
-            $(#[doc = concat!("`", $name, "`: ", $about, " (", $source, ").")] $variant,)*
-        }
-
-        impl Algorithm {
-            /// All controls, in the order of the documentation.
-            pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
-
-            /// Their names, in the same order.
-            pub const NAMES: &'static [&'static str] = &[$($name,)*];
-
-            /// The control's name.
-            #[must_use]
-            pub const fn name(self) -> &'static str {
-                match self { $(Self::$variant => $name,)* }
-            }
-
-            /// The publication that the control comes from.
-            #[must_use]
-            pub const fn source(self) -> &'static str {
-                match self { $(Self::$variant => $source,)* }
-            }
-
-            /// A short description of the control.
-            #[must_use]
-            pub const fn about(self) -> &'static str {
-                match self { $(Self::$variant => $about,)* }
-            }
-        }
-    };
-}
-
-algorithms! {
-    Default = "default", "RFC 7252", "random initial timeout, doubled; learns nothing";
-    DefaultB = "default-b", "SOCNE14", "default with an ACK_TIMEOUT of 1 s";
-    DefaultFb1 = "default-fb1", "ANRW18", "default that keeps its backoff until an exchange needs no retransmission";
-    DefaultFb2 = "default-fb2", "ANRW18", "default that keeps its backoff and halves it with each good exchange";
-    LinuxRto = "linux-rto", "RFC 6298, Linux", "TCP's retransmission timer over UDP, with Karn's algorithm";
-    PeakHopper = "peak-hopper", "Ekstrom and Ludwig 2004", "timer that hops to round-trip peaks and decays slowly";
-    Cocoa01 = "cocoa-01", "SOCNE14", "CoCoA of draft 01 with its paper's optimisations";
-    CocoaPlus = "cocoa-plus", "WiMob17, RCOAP21", "CoCoA+";
-    Cocoa = "cocoa", "cocoa-03", "strong and weak round-trip estimates, variable backoff";
-    CocoaFb1 = "cocoa-fb1", "ANRW18", "cocoa that keeps its backoff until an exchange needs no retransmission";
-    CocoaFb2 = "cocoa-fb2", "ANRW18", "cocoa that keeps its backoff and backs off once more";
-    Slow = "slow", "Thesis19 7.1", "FASOR's first variant: the slow timeout backs off";
-    FastSlow = "fast-slow", "Thesis19 7.1", "FASOR's second variant: one fast try, then the slow timeout backs off";
-    FasorK4 = "fasor-k4", "Thesis19 8.1", "FASOR whose first sample gives three round trips";
-    Fasor = "fasor", "Thesis19 7.2, fasor-02", "fast and slow timeouts and a state that orders them";
-    FasorToken = "fasor-token", "Thesis19 7.3", "FASOR with the transmission's ordinal in the token";
-    FasorOption = "fasor-option", "Thesis19 7.3, fasor-02", "FASOR with the transmission's ordinal in an option";
-    Rcoap = "rcoap", "RCOAP21", "rate control for bursts: discovers, paces, several messages in flight";
-    Ebb = "ebb", "Ebbtide", "asks with a ping while it does not know the path, and marks every copy";
-}
-
-impl fmt::Display for Algorithm {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
 
 /// A congestion control together with its settings: the factory of [`Controller`]s.
 ///
@@ -122,101 +53,20 @@ impl Selection {
     }
 }
 
-/// The names of the marking schemes.
-const MARKS: [(&str, Marking); 4] = [
-    ("copy-token", Marking::CopyToken),
-    ("token", Marking::Token),
-    ("option", Marking::Option),
-    ("none", Marking::None),
-];
-
-impl Algorithm {
-    /// The control of an endpoint that names none: the safest over the map of fleets
-    /// (docs/controls/README.md, "The default").
-    pub const DEFAULT: Self = Self::Ebb;
-}
-
 impl ControlConfig {
     /// The control with the settings of its publication.
     #[must_use]
     pub const fn new(algorithm: Algorithm) -> Self {
-        use Algorithm as A;
-        let bound = match algorithm {
-            // Thesis19 sets 60 s for its FASOR variants: a property of its experiments, which the
-            // scenarios set.
-            A::Default | A::DefaultB | A::DefaultFb1 | A::DefaultFb2 => None,
-            A::Slow | A::FastSlow | A::FasorK4 | A::Fasor | A::FasorToken | A::FasorOption => None,
-            A::PeakHopper | A::Ebb => None,
-            A::Cocoa | A::CocoaFb1 | A::CocoaFb2 => Some(Micros::from_millis(32_000)),
-            A::LinuxRto => Some(Micros::from_millis(120_000)),
-            _ => Some(Micros::from_millis(60_000)),
-        };
-        let ack_timeout = match algorithm {
-            A::DefaultB => Some(Micros::from_millis(1_000)),
-            _ => None,
-        };
-        Self {
-            selection: Selection::BuiltIn(algorithm),
-            settings: Settings {
-                bound,
-                floor: match algorithm {
-                    A::Rcoap => Rcoap::FLOOR,
-                    _ => Micros::from_millis(1_000),
-                },
-                initial_rto: None,
-                ack_timeout,
-                nstart: None,
-                granularity: Micros::from_millis(1),
-                ageing: true,
-                small_ageing_factor: 2,
-                code: CocoaCode::Paper,
-                history: 1,
-                mark: Marking::CopyToken,
-                copies: 4,
-                probe_growth: 7,
-                margin_percent: 10,
-                dither_percent: 10,
-                ipi_min: Micros::from_millis(1),
-                start_interval: None,
-                in_flight: match algorithm {
-                    A::Rcoap => InFlight::Rate,
-                    _ => InFlight::Nstart,
-                },
-            },
-        }
+        Self { selection: Selection::BuiltIn(algorithm), settings: algorithm.settings() }
     }
 
     /// Builds a control without any knowledge, for a new scope.
     #[must_use]
     pub fn build(&self) -> Controller {
-        use Algorithm as A;
-        let algorithm = match &self.selection {
-            Selection::BuiltIn(algorithm) => *algorithm,
+        match &self.selection {
+            Selection::BuiltIn(algorithm) => algorithm.build(&self.settings),
             #[cfg(all(feature = "alloc", target_has_atomic = "ptr"))]
-            Selection::Custom(custom) => return Controller::Other(custom.factory().build()),
-        };
-        match algorithm {
-            A::Default | A::DefaultB => Controller::Default(Default),
-            A::DefaultFb1 => Controller::FullBackoff(FullBackoff::forgetting()),
-            A::DefaultFb2 => Controller::FullBackoff(FullBackoff::halving()),
-            A::LinuxRto => Controller::LinuxRto(LinuxRto::new()),
-            A::PeakHopper => Controller::PeakHopper(PeakHopper::new()),
-            A::Cocoa01 => Controller::Cocoa01(Cocoa01::new()),
-            A::CocoaPlus => Controller::Cocoa(match self.settings.code {
-                CocoaCode::Paper => Cocoa::plus(),
-                CocoaCode::Contiki => Cocoa::contiki(),
-            }),
-            A::Cocoa => Controller::Cocoa(Cocoa::draft03()),
-            A::CocoaFb1 => Controller::CocoaFullBackoff(CocoaFullBackoff::fb1()),
-            A::CocoaFb2 => Controller::CocoaFullBackoff(CocoaFullBackoff::fb2()),
-            A::Slow => Controller::Fasor(Fasor::slow()),
-            A::FastSlow => Controller::Fasor(Fasor::fast_slow()),
-            A::FasorK4 => Controller::Fasor(Fasor::k4()),
-            A::Fasor => Controller::Fasor(Fasor::fast_slow_fast(Marking::None)),
-            A::FasorToken => Controller::Fasor(Fasor::fast_slow_fast(Marking::Token)),
-            A::FasorOption => Controller::Fasor(Fasor::fast_slow_fast(Marking::Option)),
-            A::Ebb => Controller::Ebb(Ebb::new(self.settings.mark)),
-            A::Rcoap => Controller::Rcoap(Rcoap::new()),
+            Selection::Custom(custom) => Controller::Other(custom.factory().build()),
         }
     }
 
@@ -228,115 +78,29 @@ impl ControlConfig {
     /// value is outside its range.
     pub fn set<'t>(&mut self, key: &'t str, value: &'t str) -> Result<(), ConfigError<'t>> {
         let bad = |expected| ConfigError::Value { key, value, expected };
-        #[cfg(all(feature = "alloc", target_has_atomic = "ptr"))]
-        if let Selection::Custom(custom) = &mut self.selection {
-            match custom.factory().with(key, value) {
+        let (control, keys) = (self.selection.name(), self.selection.keys());
+        let found = match &mut self.selection {
+            #[cfg(all(feature = "alloc", target_has_atomic = "ptr"))]
+            Selection::Custom(custom) => match custom.factory().with(key, value) {
                 Ok(changed) => {
                     *custom = changed;
                     return Ok(());
                 }
                 Err(super::SettingError::Value { expected }) => return Err(bad(expected)),
-                Err(super::SettingError::Key) => {}
-            }
-        }
-        if let Selection::BuiltIn(algorithm) = &self.selection
-            && !algorithm.keys().contains(&key)
-        {
-            let (control, keys) = (algorithm.name(), algorithm.keys());
-            let is_known = Algorithm::ALL.iter().any(|other| other.keys().contains(&key));
-            return Err(match is_known {
-                true => ConfigError::Unused { key, control, keys },
-                false => ConfigError::Key { key, control, keys },
-            });
-        }
-        let before = self.settings;
-        let s = &mut self.settings;
-        let span = || {
-            parse_span(value)
-                .ok_or(bad("a time of at most a day (86400s) such as 2s, 1.5 or 200ms"))
+                Err(super::SettingError::Key) => {
+                    SettingKey::find(key).filter(|_| SHARED.contains(&key))
+                }
+            },
+            Selection::BuiltIn(_) => match SettingKey::find(key) {
+                Some(_) if !keys.contains(&key) => {
+                    return Err(ConfigError::Unused { key, control, keys });
+                }
+                found => found,
+            },
         };
-        match key {
-            "bound" if value == "none" => s.bound = None,
-            "bound" => {
-                let span = parse_span(value).filter(|bound| *bound > Micros::ZERO);
-                s.bound = Some(span.ok_or(bad(
-                    "a time above zero, at most a day (86400s), such as 60s, or none",
-                ))?);
-            }
-            "floor" => s.floor = span()?,
-            "initial-rto" => {
-                let span = parse_span(value).filter(|rto| *rto > Micros::ZERO);
-                s.initial_rto =
-                    Some(span.ok_or(bad("a time above zero, at most a day (86400s), such as 2s"))?);
-            }
-            "ack-timeout" => {
-                let span = parse_span(value).filter(|rto| *rto > Micros::ZERO);
-                s.ack_timeout =
-                    Some(span.ok_or(bad("a time above zero, at most a day (86400s), such as 2s"))?);
-            }
-            "nstart" => {
-                let nstart = value.parse().ok().filter(|&n| n >= 1);
-                s.nstart = Some(nstart.ok_or(bad("a whole number from 1 to 65535"))?);
-            }
-            "granularity" => s.granularity = span()?,
-            "ageing" => {
-                s.ageing = match value {
-                    "on" | "true" => true,
-                    "off" | "false" => false,
-                    _ => return Err(bad("on or off")),
-                }
-            }
-            "small-ageing-factor" => {
-                let factor = value.parse().ok().filter(|f| (2..=64).contains(f));
-                s.small_ageing_factor = factor.ok_or(bad("a whole number from 2 to 64"))?;
-            }
-            "code" => {
-                s.code = match value {
-                    "paper" => CocoaCode::Paper,
-                    "contiki" => CocoaCode::Contiki,
-                    _ => return Err(bad("paper or contiki")),
-                }
-            }
-            "history" => {
-                let history =
-                    value.parse().ok().filter(|h| (1..=Cocoa01::LONGEST_HISTORY).contains(h));
-                s.history = history.ok_or(bad("a whole number from 1 to 4"))?;
-            }
-            "mark" => {
-                s.mark = MARKS
-                    .into_iter()
-                    .find_map(|(name, mark)| (name == value).then_some(mark))
-                    .ok_or(bad("copy-token, token, option or none"))?;
-            }
-            "copies" => {
-                s.copies = whole(value, 0..=8).ok_or(bad("a whole number from 0 to 8"))?;
-            }
-            "probe-growth" => {
-                s.probe_growth = whole(value, 1..=50).ok_or(bad("a whole number from 1 to 50"))?;
-            }
-            "margin" => {
-                s.margin_percent = whole(value, 0..=200).ok_or(bad("a percentage, 0 to 200"))?;
-            }
-            "dither" => {
-                s.dither_percent = whole(value, 0..=200).ok_or(bad("a percentage, 0 to 200"))?;
-            }
-            "ipi-min" => s.ipi_min = parse_interval(value).ok_or(bad(AN_INTERVAL))?,
-            "start-interval" if value == "auto" => s.start_interval = None,
-            "start-interval" => {
-                let interval = parse_interval(value);
-                s.start_interval = Some(interval.ok_or(bad("0.1ms to 60s, or auto"))?);
-            }
-            "in-flight" if value == "rate" => s.in_flight = InFlight::Rate,
-            "in-flight" => {
-                let most = value.parse().ok().filter(|n| (1..=InFlight::MAX).contains(n));
-                let most = most.ok_or(bad("a whole number from 1 to 1024, or rate"))?;
-                s.in_flight = InFlight::Messages(most);
-            }
-            _ => {
-                let (control, keys) = (self.selection.name(), self.selection.keys());
-                return Err(ConfigError::Key { key, control, keys });
-            }
-        }
+        let found = found.ok_or(ConfigError::Key { key, control, keys })?;
+        let before = self.settings;
+        found.set(&mut self.settings, value).ok_or(bad(found.takes))?;
         match self.contradiction(key) {
             Some(contradiction) => {
                 self.settings = before;
@@ -439,84 +203,9 @@ impl fmt::Display for ControlConfig {
             #[cfg(all(feature = "alloc", target_has_atomic = "ptr"))]
             Selection::Custom(custom) => write!(f, "{custom}")?,
         }
-        if s.bound != source.bound {
-            match s.bound {
-                Some(bound) => write!(f, ":bound={}", Span(bound))?,
-                None => f.write_str(":bound=none")?,
-            }
-        }
-        if s.floor != source.floor {
-            write!(f, ":floor={}", Span(s.floor))?;
-        }
-        if let Some(rto) = s.initial_rto {
-            write!(f, ":initial-rto={}", Span(rto))?;
-        }
-        if let Some(timeout) = s.ack_timeout.filter(|_| s.ack_timeout != source.ack_timeout) {
-            write!(f, ":ack-timeout={}", Span(timeout))?;
-        }
-        if let Some(nstart) = s.nstart {
-            write!(f, ":nstart={nstart}")?;
-        }
-        if s.granularity != source.granularity {
-            write!(f, ":granularity={}", Span(s.granularity))?;
-        }
-        if s.ageing != source.ageing {
-            write!(f, ":ageing={}", if s.ageing { "on" } else { "off" })?;
-        }
-        if s.small_ageing_factor != source.small_ageing_factor {
-            write!(f, ":small-ageing-factor={}", s.small_ageing_factor)?;
-        }
-        if s.code != source.code {
-            f.write_str(match s.code {
-                CocoaCode::Paper => ":code=paper",
-                CocoaCode::Contiki => ":code=contiki",
-            })?;
-        }
-        if s.history != source.history {
-            write!(f, ":history={}", s.history)?;
-        }
-        if let Some((name, _)) = MARKS.into_iter().find(|(_, mark)| *mark == s.mark)
-            && s.mark != source.mark
-        {
-            write!(f, ":mark={name}")?;
-        }
-        for (key, value, default) in [
-            ("copies", s.copies, source.copies),
-            ("probe-growth", s.probe_growth, source.probe_growth),
-            ("margin", s.margin_percent, source.margin_percent),
-            ("dither", s.dither_percent, source.dither_percent),
-        ] {
-            if value != default {
-                write!(f, ":{key}={value}")?;
-            }
-        }
-        if s.ipi_min != source.ipi_min {
-            write!(f, ":ipi-min={}", Span(s.ipi_min))?;
-        }
-        if let Some(interval) = s.start_interval {
-            write!(f, ":start-interval={}", Span(interval))?;
-        }
-        match s.in_flight {
-            same if same == source.in_flight => Ok(()),
-            InFlight::Messages(most) => write!(f, ":in-flight={most}"),
-            InFlight::Rate => f.write_str(":in-flight=rate"),
-            InFlight::Nstart => Ok(()),
-        }
+        let mut changed = SettingKey::all().iter().filter(|key| !key.is_alike(s, source));
+        changed.try_for_each(|key| write!(f, ":{}={}", key.name(), key.display(s)))
     }
-}
-
-/// The accepted intervals between messages.
-const AN_INTERVAL: &str = "a time between messages from 0.1ms to 60s, such as 400ms";
-
-/// Parses an interval between messages. Accepts neither zero nor a rate that no network interface
-/// reaches.
-fn parse_interval(text: &str) -> Option<Micros> {
-    parse_span(text).filter(|span| (Rcoap::FASTEST..=Rcoap::SLOWEST).contains(span))
-}
-
-/// A whole number in a range.
-fn whole(text: &str, range: core::ops::RangeInclusive<u8>) -> Option<u8> {
-    text.parse().ok().filter(|value| range.contains(value))
 }
 
 impl FromStr for Algorithm {

@@ -30,7 +30,7 @@
 mod cocoa;
 mod config;
 mod config_error;
-mod controller;
+mod controls;
 #[cfg(all(feature = "alloc", target_has_atomic = "ptr"))]
 mod custom;
 mod default;
@@ -48,23 +48,24 @@ mod settings;
 mod shell;
 mod span;
 
-pub use cocoa::{Cocoa, Cocoa01, CocoaFullBackoff};
-pub use config::{Algorithm, ControlConfig, Selection};
+pub use cocoa::{Cocoa, Cocoa01, CocoaCode, CocoaFullBackoff, CocoaSettings};
+pub use config::{ControlConfig, Selection};
 pub use config_error::ConfigError;
-pub use controller::Controller;
 #[cfg(feature = "alloc")]
-pub use controller::DynControl;
+pub use controls::DynControl;
+pub use controls::{Algorithm, Controller};
 #[cfg(all(feature = "alloc", target_has_atomic = "ptr"))]
 pub use custom::{ControlFactory, Custom, NameError, Registry, SettingError};
 pub use default::Default;
-pub use ebb::Ebb;
+pub use ebb::{Ebb, EbbSettings};
 pub use estimator::{Estimator, Gains};
 pub use fasor::Fasor;
 pub use full_backoff::FullBackoff;
+pub use keys::SettingKey;
 pub use linux_rto::LinuxRto;
 pub use peak_hopper::PeakHopper;
-pub use rcoap::Rcoap;
-pub use settings::{CocoaCode, InFlight, Settings};
+pub use rcoap::{Rcoap, RcoapSettings};
+pub use settings::{InFlight, Settings};
 pub use shell::Shell;
 
 use crate::params::Parameters;
@@ -137,6 +138,7 @@ pub enum Kind {
 
 /// A transmission that is about to leave.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Transmission {
     /// The message or a probe.
     pub kind: Kind,
@@ -152,6 +154,14 @@ pub struct Transmission {
     pub remaining: Micros,
 }
 
+impl Transmission {
+    /// A transmission with this ordinal, beside no other exchange and without a limit on its time.
+    #[must_use]
+    pub const fn new(kind: Kind, ordinal: u8) -> Self {
+        Self { kind, ordinal, beside: 0, remaining: Micros::MAX }
+    }
+}
+
 /// A message that is ready to leave and asks for admission.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct OutgoingMessage {
@@ -163,6 +173,7 @@ pub struct OutgoingMessage {
 
 /// The traffic that is under way in the scope when a message asks for admission.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Load {
     /// The number of open Confirmable exchanges.
     pub open: u16,
@@ -213,6 +224,7 @@ pub enum Expiry {
 
 /// The measurements of an acknowledgement. All spans end when it arrives.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Sample {
     /// The time since the original transmission.
     pub since_first: Micros,
@@ -226,6 +238,18 @@ pub struct Sample {
 }
 
 impl Sample {
+    /// The answer to one of `transmissions`, of which no mark says which.
+    #[must_use]
+    pub const fn new(since_first: Micros, since_last: Micros, transmissions: u8) -> Self {
+        Self { since_first, since_last, transmissions, answered: None }
+    }
+
+    /// The same answer, with the transmission that a mark identifies.
+    #[must_use]
+    pub const fn with_answered(self, answered: Option<Answered>) -> Self {
+        Self { answered, ..self }
+    }
+
     /// The number of retransmissions, the papers' r.
     #[inline]
     #[must_use]
@@ -309,6 +333,7 @@ pub enum Marking {
 /// The present knowledge of a control, for traces and metrics. A field is `None` if the control
 /// has no such quantity.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Metrics {
     /// Smoothed round trip.
     pub srtt: Option<Micros>,
@@ -322,6 +347,20 @@ pub struct Metrics {
     pub interval: Option<Micros>,
     /// The name of the algorithm's state; empty if it has none.
     pub state: &'static str,
+}
+
+impl Metrics {
+    /// The same knowledge with this smoothed round trip.
+    #[must_use]
+    pub const fn with_srtt(self, srtt: Option<Micros>) -> Self {
+        Self { srtt, ..self }
+    }
+
+    /// The same knowledge with this base of the next timeout.
+    #[must_use]
+    pub const fn with_rto(self, rto: Option<Micros>) -> Self {
+        Self { rto, ..self }
+    }
 }
 
 /// The congestion control of one scope.

@@ -1,16 +1,19 @@
 //! The settings of the congestion controls.
 
-use super::Marking;
+use super::cocoa::CocoaSettings;
+use super::ebb::EbbSettings;
+use super::rcoap::RcoapSettings;
 use crate::params::Parameters;
 use crate::time::Micros;
 
-/// The settings of the controls. Each control reads those that its documentation page names.
+/// The settings of a control: those that several controls share, and those of each family.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Settings {
     /// The maximum of backed-off timeouts; `None` for no maximum. It does not hold below what the path
     /// needs: see [`Context::bounded`](super::Context::bounded).
     pub bound: Option<Micros>,
-    /// The minimum RTO of `linux-rto` and `peak-hopper` (RFC 6298 section 2.4: 1 s).
+    /// The minimum RTO of `linux-rto`, `peak-hopper` and `rcoap` (RFC 6298 section 2.4: 1 s).
     pub floor: Micros,
     /// The RTO before the first sample; `None` for ACK_TIMEOUT, of which `ebb` takes a fifth.
     pub initial_rto: Option<Micros>,
@@ -20,46 +23,16 @@ pub struct Settings {
     pub nstart: Option<u16>,
     /// G, the clock's granularity: the minimum margin above a smoothed round trip (RFC 6298).
     pub granularity: Micros,
-    /// Whether CoCoA's estimates age (Thesis19 turns it off).
+    /// Whether estimates age (Thesis19 turns it off).
     pub ageing: bool,
-    /// The factor by which a small CoCoA estimate grows when it ages: 2; SOCNE14 prints 16.
-    pub small_ageing_factor: u32,
-    /// Which description of CoCoA+ `cocoa-plus` follows.
-    pub code: CocoaCode,
-    /// The number of values over which `cocoa-01` smooths its overall RTO: 1 (off) to 4.
-    pub history: u8,
-    /// How transmissions of `ebb` are marked.
-    pub mark: Marking,
-    /// How often `ebb` repeats a message after the same short timeout while there is no queue.
-    pub copies: u8,
-    /// The interval after `ebb`'s probe, over the base of its intervals while nothing is known of the
-    /// path.
-    pub probe_growth: u8,
-    /// The minimum margin of `ebb`'s timeout above SRTT, in percent of SRTT.
-    pub margin_percent: u8,
-    /// The width over which `ebb`'s timeout is spread, in percent of SRTT.
-    pub dither_percent: u8,
-    /// IPI_min of `rcoap`, the minimum time between two messages; the maximum rate is its inverse.
-    pub ipi_min: Micros,
-    /// The initial time between messages of `rcoap`, 1/R_start; `None` to estimate it from the
-    /// spacing of the first answers.
-    pub start_interval: Option<Micros>,
     /// The limit on messages in flight.
     pub in_flight: InFlight,
-}
-
-/// Descriptions of CoCoA+.
-#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
-pub enum CocoaCode {
-    /// WiMob17's text.
-    #[default]
-    Paper,
-    /// Its authors' code for Contiki (2015, draft-bormann-core-cocoa-02), which differs from the text:
-    /// timeouts are not dithered; an estimate below one second that is idle for 16 times its length
-    /// becomes one second; weak samples come from any number of retransmissions and weigh 3/4; after more
-    /// than three retransmissions without a strong sample the strong estimator starts again; the backoff
-    /// factors are 2.5, 2 and 1.5.
-    Contiki,
+    /// The settings of the CoCoA family.
+    pub cocoa: CocoaSettings,
+    /// The settings of `ebb`.
+    pub ebb: EbbSettings,
+    /// The settings of `rcoap`.
+    pub rcoap: RcoapSettings,
 }
 
 /// The limit on unacknowledged Confirmable messages of a scope.
@@ -81,6 +54,29 @@ impl InFlight {
 }
 
 impl Settings {
+    /// The settings of a control that changes none.
+    pub const DEFAULT: Self = Self {
+        bound: Some(Micros::from_millis(60_000)),
+        floor: Micros::from_millis(1_000),
+        initial_rto: None,
+        ack_timeout: None,
+        nstart: None,
+        granularity: Micros::from_millis(1),
+        ageing: true,
+        in_flight: InFlight::Nstart,
+        cocoa: CocoaSettings::DEFAULT,
+        ebb: EbbSettings::DEFAULT,
+        rcoap: RcoapSettings::DEFAULT,
+    };
+
+    /// The same without a bound.
+    pub(super) const UNBOUNDED: Self = Self { bound: None, ..Self::DEFAULT };
+
+    /// The same with this bound in milliseconds.
+    pub(super) const fn bounded(millis: u32) -> Self {
+        Self { bound: Some(Micros::from_millis(millis)), ..Self::DEFAULT }
+    }
+
     /// The RTO before the first sample.
     #[inline]
     #[must_use]

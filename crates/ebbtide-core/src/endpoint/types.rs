@@ -149,6 +149,7 @@ pub enum Received<'d> {
 
 /// The reason why a datagram does not concern the application.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Ignored {
     /// Not a CoAP message (RFC 7252 sections 3 and 4.2).
     Malformed,
@@ -170,6 +171,7 @@ pub enum Ignored {
 
 /// An event that is not caused by a datagram.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Event {
     /// An exchange ended without its answer.
     Failed {
@@ -182,6 +184,7 @@ pub enum Event {
 
 /// The reason why an exchange ended without its answer.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Failure {
     /// MAX_RETRANSMIT retransmissions went unanswered (RFC 7252 section 4.2). The path or the peer
     /// is at fault.
@@ -258,6 +261,7 @@ pub enum Sent {
 
 /// The reason why a message was not accepted for sending. Nothing was sent or queued.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum SendError {
     /// The message cannot be encoded.
     Encode(EncodeError),
@@ -314,6 +318,7 @@ impl From<EncodeError> for SendError {
 
 /// An endpoint's counters since its creation.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Counters {
     /// Datagrams that arrived.
     pub received: u64,

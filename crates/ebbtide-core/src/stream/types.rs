@@ -56,6 +56,7 @@ pub enum Received<'i> {
 
 /// The reason why a message does not concern the application.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Ignored {
     /// An Empty message, which serves as a keep-alive (RFC 8323 section 3.4).
     Empty,
@@ -112,6 +113,7 @@ impl Capabilities {
 
 /// An event that is not caused by a message.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Event {
     /// A request of ours ended without its response.
     Failed {
@@ -127,6 +129,7 @@ pub enum Event {
 
 /// The reason why a request ended without its response.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Failure {
     /// The connection ended before the response arrived.
     Closed(Closed),
@@ -244,6 +247,7 @@ impl core::error::Error for Failure {}
 
 /// The reason why a message was not accepted for sending. Nothing was sent or queued.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum SendError {
     /// The message cannot be encoded.
     Encode(EncodeError),
@@ -297,6 +301,7 @@ impl From<EncodeError> for SendError {
 
 /// A connection's counters since its creation.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Counters {
     /// Complete messages that arrived.
     pub received: u64,

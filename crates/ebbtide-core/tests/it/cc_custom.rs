@@ -23,7 +23,7 @@ impl CongestionControl for Constant {
     }
     fn on_feedback(&mut self, _: &Slot, _: &Sample, _: &mut Context<'_>) {}
     fn metrics(&self) -> Metrics {
-        Metrics { rto: Some(self.0), ..Metrics::default() }
+        Metrics::default().with_rto(Some(self.0))
     }
 }
 

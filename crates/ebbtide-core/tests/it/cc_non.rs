@@ -8,18 +8,17 @@ use ebbtide_core::time::{Duration, Instant};
 
 /// One message of 20 bytes left at `last`, and nothing was heard since.
 fn unanswered(last: Instant) -> Load {
-    Load {
-        last_non: Some(last),
-        nons_since_con: 1,
-        unanswered_bytes: 20,
-        unanswered_since: last,
-        ..Load::default()
-    }
+    let mut load = answered(last);
+    load.unanswered_bytes = 20;
+    load
 }
 
 /// One message left at `last`, and the peer was heard from since.
 fn answered(last: Instant) -> Load {
-    Load { unanswered_bytes: 0, ..unanswered(last) }
+    let mut load = Load::default();
+    (load.last_non, load.nons_since_con) = (Some(last), 1);
+    load.unanswered_since = last;
+    load
 }
 
 fn learns_nothing(algorithm: Algorithm) -> bool {
@@ -106,14 +105,16 @@ fn every_eighth_message_is_made_confirmable_if_an_exchange_may_open() {
         let mut path = Path::new(&format!("{algorithm}:nstart=1"));
         let long_ago = at(0.0);
         for nons_since_con in 0..=255 {
-            let load = Load { nons_since_con, ..answered(long_ago) };
+            let mut load = answered(long_ago);
+            load.nons_since_con = nons_since_con;
             let due = nons_since_con >= 7 && !learns_nothing(*algorithm);
             let expected = if due { Admission::SendAsConfirmable } else { Admission::Send };
             assert_eq!(path.admit(false, load), expected, "{algorithm} after {nons_since_con}");
         }
         path.open_and_leave();
         for nons_since_con in [7, 8, 254, 255] {
-            let load = Load { nons_since_con, ..answered(long_ago) };
+            let mut load = answered(long_ago);
+            load.nons_since_con = nons_since_con;
             assert_eq!(path.admit(false, load), Admission::Send, "{algorithm}");
         }
     }

@@ -80,7 +80,7 @@ fn config() -> impl Strategy<Value = ControlConfig> {
         prop::option::of(span()),
         prop::option::of(span()),
         any::<bool>(),
-        2..=64u32,
+        2..=64u16,
         1..=4u8,
     )
         .prop_map(|(algorithm, nstart, bound, initial_rto, ageing, factor, history)| {
@@ -89,8 +89,8 @@ fn config() -> impl Strategy<Value = ControlConfig> {
             settings.nstart = nstart;
             settings.bound = bound.or(settings.bound);
             settings.initial_rto = initial_rto;
-            (settings.ageing, settings.small_ageing_factor) = (ageing, factor);
-            settings.history = history;
+            (settings.ageing, settings.cocoa.small_ageing_factor) = (ageing, factor);
+            settings.cocoa.history = history;
             config
         })
 }
@@ -131,7 +131,8 @@ proptest! {
                         // The second one of a pair may follow at once, the third may not.
                         Admission::Probe(at) => {
                             prop_assert!(at >= now);
-                            let load = Load { probes: 1, ..Load::default() };
+                            let mut load = Load::default();
+                            load.probes = 1;
                             let cx = &mut Context { now, params: &params, settings: &config.settings, rng: &mut *rng };
                             if let Admission::Probe(at) = shell.admit(&con, load, cx) {
                                 prop_assert!(at >= now + Shell::PROBE_GAP);
@@ -141,14 +142,11 @@ proptest! {
                     }
                 }
                 Step::NonConfirmable { bytes, since, nons, last } => {
-                    let load = Load {
-                        open: 0,
-                        last_non: last.map(|last| Instant::from_nanos(last).min(now)),
-                        nons_since_con: nons,
-                        unanswered_bytes: bytes,
-                        unanswered_since: Instant::from_nanos(since).min(now),
-                        probes: 0,
-                    };
+                    let mut load = Load::default();
+                    load.last_non = last.map(|last| Instant::from_nanos(last).min(now));
+                    load.nons_since_con = nons;
+                    load.unanswered_bytes = bytes;
+                    load.unanswered_since = Instant::from_nanos(since).min(now);
                     let non = OutgoingMessage { confirmable: false, bytes: 30 };
                     match shell.admit(&non, load, cx) {
                         Admission::SendAsConfirmable => prop_assert!(shell.open() < nstart),
@@ -207,12 +205,9 @@ proptest! {
                 Step::Answer { which, outcome, first, last, mark } if which < open.len() => {
                     let (slot, Attempts { transmissions, .. }) = open.remove(which);
                     let mark = mark.filter(|&ordinal| ordinal < transmissions);
-                    let sample = Sample {
-                        since_first: first,
-                        since_last: last.min(first),
-                        transmissions,
-                        answered: mark.map(|ordinal| Answered { ordinal, since: last.min(first) }),
-                    };
+                    let sample = Sample::new(first, last.min(first), transmissions).with_answered(
+                        mark.map(|ordinal| Answered { ordinal, since: last.min(first) }),
+                    );
                     shell.on_feedback(&slot, &sample, cx);
                     shell.close_exchange(&slot, outcome, transmissions - 1, cx);
                 }

@@ -53,6 +53,12 @@ fn sent(transmissions: u8) -> Attempts {
     Attempts { transmissions, ..Attempts::default() }
 }
 
+fn with_probes(probes: u16) -> Load {
+    let mut load = Load::default();
+    load.probes = probes;
+    load
+}
+
 const CON: OutgoingMessage = OutgoingMessage { confirmable: true, bytes: 20 };
 const NON: OutgoingMessage = OutgoingMessage { confirmable: false, bytes: 20 };
 
@@ -162,7 +168,7 @@ fn a_probe_in_the_place_of_a_message_leaves_a_bounded_number_of_times() {
     let asks = |probes, at| {
         with(|cx| {
             let mut shell = shell(secs(1.0), Admission::Probe(at));
-            shell.admit(&CON, Load { probes, ..Load::default() }, cx)
+            shell.admit(&CON, with_probes(probes), cx)
         })
     };
     assert_eq!(asks(0, at(101.0)), Admission::Probe(at(101.0)));

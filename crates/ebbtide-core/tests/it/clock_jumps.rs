@@ -21,6 +21,7 @@ fn drain(endpoint: &mut Endpoint) -> (usize, Vec<Failure>) {
         match endpoint.poll_output() {
             Output::Transmit(_) => sent += 1,
             Output::Event(Event::Failed { reason, .. }) => failed.push(reason),
+            Output::Event(_) => {}
             Output::Timeout(_) => return (sent, failed),
         }
     }

@@ -7,7 +7,7 @@ use ebbtide_core::time::Micros;
 
 fn sample(millis: u32) -> Sample {
     let span = Micros::from_millis(millis);
-    Sample { since_first: span, since_last: span, transmissions: 1, answered: None }
+    Sample::new(span, span, 1)
 }
 
 #[test]

@@ -22,6 +22,7 @@ mod cc_properties;
 mod cc_rcoap;
 mod cc_rcoap_properties;
 mod cc_rcoap_receivers;
+mod cc_settings_page;
 mod cc_shell;
 mod cc_sizes;
 mod cc_tcp;

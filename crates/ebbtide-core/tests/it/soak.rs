@@ -196,6 +196,7 @@ impl Soak {
                 Output::Event(Event::Failed { exchange, reason }) => {
                     self.ended(exchange, reason != Failure::NoResponse);
                 }
+                Output::Event(_) => {}
                 Output::Timeout(at) => return self.arm(CLIENTS, at),
             }
         }
@@ -223,6 +224,7 @@ impl Soak {
                     self.failed_confirmable += u32::from(asked.confirmable);
                     self.after(0, Happening::Start(n));
                 }
+                Output::Event(_) => {}
                 Output::Timeout(at) => return self.arm(n, at),
             }
         }

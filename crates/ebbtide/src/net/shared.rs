@@ -371,6 +371,7 @@ impl SocketState {
                     }
                     self.end(exchange, reports::given_up(open, reason));
                 }
+                Output::Event(_) => {}
                 Output::Timeout(at) => {
                     // The output of the sessions may change that of the endpoint.
                     if self.dtls.is_some() && self.pump(from) {

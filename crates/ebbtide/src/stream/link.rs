@@ -259,12 +259,7 @@ impl LinkState {
             }
             Received::Pong { round_trip, .. } => {
                 let span = Micros::from_duration(round_trip);
-                let sample = Sample {
-                    since_first: span,
-                    since_last: span,
-                    transmissions: 1,
-                    answered: None,
-                };
+                let sample = Sample::new(span, span, 1);
                 let woken = self.calls.end_pings(|| Answer::Reset { sample: Some(sample) });
                 self.wake.extend(woken);
             }
@@ -306,6 +301,7 @@ impl LinkState {
                         .end_pings(|| Answer::Ended { reason, diagnostic: diagnostic.clone() });
                     self.wake.extend(woken);
                 }
+                _ => {}
             }
         }
         self.over.is_some()

@@ -184,6 +184,7 @@ impl MeasuredEndpoint {
                 self.ledger.failed(now, exchange, Some(reason), recorder);
                 HostOutput::Failed(ExchangeOutcome::failed(exchange.number))
             }
+            Output::Event(_) => HostOutput::Other,
             Output::Timeout(at) => HostOutput::Wait(at),
         }
     }

@@ -1,6 +1,9 @@
 //! `ebb`: probe the path before repeating a message (docs/ebb.md).
 
 mod packed;
+mod settings;
+
+pub use settings::EbbSettings;
 
 use super::estimator::{Estimator, Gains};
 use super::{
@@ -168,7 +171,7 @@ impl Ebb {
     /// How often a message is repeated after the same short timeout: in at most half of
     /// MAX_RETRANSMIT, so that backoff gets the rest.
     fn short_repeats(&self, cx: &Context<'_>) -> u8 {
-        let most = cx.settings.copies.min(cx.params.max_retransmit / 2);
+        let most = cx.settings.ebb.copies.min(cx.params.max_retransmit / 2);
         match (self.queued() || self.congested(), self.counts.samples() < GROWN) {
             (true, _) => 0,
             (false, true) => most.min(1),
@@ -188,7 +191,7 @@ impl Ebb {
     /// probe and copy is noticed; from the second copy on, the interval doubles before a probe and is four
     /// times as long before a copy.
     fn interval(&self, base: Micros, tries: u8, cx: &Context<'_>) -> Micros {
-        let first = base.scale(cx.settings.probe_growth.into(), 1);
+        let first = base.scale(cx.settings.ebb.probe_growth.into(), 1);
         let later = u32::from(tries.clamp(1, 14));
         let interval = match (cx.params.max_retransmit >= MANY, later) {
             _ if self.is_silent() => first.scale(UNPROBED_GROWTH.saturating_pow(later - 1), 1),
@@ -218,7 +221,7 @@ impl Ebb {
     /// is known.
     fn rto(&self, cx: &Context<'_>) -> Option<Micros> {
         let (srtt, rttvar) = (self.estimator.srtt()?, self.estimator.rttvar()?);
-        let margin = srtt.scale(cx.settings.margin_percent.into(), 100);
+        let margin = srtt.scale(cx.settings.ebb.margin_percent.into(), 100);
         let margin = margin.max(cx.settings.granularity).max(rttvar.scale(7, 2));
         let doubt = if self.doubtful() { srtt.min(cx.params.ack_timeout) } else { Micros::ZERO };
         Some(srtt.saturating_add(margin.max(doubt)).max(self.last))
@@ -234,7 +237,7 @@ impl Ebb {
         };
         let leap = if self.met_growth(cx) { srtt.scale(LEAP, 1) } else { Micros::ZERO };
         let rto = rto.max(leap).max(self.held.get());
-        cx.uniform(rto, rto.saturating_add(srtt.scale(cx.settings.dither_percent.into(), 100)))
+        cx.uniform(rto, rto.saturating_add(srtt.scale(cx.settings.ebb.dither_percent.into(), 100)))
     }
 
     /// A known timeout after `steps` expiries. The short repeats have the interval of the first

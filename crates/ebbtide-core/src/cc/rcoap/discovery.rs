@@ -12,7 +12,7 @@ const HEADERS: u32 = 28;
 impl Rcoap {
     /// Begins discovery: at R_start, or with a pair of pings if R_start is not set.
     pub(super) fn begin(&mut self, cx: &Context<'_>) {
-        let state = match cx.settings.start_interval {
+        let state = match cx.settings.rcoap.start_interval {
             Some(interval) => {
                 self.pace(interval, cx);
                 RcoapState::Discovery

@@ -5,6 +5,9 @@
 //! in flight, R x RTT, are RTT / I.
 
 mod discovery;
+mod settings;
+
+pub use settings::RcoapSettings;
 
 use super::estimator::Gains;
 use super::{
@@ -139,13 +142,13 @@ impl Rcoap {
     /// Sets the rate to `1/interval`, at most R_max = 1/IPI_min and never so low that nothing
     /// moves.
     fn pace(&mut self, interval: Micros, cx: &Context<'_>) {
-        let shortest = cx.settings.ipi_min.max(Self::FASTEST);
+        let shortest = cx.settings.rcoap.ipi_min.max(Self::FASTEST);
         self.interval = interval.min(Self::slowest(cx)).max(shortest);
     }
 
     /// The longest interval.
     fn slowest(cx: &Context<'_>) -> Micros {
-        cx.settings.start_interval.unwrap_or(Micros::ZERO).max(Self::patience(cx))
+        cx.settings.rcoap.start_interval.unwrap_or(Micros::ZERO).max(Self::patience(cx))
     }
 
     fn halve(&mut self, cx: &Context<'_>) {

@@ -219,6 +219,7 @@ impl Side {
                     self.over(exchange);
                     self.ends.failed += 1;
                 }
+                Output::Event(_) => {}
                 Output::Timeout(timeout) => {
                     self.timeout = timeout;
                     break;

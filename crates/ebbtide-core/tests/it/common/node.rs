@@ -230,6 +230,7 @@ impl Node {
                 Output::Event(Event::Failed { exchange, reason }) => {
                     self.failed.push((self.now, exchange, reason));
                 }
+                Output::Event(_) => {}
                 Output::Timeout(timeout) => {
                     self.timeout = timeout;
                     return;

@@ -105,12 +105,9 @@ impl Path {
         since_first: Micros,
         answered: Option<Answered>,
     ) {
-        let sample = Sample {
-            since_first,
-            since_last: since_first.saturating_sub(last),
-            transmissions: series.len() as u8,
-            answered,
-        };
+        let since_last = since_first.saturating_sub(last);
+        let sample =
+            Sample::new(since_first, since_last, series.len() as u8).with_answered(answered);
         let (shell, mut cx) = self.parts();
         shell.on_feedback(&slot, &sample, &mut cx);
         self.close(&slot, Outcome::Acknowledged, series.len() as u8 - 1);

@@ -242,6 +242,7 @@ impl Bench {
                         self.observers.lost(observer);
                     }
                 }
+                Output::Event(_) => {}
                 Output::Timeout(_) => return sent,
             }
         }

@@ -204,6 +204,7 @@ impl ClientSide {
                     Output::Event(Event::Failed { exchange, reason }) => {
                         self.lose(now, exchange, reason.into());
                     }
+                    Output::Event(_) => {}
                     Output::Timeout(at) => break at,
                 }
             };

@@ -345,6 +345,7 @@ impl ServerSide {
                         self.observers.lost(notification.observer);
                     }
                 }
+                Output::Event(_) => {}
                 Output::Timeout(at) => {
                     self.timeout = at.into_iter().chain(self.session.poll_timeout()).min();
                     break;
