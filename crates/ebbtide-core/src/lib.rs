@@ -33,6 +33,8 @@ pub mod q_block;
 #[cfg(feature = "alloc")]
 pub mod session;
 #[cfg(feature = "alloc")]
+mod shared;
+#[cfg(feature = "alloc")]
 pub mod stream;
 pub mod time;
 #[cfg(feature = "alloc")]

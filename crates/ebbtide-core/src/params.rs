@@ -151,11 +151,10 @@ impl Parameters {
 
     /// The sum of `timeouts` doubling timeouts from the longest initial one.
     fn backed_off(&self, timeouts: u32) -> Duration {
-        let sum = 1u128.checked_shl(timeouts).map_or(u128::MAX, |power| power - 1);
-        let first = u128::from(self.ack_timeout.as_nanos())
-            .saturating_mul(u128::from(self.ack_random_permille))
-            / 1000;
-        Duration::from_nanos(u64::try_from(first.saturating_mul(sum)).unwrap_or(u64::MAX))
+        let sum = 1u64.checked_shl(timeouts).map_or(u64::MAX, |power| power - 1);
+        // A microsecond times a thousandth is a nanosecond.
+        let first = self.ack_timeout.as_micros().saturating_mul(self.ack_random_permille.into());
+        Duration::from_nanos(first.saturating_mul(sum))
     }
 }
 

@@ -29,6 +29,14 @@ pub fn now() -> Instant {
     Instant::from_nanos(crate::semihosting::elapsed_ns())
 }
 
+/// Some thousand cycles.
+pub fn pause() {
+    for _ in 0..500 {
+        // SAFETY: it does nothing.
+        unsafe { core::arch::asm!("nop") };
+    }
+}
+
 /// Reads a register.
 fn read(address: usize) -> u32 {
     // SAFETY: the boards name only registers that exist.

@@ -86,5 +86,7 @@ fn next_byte() -> u8 {
         if let Some(byte) = board::read_byte() {
             return byte;
         }
+        // A core that only reads registers keeps QEMU from filling them.
+        board::pause();
     }
 }

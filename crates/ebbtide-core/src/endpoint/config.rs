@@ -4,15 +4,11 @@ use super::peers::Scope;
 use crate::cc::{Algorithm, ControlConfig};
 use crate::params::Parameters;
 use crate::peer::PeerId;
+use crate::shared::Shared;
 use crate::time::Duration;
 use crate::wire::OptionNumber;
 use core::hash::{Hash, Hasher};
 use siphasher::sip::SipHasher24;
-
-#[cfg(not(target_has_atomic = "ptr"))]
-use alloc::rc::Rc as Shared;
-#[cfg(target_has_atomic = "ptr")]
-use alloc::sync::Arc as Shared;
 
 /// Settings that endpoints share: counted atomically where the target can. A program with many
 /// endpoints that are alike keeps one copy of their settings.

@@ -26,6 +26,18 @@ impl ExchangeId {
     pub const fn index(self) -> usize {
         self.index as usize
     }
+
+    /// The identifier as a number, for interfaces that have numbers only.
+    #[must_use]
+    pub const fn as_u64(self) -> u64 {
+        (self.generation as u64) << 32 | self.index as u64
+    }
+
+    /// The identifier with this number. One that no endpoint has returned belongs to no exchange.
+    #[must_use]
+    pub const fn from_u64(number: u64) -> Self {
+        Self { index: number as u32, generation: (number >> 32) as u32 }
+    }
 }
 
 /// The purpose of an exchange.

@@ -381,11 +381,8 @@ impl Observation {
                 (self.fresh_until, self.renewal) = (now + lifetime(&response), None);
             }
             part.transfer.handle_response(now, own, response);
-            if registers
-                && more
-                && let Some(older) = self.fetching.take()
-            {
-                self.forget(&older);
+            if registers && more {
+                Self::forget(&mut self.told, &mut self.fetching);
             }
             return;
         }
@@ -428,15 +425,18 @@ impl Observation {
     /// Drops the open transfers and the notification that waits for them, and cancels their
     /// exchanges.
     fn forget_parts(&mut self) {
-        for part in [self.registering.take(), self.fetching.take()].into_iter().flatten() {
-            self.forget(&part);
-        }
+        // In place: a part is large, and moving it would need kilobytes of stack.
+        Self::forget(&mut self.told, &mut self.registering);
+        Self::forget(&mut self.told, &mut self.fetching);
         self.next = None;
     }
 
-    fn forget(&mut self, part: &Part) {
-        let open = part.transfer.exchanges();
-        self.told.extend(open.filter_map(|own| part.cancel(own)));
+    fn forget(told: &mut VecDeque<ObservationStep>, part: &mut Option<Part>) {
+        if let Some(part) = part {
+            let open = part.transfer.exchanges();
+            told.extend(open.filter_map(|own| part.cancel(own)));
+        }
+        *part = None;
     }
 
     /// This exchange ended without an answer, or was not started.

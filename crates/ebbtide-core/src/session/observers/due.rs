@@ -5,10 +5,10 @@ use crate::endpoint::Reliability;
 use crate::exchange::ExchangeId;
 use crate::peer::PeerId;
 use crate::session::message::{ContentFormat, Response};
+use crate::shared::Shared;
 use crate::time::Instant;
 use crate::wire::Token;
 use alloc::collections::{BTreeMap, VecDeque};
-use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::net::IpAddr;
 
@@ -36,7 +36,7 @@ pub struct Due {
     /// The local address to send from, if that matters.
     pub local: Option<IpAddr>,
     /// The observer's request, which is answered again.
-    pub request: Arc<[u8]>,
+    pub request: Shared<[u8]>,
     /// Whether it must be acknowledged.
     pub confirmable: bool,
     /// Whether the observer has acknowledged a notification before.
@@ -177,8 +177,15 @@ impl Observers {
         self.due.any()
     }
 
-    /// The next notification to create. The observer is busy until [`Self::acknowledged`],
-    /// [`Self::arrived`], [`Self::postponed`] or the like is called.
+    /// The next notification to create. The observer is busy, and receives no other, until the driver has
+    /// called one of these:
+    ///
+    /// * [`Self::acknowledged`], [`Self::lost`] or [`Self::remove`] at the end of a Confirmable notification;
+    /// * [`Self::arrived`] when a Non-confirmable one has left, which is when the endpoint returns
+    ///   [`Sent::Exchange`](crate::endpoint::Sent::Exchange) for its exchange with a timeout of zero. Nothing acknowledges it, and
+    ///   its exchange ends only after `response_timeout`, with
+    ///   [`Failure::NoResponse`](crate::endpoint::Failure::NoResponse), which does not concern the observer;
+    /// * [`Self::unsent`] or [`Self::postponed`] if it could not leave.
     pub fn pop_due(&mut self, now: Instant) -> Option<Due> {
         while let Some(index) = self.due.turn().and_then(VecDeque::pop_front) {
             let id = self.places.name(index);

@@ -15,11 +15,11 @@ use super::message::{ContentFormat, Response};
 use crate::endpoint::Reliability;
 use crate::peer::PeerId;
 use crate::session::shares::FairShares;
+use crate::shared::Shared;
 use crate::time::Instant;
 use crate::wire::Token;
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
-use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::hash::BuildHasher;
 use core::net::IpAddr;
@@ -69,7 +69,7 @@ struct Observer {
     subject: u32,
     confirmable: bool,
     links: Links,
-    request: Arc<[u8]>,
+    request: Shared<[u8]>,
     sent: u16,
     format: Option<ContentFormat>,
     /// The sequence number of the last notification; 24 bits are sent.

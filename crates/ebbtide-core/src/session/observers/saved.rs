@@ -2,9 +2,9 @@
 
 use super::{Observers, Registration, Subject};
 use crate::peer::PeerId;
+use crate::shared::Shared;
 use crate::time::Instant;
 use crate::wire::Token;
-use alloc::sync::Arc;
 use core::net::{IpAddr, SocketAddr};
 
 /// The step of sequence numbers at a restart. It exceeds the number of notifications that one
@@ -30,7 +30,7 @@ pub struct SavedObserver {
     /// The length of the response to its request in bytes, with UDP and IP headers.
     pub sent: u16,
     /// Its request.
-    pub request: Arc<[u8]>,
+    pub request: Shared<[u8]>,
 }
 
 impl Observers {

@@ -1,0 +1,228 @@
+//! The control of one peer and its exchanges, with the limits that the core's shell has.
+
+use crate::random::Drawn;
+use ebbtide_core::cc::{
+    Algorithm, CongestionControl, Context, ControlConfig, Fasor, Kind, Marking, Outcome as End,
+    Sample, Shell, Slot, Transmission,
+};
+use ebbtide_core::params::Parameters;
+use ebbtide_core::time::{Instant, Micros};
+
+/// Why a call had no effect, except for `GaveUp`.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    Null,
+    Size,
+    Range,
+    Order,
+    Busy,
+    GaveUp,
+}
+
+/// How an exchange ended.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Acknowledged or reset.
+    Acknowledged,
+    /// Not answered.
+    GaveUp,
+    /// Cancelled by the application.
+    Cancelled,
+}
+
+/// `ebbtide_settings`.
+#[repr(C)]
+#[derive(Copy, Clone, Debug)]
+pub struct Settings {
+    /// ACK_TIMEOUT in milliseconds, 10 to 86400000.
+    pub ack_timeout_ms: u32,
+    /// MAX_RETRANSMIT, at most 20.
+    pub max_retransmit: u8,
+    /// NSTART, at least 1.
+    pub nstart: u8,
+}
+
+impl Settings {
+    /// RFC 7252's (section 4.8).
+    pub(crate) const DEFAULT: Self = Self { ack_timeout_ms: 2000, max_retransmit: 4, nstart: 1 };
+}
+
+/// `ebbtide_control`. All zeros are valid: a control that was not initialised.
+#[repr(C)]
+#[derive(Debug)]
+pub struct Control {
+    magic: u8,
+    nstart: u8,
+    open: u8,
+    max_retransmit: u8,
+    ack_timeout: Micros,
+    fasor: Fasor,
+}
+
+const _: () = assert!(size_of::<Control>() == 28);
+const _: () = assert!(size_of::<Exchange>() == 20);
+
+/// The first byte of an initialised control.
+const MAGIC: u8 = 0xeb;
+
+/// `ebbtide_exchange`. All zeros are a new one.
+#[repr(C)]
+#[derive(Debug, Default)]
+pub struct Exchange {
+    slot: Slot,
+    /// Since the first transmission, in milliseconds, until the last timeout expires.
+    until_ms: u32,
+    transmissions: u8,
+    stage: u8,
+    reserved: [u8; 2],
+}
+
+/// The stages of an exchange. Numbers and not an enum, since C may hold any of them.
+const NEW: u8 = 0;
+const WAITING: u8 = 1;
+const EXPIRED: u8 = 2;
+const MEASURED: u8 = 3;
+
+impl Default for Control {
+    /// A control that is not initialised.
+    fn default() -> Self {
+        Self {
+            magic: 0,
+            nstart: 0,
+            open: 0,
+            max_retransmit: 0,
+            ack_timeout: Micros::ZERO,
+            fasor: Fasor::fast_slow_fast(Marking::None),
+        }
+    }
+}
+
+impl Control {
+    pub(crate) fn init(&mut self, settings: &Settings) -> Result<(), Refusal> {
+        let ack_timeout = Micros::from_millis(settings.ack_timeout_ms);
+        let fits = (Shell::FLOOR..=Shell::CEILING).contains(&ack_timeout);
+        if !fits || settings.nstart == 0 || settings.max_retransmit > 20 {
+            return Err(Refusal::Range);
+        }
+        *self = Self {
+            magic: MAGIC,
+            nstart: settings.nstart,
+            open: 0,
+            max_retransmit: settings.max_retransmit,
+            ack_timeout,
+            fasor: Fasor::fast_slow_fast(Marking::None),
+        };
+        Ok(())
+    }
+
+    fn check(&self) -> Result<(), Refusal> {
+        if self.magic == MAGIC { Ok(()) } else { Err(Refusal::Order) }
+    }
+
+    pub(crate) fn admit(&self) -> Result<(), Refusal> {
+        self.check()?;
+        // NSTART (RFC 7252 section 4.7).
+        if self.open < self.nstart { Ok(()) } else { Err(Refusal::Busy) }
+    }
+
+    /// Calls the control with RFC 7252's parameters.
+    fn with<R>(&mut self, random: u32, call: impl FnOnce(&mut Fasor, &mut Context<'_>) -> R) -> R {
+        let params = Parameters {
+            ack_timeout: self.ack_timeout,
+            max_retransmit: self.max_retransmit,
+            ..Parameters::DEFAULT
+        };
+        let settings = ControlConfig::new(Algorithm::Fasor).settings;
+        let mut rng = Drawn(random);
+        let now = Instant::ZERO;
+        let cx = &mut Context { now, params: &params, settings: &settings, rng: &mut rng };
+        call(&mut self.fasor, cx)
+    }
+
+    pub(crate) fn on_transmit(
+        &mut self,
+        exchange: &mut Exchange,
+        random: u32,
+    ) -> Result<u32, Refusal> {
+        match exchange.stage {
+            NEW => {
+                self.admit()?;
+                *exchange = Exchange::default();
+                self.open += 1;
+            }
+            EXPIRED => self.check()?,
+            _ => return Err(Refusal::Order),
+        }
+        let ordinal = exchange.transmissions;
+        let beside = u16::from(self.open) - 1;
+        let transmission =
+            Transmission { kind: Kind::Message, ordinal, beside, remaining: Micros::MAX };
+        let left = u16::from(self.max_retransmit.saturating_sub(ordinal));
+        let since_first = Micros::from_millis(exchange.until_ms);
+        let slot = &mut exchange.slot;
+        let wait = self.with(random, |fasor, cx| {
+            let timeout = fasor.on_transmit(&transmission, slot, cx);
+            slot.armed = timeout.clamp(Shell::FLOOR, Shell::CEILING);
+            // No exchange is given up sooner than under RFC 7252, however short the path is.
+            Shell::wait(slot.armed, left, since_first, cx)
+        });
+        let wait_ms = u32::try_from(wait.as_micros() / 1000).unwrap_or(u32::MAX);
+        exchange.until_ms = exchange.until_ms.saturating_add(wait_ms);
+        exchange.transmissions = ordinal.saturating_add(1);
+        exchange.stage = WAITING;
+        Ok(wait_ms)
+    }
+
+    pub(crate) fn on_expire(&mut self, exchange: &mut Exchange) -> Result<(), Refusal> {
+        self.check()?;
+        if exchange.stage != WAITING {
+            return Err(Refusal::Order);
+        }
+        exchange.stage = EXPIRED;
+        // MAX_RETRANSMIT (RFC 7252 section 4.2).
+        if exchange.transmissions > self.max_retransmit { Err(Refusal::GaveUp) } else { Ok(()) }
+    }
+
+    pub(crate) fn on_feedback(
+        &mut self,
+        exchange: &mut Exchange,
+        since_first_ms: u32,
+    ) -> Result<(), Refusal> {
+        self.check()?;
+        if !matches!(exchange.stage, WAITING | EXPIRED) {
+            return Err(Refusal::Order);
+        }
+        exchange.stage = MEASURED;
+        let since_first = Micros::from_millis(since_first_ms);
+        // FASOR without marks does not ask for the time since the last one.
+        let sample = Sample {
+            since_first,
+            since_last: since_first,
+            transmissions: exchange.transmissions,
+            answered: None,
+        };
+        self.with(0, |fasor, cx| fasor.on_feedback(&exchange.slot, &sample, cx));
+        Ok(())
+    }
+
+    pub(crate) fn on_close(
+        &mut self,
+        exchange: &mut Exchange,
+        outcome: Outcome,
+    ) -> Result<(), Refusal> {
+        self.check()?;
+        if exchange.stage == NEW || self.open == 0 {
+            return Err(Refusal::Order);
+        }
+        self.open -= 1;
+        let retransmissions = exchange.transmissions.saturating_sub(1);
+        let end = match outcome {
+            Outcome::Acknowledged => End::Acknowledged,
+            Outcome::GaveUp => End::GaveUp,
+            Outcome::Cancelled => End::Cancelled,
+        };
+        self.with(0, |fasor, cx| fasor.on_close(&exchange.slot, end, retransmissions, cx));
+        *exchange = Exchange::default();
+        Ok(())
+    }
+}

@@ -1,0 +1,123 @@
+//! Congestion control for CoAP stacks in C. `include/ebbtide.h` is the reference; a test compares it with this file.
+#![no_std]
+#![expect(
+    unsafe_code,
+    reason = "C finds functions by their names, which no_mangle must promise to be unique"
+)]
+
+#[cfg(not(target_os = "none"))]
+extern crate std;
+
+mod control;
+mod random;
+
+pub use control::{Control, Exchange, Outcome, Settings};
+
+use control::Refusal;
+use core::ffi::c_int;
+
+/// `EBBTIDE_OK`.
+const OK: c_int = 0;
+
+impl Refusal {
+    /// The code of this refusal in C.
+    const fn code(self) -> c_int {
+        match self {
+            Self::Null => -1,
+            Self::Size => -2,
+            Self::Range => -3,
+            Self::Order => -4,
+            Self::Busy => -5,
+            Self::GaveUp => -6,
+        }
+    }
+}
+
+fn code(result: Result<(), Refusal>) -> c_int {
+    result.map_or_else(Refusal::code, |()| OK)
+}
+
+/// `ebbtide_init`.
+#[unsafe(no_mangle)]
+pub extern "C" fn ebbtide_init(
+    control: Option<&mut Control>,
+    size: usize,
+    settings: Option<&Settings>,
+) -> c_int {
+    let Some(control) = control else { return Refusal::Null.code() };
+    if size != size_of::<Control>() {
+        return Refusal::Size.code();
+    }
+    code(control.init(settings.unwrap_or(&Settings::DEFAULT)))
+}
+
+/// `ebbtide_admit`.
+#[unsafe(no_mangle)]
+pub extern "C" fn ebbtide_admit(control: Option<&Control>) -> c_int {
+    let Some(control) = control else { return Refusal::Null.code() };
+    code(control.admit())
+}
+
+/// `ebbtide_on_transmit`.
+#[unsafe(no_mangle)]
+pub extern "C" fn ebbtide_on_transmit(
+    control: Option<&mut Control>,
+    exchange: Option<&mut Exchange>,
+    random: u32,
+    timeout_ms: Option<&mut u32>,
+) -> c_int {
+    let (Some(control), Some(exchange), Some(timeout)) = (control, exchange, timeout_ms) else {
+        return Refusal::Null.code();
+    };
+    code(control.on_transmit(exchange, random).map(|wait| *timeout = wait))
+}
+
+/// `ebbtide_on_expire`.
+#[unsafe(no_mangle)]
+pub extern "C" fn ebbtide_on_expire(
+    control: Option<&mut Control>,
+    exchange: Option<&mut Exchange>,
+) -> c_int {
+    let (Some(control), Some(exchange)) = (control, exchange) else {
+        return Refusal::Null.code();
+    };
+    code(control.on_expire(exchange))
+}
+
+/// `ebbtide_on_feedback`.
+#[unsafe(no_mangle)]
+pub extern "C" fn ebbtide_on_feedback(
+    control: Option<&mut Control>,
+    exchange: Option<&mut Exchange>,
+    since_first_ms: u32,
+) -> c_int {
+    let (Some(control), Some(exchange)) = (control, exchange) else {
+        return Refusal::Null.code();
+    };
+    code(control.on_feedback(exchange, since_first_ms))
+}
+
+/// `ebbtide_on_close`.
+#[unsafe(no_mangle)]
+pub extern "C" fn ebbtide_on_close(
+    control: Option<&mut Control>,
+    exchange: Option<&mut Exchange>,
+    outcome: c_int,
+) -> c_int {
+    let (Some(control), Some(exchange)) = (control, exchange) else {
+        return Refusal::Null.code();
+    };
+    let outcome = match outcome {
+        0 => Outcome::Acknowledged,
+        1 => Outcome::GaveUp,
+        2 => Outcome::Cancelled,
+        _ => return Refusal::Range.code(),
+    };
+    code(control.on_close(exchange, outcome))
+}
+
+#[cfg(target_os = "none")]
+#[panic_handler]
+fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
+    loop {}
+}
