@@ -5,9 +5,9 @@
 
 use crate::board;
 use crate::link::Datagrams;
-use ebbtide_core::ExchangeId;
 use ebbtide_core::endpoint::{Endpoint, Event, Output, Received};
 use ebbtide_core::time::Instant;
+use ebbtide_core::{ExchangeId, PeerId};
 
 /// What uses the endpoint.
 pub trait Application {
@@ -56,7 +56,7 @@ pub fn drive(
         let now = board::now();
         match arrived {
             Some((length, from)) => {
-                let received = endpoint.handle_datagram(now, from, &buffer[..length]);
+                let received = endpoint.handle_datagram(now, from.into(), &buffer[..length]);
                 application.received(now, endpoint, received);
             }
             None => endpoint.handle_timeout(now),
@@ -73,7 +73,12 @@ fn flush(
 ) -> Option<Instant> {
     loop {
         match endpoint.poll_output() {
-            Output::Transmit(transmit) => link.send(transmit.to, transmit.datagram),
+            Output::Transmit(transmit) => {
+                // Without security sessions, every peer is an address.
+                if let PeerId::Address(to) = transmit.to {
+                    link.send(to, transmit.datagram);
+                }
+            }
             Output::Event(Event::Failed { exchange, .. }) => {
                 application.failed(board::now(), exchange);
             }

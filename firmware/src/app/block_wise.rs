@@ -49,7 +49,7 @@ impl Exchanges {
                 Some(older) => {
                     endpoint.request_again(now, older, &content, Reliability::Confirmable)
                 }
-                None => endpoint.request(now, server, &content, Reliability::Confirmable),
+                None => endpoint.request(now, server.into(), &content, Reliability::Confirmable),
             }
         });
         let exchange = started.map_err(|_| Loss::NoRoom)?;

@@ -64,7 +64,8 @@ impl Application for Gets {
             self.left -= 1;
             let options = [Opt { number: OptionNumber::URI_PATH, value: b"time" }];
             let content = Content { code: Code::GET, options: &options, payload: &[] };
-            let started = endpoint.request(now, self.server, &content, Reliability::Confirmable);
+            let started =
+                endpoint.request(now, self.server.into(), &content, Reliability::Confirmable);
             self.failed += u32::from(started.is_err());
             self.open = started.ok();
         }

@@ -81,7 +81,7 @@ pub fn run(
         match arrived {
             Some((length, from)) => {
                 let mut deliver = |_, message: &[u8]| {
-                    let received = endpoint.handle_datagram(now, server, message);
+                    let received = endpoint.handle_datagram(now, server.into(), message);
                     gets.received(now, endpoint, received);
                 };
                 dtls.handle_datagram(now, from, &mut buffer[..length], &mut deliver);
