@@ -2,8 +2,8 @@
 
 use crate::random::Drawn;
 use ebbtide_core::cc::{
-    Algorithm, CongestionControl, Context, ControlConfig, Fasor, Kind, Marking, Outcome as End,
-    Sample, Shell, Slot, Transmission,
+    Algorithm, CongestionControl, Context, ControlConfig, Fasor, Kind, Marking, Outcome, Sample,
+    Shell, Slot, Transmission,
 };
 use ebbtide_core::params::Parameters;
 use ebbtide_core::time::{Instant, Micros};
@@ -19,21 +19,10 @@ pub(crate) enum Refusal {
     GaveUp,
 }
 
-/// How an exchange ended.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub enum Outcome {
-    /// Acknowledged or reset.
-    Acknowledged,
-    /// Not answered.
-    GaveUp,
-    /// Cancelled by the application.
-    Cancelled,
-}
-
 /// `ebbtide_settings`.
 #[repr(C)]
 #[derive(Copy, Clone, Debug)]
-pub struct Settings {
+pub struct RfcSettings {
     /// ACK_TIMEOUT in milliseconds, 10 to 86400000.
     pub ack_timeout_ms: u32,
     /// MAX_RETRANSMIT, at most 20.
@@ -42,7 +31,7 @@ pub struct Settings {
     pub nstart: u8,
 }
 
-impl Settings {
+impl RfcSettings {
     /// RFC 7252's (section 4.8).
     pub(crate) const DEFAULT: Self = Self { ack_timeout_ms: 2000, max_retransmit: 4, nstart: 1 };
 }
@@ -50,7 +39,7 @@ impl Settings {
 /// `ebbtide_control`. All zeros are valid: a control that was not initialised.
 #[repr(C)]
 #[derive(Debug)]
-pub struct Control {
+pub struct PeerControl {
     magic: u8,
     nstart: u8,
     open: u8,
@@ -59,8 +48,8 @@ pub struct Control {
     fasor: Fasor,
 }
 
-const _: () = assert!(size_of::<Control>() == 28);
-const _: () = assert!(size_of::<Exchange>() == 20);
+const _: () = assert!(size_of::<PeerControl>() == 28);
+const _: () = assert!(size_of::<OpenExchange>() == 20);
 
 /// The first byte of an initialised control.
 const MAGIC: u8 = 0xeb;
@@ -68,7 +57,7 @@ const MAGIC: u8 = 0xeb;
 /// `ebbtide_exchange`. All zeros are a new one.
 #[repr(C)]
 #[derive(Debug, Default)]
-pub struct Exchange {
+pub struct OpenExchange {
     slot: Slot,
     /// Since the first transmission, in milliseconds, until the last timeout expires.
     until_ms: u32,
@@ -83,7 +72,7 @@ const WAITING: u8 = 1;
 const EXPIRED: u8 = 2;
 const MEASURED: u8 = 3;
 
-impl Default for Control {
+impl Default for PeerControl {
     /// A control that is not initialised.
     fn default() -> Self {
         Self {
@@ -97,8 +86,8 @@ impl Default for Control {
     }
 }
 
-impl Control {
-    pub(crate) fn init(&mut self, settings: &Settings) -> Result<(), Refusal> {
+impl PeerControl {
+    pub(crate) fn init(&mut self, settings: &RfcSettings) -> Result<(), Refusal> {
         let ack_timeout = Micros::from_millis(settings.ack_timeout_ms);
         let fits = (Shell::FLOOR..=Shell::CEILING).contains(&ack_timeout);
         if !fits || settings.nstart == 0 || settings.max_retransmit > 20 {
@@ -141,13 +130,13 @@ impl Control {
 
     pub(crate) fn on_transmit(
         &mut self,
-        exchange: &mut Exchange,
+        exchange: &mut OpenExchange,
         random: u32,
     ) -> Result<u32, Refusal> {
         match exchange.stage {
             NEW => {
                 self.admit()?;
-                *exchange = Exchange::default();
+                *exchange = OpenExchange::default();
                 self.open += 1;
             }
             EXPIRED => self.check()?,
@@ -173,7 +162,7 @@ impl Control {
         Ok(wait_ms)
     }
 
-    pub(crate) fn on_expire(&mut self, exchange: &mut Exchange) -> Result<(), Refusal> {
+    pub(crate) fn on_expire(&mut self, exchange: &mut OpenExchange) -> Result<(), Refusal> {
         self.check()?;
         if exchange.stage != WAITING {
             return Err(Refusal::Order);
@@ -185,7 +174,7 @@ impl Control {
 
     pub(crate) fn on_feedback(
         &mut self,
-        exchange: &mut Exchange,
+        exchange: &mut OpenExchange,
         since_first_ms: u32,
     ) -> Result<(), Refusal> {
         self.check()?;
@@ -207,7 +196,7 @@ impl Control {
 
     pub(crate) fn on_close(
         &mut self,
-        exchange: &mut Exchange,
+        exchange: &mut OpenExchange,
         outcome: Outcome,
     ) -> Result<(), Refusal> {
         self.check()?;
@@ -216,13 +205,8 @@ impl Control {
         }
         self.open -= 1;
         let retransmissions = exchange.transmissions.saturating_sub(1);
-        let end = match outcome {
-            Outcome::Acknowledged => End::Acknowledged,
-            Outcome::GaveUp => End::GaveUp,
-            Outcome::Cancelled => End::Cancelled,
-        };
-        self.with(0, |fasor, cx| fasor.on_close(&exchange.slot, end, retransmissions, cx));
-        *exchange = Exchange::default();
+        self.with(0, |fasor, cx| fasor.on_close(&exchange.slot, outcome, retransmissions, cx));
+        *exchange = OpenExchange::default();
         Ok(())
     }
 }

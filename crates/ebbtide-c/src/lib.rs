@@ -10,11 +10,14 @@ extern crate std;
 
 mod control;
 mod random;
+#[cfg(test)]
+mod tests;
 
-pub use control::{Control, Exchange, Outcome, Settings};
+pub use control::{OpenExchange, PeerControl, RfcSettings};
 
 use control::Refusal;
 use core::ffi::c_int;
+use ebbtide_core::cc::Outcome;
 
 /// `EBBTIDE_OK`.
 const OK: c_int = 0;
@@ -40,20 +43,20 @@ fn code(result: Result<(), Refusal>) -> c_int {
 /// `ebbtide_init`.
 #[unsafe(no_mangle)]
 pub extern "C" fn ebbtide_init(
-    control: Option<&mut Control>,
+    control: Option<&mut PeerControl>,
     size: usize,
-    settings: Option<&Settings>,
+    settings: Option<&RfcSettings>,
 ) -> c_int {
     let Some(control) = control else { return Refusal::Null.code() };
-    if size != size_of::<Control>() {
+    if size != size_of::<PeerControl>() {
         return Refusal::Size.code();
     }
-    code(control.init(settings.unwrap_or(&Settings::DEFAULT)))
+    code(control.init(settings.unwrap_or(&RfcSettings::DEFAULT)))
 }
 
 /// `ebbtide_admit`.
 #[unsafe(no_mangle)]
-pub extern "C" fn ebbtide_admit(control: Option<&Control>) -> c_int {
+pub extern "C" fn ebbtide_admit(control: Option<&PeerControl>) -> c_int {
     let Some(control) = control else { return Refusal::Null.code() };
     code(control.admit())
 }
@@ -61,8 +64,8 @@ pub extern "C" fn ebbtide_admit(control: Option<&Control>) -> c_int {
 /// `ebbtide_on_transmit`.
 #[unsafe(no_mangle)]
 pub extern "C" fn ebbtide_on_transmit(
-    control: Option<&mut Control>,
-    exchange: Option<&mut Exchange>,
+    control: Option<&mut PeerControl>,
+    exchange: Option<&mut OpenExchange>,
     random: u32,
     timeout_ms: Option<&mut u32>,
 ) -> c_int {
@@ -75,8 +78,8 @@ pub extern "C" fn ebbtide_on_transmit(
 /// `ebbtide_on_expire`.
 #[unsafe(no_mangle)]
 pub extern "C" fn ebbtide_on_expire(
-    control: Option<&mut Control>,
-    exchange: Option<&mut Exchange>,
+    control: Option<&mut PeerControl>,
+    exchange: Option<&mut OpenExchange>,
 ) -> c_int {
     let (Some(control), Some(exchange)) = (control, exchange) else {
         return Refusal::Null.code();
@@ -87,8 +90,8 @@ pub extern "C" fn ebbtide_on_expire(
 /// `ebbtide_on_feedback`.
 #[unsafe(no_mangle)]
 pub extern "C" fn ebbtide_on_feedback(
-    control: Option<&mut Control>,
-    exchange: Option<&mut Exchange>,
+    control: Option<&mut PeerControl>,
+    exchange: Option<&mut OpenExchange>,
     since_first_ms: u32,
 ) -> c_int {
     let (Some(control), Some(exchange)) = (control, exchange) else {
@@ -100,8 +103,8 @@ pub extern "C" fn ebbtide_on_feedback(
 /// `ebbtide_on_close`.
 #[unsafe(no_mangle)]
 pub extern "C" fn ebbtide_on_close(
-    control: Option<&mut Control>,
-    exchange: Option<&mut Exchange>,
+    control: Option<&mut PeerControl>,
+    exchange: Option<&mut OpenExchange>,
     outcome: c_int,
 ) -> c_int {
     let (Some(control), Some(exchange)) = (control, exchange) else {

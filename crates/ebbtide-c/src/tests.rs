@@ -1,16 +1,19 @@
 //! The functions that C calls, and the header that declares them.
 
-use ebbtide::{
-    Control, Exchange, ebbtide_admit, ebbtide_init, ebbtide_on_close, ebbtide_on_expire,
+use crate::{
+    OpenExchange, PeerControl, ebbtide_admit, ebbtide_init, ebbtide_on_close, ebbtide_on_expire,
     ebbtide_on_feedback, ebbtide_on_transmit,
 };
 
-const HEADER: &str = include_str!("../../include/ebbtide.h");
-const SOURCE: &str = include_str!("../../src/lib.rs");
+use std::format;
+use std::vec::Vec;
 
-fn control() -> Control {
-    let mut control = Control::default();
-    assert_eq!(ebbtide_init(Some(&mut control), size_of::<Control>(), None), 0);
+const HEADER: &str = include_str!("../include/ebbtide.h");
+const SOURCE: &str = include_str!("lib.rs");
+
+fn control() -> PeerControl {
+    let mut control = PeerControl::default();
+    assert_eq!(ebbtide_init(Some(&mut control), size_of::<PeerControl>(), None), 0);
     control
 }
 
@@ -40,7 +43,9 @@ fn the_header_declares_every_function_with_as_many_parameters() {
 
 #[test]
 fn the_header_has_the_sizes_of_the_library() {
-    for (name, size) in [("control", size_of::<Control>()), ("exchange", size_of::<Exchange>())] {
+    for (name, size) in
+        [("control", size_of::<PeerControl>()), ("exchange", size_of::<OpenExchange>())]
+    {
         let declaration =
             format!("typedef struct ebbtide_{name} {{ uint32_t opaque[{}]; }}", size / 4);
         assert!(HEADER.contains(&declaration), "{declaration}");
@@ -51,7 +56,7 @@ fn the_header_has_the_sizes_of_the_library() {
 fn an_exchange_is_given_up_after_max_retransmit_and_not_before_the_span_of_the_rfc() {
     let mut control = control();
     // A round trip of 20 ms is known.
-    let (mut exchange, mut timeout, mut waited) = (Exchange::default(), 0, 0);
+    let (mut exchange, mut timeout, mut waited) = (OpenExchange::default(), 0, 0);
     ebbtide_on_transmit(Some(&mut control), Some(&mut exchange), 1, Some(&mut timeout));
     ebbtide_on_feedback(Some(&mut control), Some(&mut exchange), 20);
     assert_eq!(ebbtide_on_close(Some(&mut control), Some(&mut exchange), 0), 0);
@@ -71,7 +76,8 @@ fn an_exchange_is_given_up_after_max_retransmit_and_not_before_the_span_of_the_r
 
 #[test]
 fn a_control_that_was_not_initialised_refuses_every_call() {
-    let (mut control, mut exchange, mut timeout) = (Control::default(), Exchange::default(), 0);
+    let (mut control, mut exchange, mut timeout) =
+        (PeerControl::default(), OpenExchange::default(), 0);
     let order = -4;
     assert_eq!(ebbtide_admit(Some(&control)), order);
     assert_eq!(
