@@ -82,6 +82,7 @@ fn flush(
             Output::Event(Event::Failed { exchange, .. }) => {
                 application.failed(board::now(), exchange);
             }
+            Output::Event(_) => {}
             Output::Timeout(at) => return at,
         }
     }

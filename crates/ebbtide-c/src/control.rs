@@ -143,9 +143,7 @@ impl PeerControl {
             _ => return Err(Refusal::Order),
         }
         let ordinal = exchange.transmissions;
-        let beside = u16::from(self.open) - 1;
-        let transmission =
-            Transmission { kind: Kind::Message, ordinal, beside, remaining: Micros::MAX };
+        let transmission = Transmission::new(Kind::Message, ordinal);
         let left = u16::from(self.max_retransmit.saturating_sub(ordinal));
         let since_first = Micros::from_millis(exchange.until_ms);
         let slot = &mut exchange.slot;
@@ -155,7 +153,7 @@ impl PeerControl {
             // No exchange is given up sooner than under RFC 7252, however short the path is.
             Shell::wait(slot.armed, left, since_first, cx)
         });
-        let wait_ms = u32::try_from(wait.as_micros() / 1000).unwrap_or(u32::MAX);
+        let wait_ms = u32::try_from(wait.as_micros().div_ceil(1000)).unwrap_or(u32::MAX);
         exchange.until_ms = exchange.until_ms.saturating_add(wait_ms);
         exchange.transmissions = ordinal.saturating_add(1);
         exchange.stage = WAITING;
@@ -184,12 +182,7 @@ impl PeerControl {
         exchange.stage = MEASURED;
         let since_first = Micros::from_millis(since_first_ms);
         // FASOR without marks does not ask for the time since the last one.
-        let sample = Sample {
-            since_first,
-            since_last: since_first,
-            transmissions: exchange.transmissions,
-            answered: None,
-        };
+        let sample = Sample::new(since_first, since_first, exchange.transmissions);
         self.with(0, |fasor, cx| fasor.on_feedback(&exchange.slot, &sample, cx));
         Ok(())
     }

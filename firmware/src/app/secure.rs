@@ -64,6 +64,7 @@ pub fn run(
                 Output::Event(Event::Failed { exchange, .. }) => {
                     gets.failed(board::now(), exchange)
                 }
+                Output::Event(_) => {}
                 Output::Timeout(at) => {
                     due = earlier(due, at);
                     break;
