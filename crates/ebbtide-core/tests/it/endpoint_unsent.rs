@@ -32,9 +32,7 @@ fn transmissions(control: &str, up: f64) -> (Vec<f64>, Vec<f64>, Node) {
 #[test]
 fn what_does_not_leave_is_tried_again_every_few_seconds_whatever_the_control() {
     // R-CoAP does not send messages before a peer has answered its pings.
-    for algorithm in
-        Algorithm::ALL.into_iter().filter(|control| !matches!(control, Algorithm::Rcoap))
-    {
+    for algorithm in Algorithm::ALL.iter().filter(|control| !matches!(control, Algorithm::Rcoap)) {
         let (unsent, sent, node) = transmissions(algorithm.name(), 15.0);
         // Pauses of 1.9 to 2.8 s; shorter for controls with an ACK_TIMEOUT of their own.
         assert!((6..=16).contains(&unsent.len()), "{algorithm:?}: {unsent:?}");
