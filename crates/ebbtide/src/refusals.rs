@@ -99,7 +99,7 @@ const WORDS: usize = 512;
 
 /// The refusals for one reason.
 #[derive(Debug)]
-struct Tally {
+struct ReasonTally {
     by_class: [AtomicU64; CLASSES.len()],
     /// The refusals of all classes at the time of the last report.
     reported: AtomicU64,
@@ -109,11 +109,12 @@ struct Tally {
 
 /// All refusals of a server.
 #[derive(Debug)]
-pub(crate) struct Ledger(Box<[Tally]>);
+pub(crate) struct Ledger(Box<[ReasonTally]>);
 
 impl Default for Ledger {
     fn default() -> Self {
-        let tally = || Tally { by_class: zeros(), reported: AtomicU64::new(0), addresses: zeros() };
+        let tally =
+            || ReasonTally { by_class: zeros(), reported: AtomicU64::new(0), addresses: zeros() };
         Self(REASONS.iter().map(|_| tally()).collect())
     }
 }
@@ -140,7 +141,8 @@ impl Ledger {
     }
 
     pub(crate) fn counts(&self) -> RefusalCounts {
-        let row = |tally: &Tally| tally.by_class.each_ref().map(|n| n.load(Ordering::Relaxed));
+        let row =
+            |tally: &ReasonTally| tally.by_class.each_ref().map(|n| n.load(Ordering::Relaxed));
         let mut counts = RefusalCounts::default();
         counts.0.iter_mut().zip(&self.0).for_each(|(counts, tally)| *counts = row(tally));
         counts

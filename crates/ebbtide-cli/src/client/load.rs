@@ -69,7 +69,7 @@ pub(crate) fn run(load: &Load) -> io::Result<Outcome> {
         poll.registry().register(&mut SourceFd(&fd), Token(index), Interest::READABLE)?;
         clients.push(client);
     }
-    let clock = Clock::start();
+    let clock = LoadClock::start();
     let mut run =
         LoadRun { load, content, next_address: 0, asked: 0, answers: AnswerLog::new(load.code)? };
     let mut inbox = Inbox::new();
@@ -180,7 +180,7 @@ impl LoadRun<'_> {
         &mut self,
         client: &mut LoadClient,
         inbox: &mut Inbox,
-        clock: &Clock,
+        clock: &LoadClock,
         end: Instant,
     ) -> io::Result<()> {
         loop {
@@ -320,9 +320,9 @@ impl AnswerLog {
     }
 }
 
-pub(super) struct Clock(std::time::Instant);
+pub(super) struct LoadClock(std::time::Instant);
 
-impl Clock {
+impl LoadClock {
     #[expect(clippy::disallowed_methods, reason = "a load generator is a driver")]
     pub(super) fn start() -> Self {
         Self(std::time::Instant::now())

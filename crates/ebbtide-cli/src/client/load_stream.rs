@@ -1,7 +1,7 @@
 //! The load of `ebbtide bench coap+tcp://`: connections that send requests as fast as a window
 //! allows, with the requests of one window in one write.
 
-use super::load::{AnswerLog, Clock, GRACE, Load, Outcome, StartTimes, TICK};
+use super::load::{AnswerLog, GRACE, Load, LoadClock, Outcome, StartTimes, TICK};
 use ebbtide_core::stream::{Config, Connection, Event, Input, Received};
 use ebbtide_core::time::Instant;
 use ebbtide_core::wire::{Content, Framing, Opt, OptionNumber};
@@ -20,7 +20,7 @@ pub(crate) fn run(load: &Load) -> io::Result<Outcome> {
         options.push(Opt { number: OptionNumber::URI_QUERY, value: argument.as_bytes() });
     }
     let content = Content { code: load.code, options: &options, payload: &load.payload };
-    let clock = Clock::start();
+    let clock = LoadClock::start();
     let mut clients = Vec::new();
     for index in 0..load.clients {
         let mut client = StreamClient::new(load, clock.now())?;
@@ -113,7 +113,12 @@ impl StreamRun<'_> {
     }
 
     /// Reads and writes until the socket has nothing more to read and accepts nothing more.
-    fn turn(&mut self, client: &mut StreamClient, clock: &Clock, end: Instant) -> io::Result<()> {
+    fn turn(
+        &mut self,
+        client: &mut StreamClient,
+        clock: &LoadClock,
+        end: Instant,
+    ) -> io::Result<()> {
         loop {
             let room = client.input.room(client.connection.expects());
             let all = room.len();

@@ -15,14 +15,14 @@ use std::io::{Write, stdout};
 #[derive(clap::Args)]
 pub(crate) struct ListArgs {
     /// The kind of thing to list; everything if it is left out
-    what: Option<Subject>,
+    what: Option<Topic>,
     /// Print JSON
     #[arg(long)]
     json: bool,
 }
 
 #[derive(Copy, Clone, PartialEq, Eq, ValueEnum)]
-enum Subject {
+enum Topic {
     Scenarios,
     CongestionControls,
     Links,
@@ -40,19 +40,19 @@ pub(crate) fn run(args: &ListArgs) -> Result<(), Failure> {
     let mut out = stdout().lock();
     // A reference of two hundred keys is only printed if it is asked for.
     let keys = match args.what {
-        Some(Subject::Keys) => scenario::reference().map_err(Failure::work)?,
+        Some(Topic::Keys) => scenario::reference().map_err(Failure::work)?,
         _ => Vec::new(),
     };
     if args.json {
         let mut document = serde_json::Map::new();
-        if wanted(Subject::Scenarios) {
+        if wanted(Topic::Scenarios) {
             let list = scenarios.iter().map(|s| {
                 json!({"name": s.name, "title": s.title, "source": s.source,
                        "description": s.description, "keys": s.keys})
             });
             document.insert("scenarios".into(), list.collect());
         }
-        if wanted(Subject::CongestionControls) {
+        if wanted(Topic::CongestionControls) {
             let list = Algorithm::ALL
                 .iter()
                 .map(|a| json!({"name": a.name(), "source": a.source(), "about": a.about()}));
@@ -63,14 +63,14 @@ pub(crate) fn run(args: &ListArgs) -> Result<(), Failure> {
             document.insert("transports".into(), vec![tcp].into());
             document.insert("transfers".into(), vec![q_block].into());
         }
-        if wanted(Subject::Links) {
+        if wanted(Topic::Links) {
             let list = scenarios
                 .iter()
                 .filter(|s| !s.network.up.is_missing())
                 .map(|s| json!({"name": s.name, "up": s.network.up, "down": s.network.down}));
             document.insert("links".into(), list.collect());
         }
-        if wanted(Subject::Figures) {
+        if wanted(Topic::Figures) {
             let list = all_figures().map(|one| {
                 json!({"name": one.name, "unit": one.unit.symbol(), "about": one.about,
                        "better": better(one.better)})
@@ -87,7 +87,7 @@ pub(crate) fn run(args: &ListArgs) -> Result<(), Failure> {
         serde_json::to_writer_pretty(&mut out, &document).map_err(std::io::Error::from)?;
         return Ok(writeln!(out)?);
     }
-    if wanted(Subject::Scenarios) {
+    if wanted(Topic::Scenarios) {
         writeln!(out, "Scenarios (ebbtide run NAME):")?;
         for s in &scenarios {
             let keys: Vec<&str> = s.keys.keys().map(String::as_str).collect();
@@ -98,7 +98,7 @@ pub(crate) fn run(args: &ListArgs) -> Result<(), Failure> {
         }
         writeln!(out)?;
     }
-    if wanted(Subject::CongestionControls) {
+    if wanted(Topic::CongestionControls) {
         writeln!(out, "Congestion controls (--cc NAME[,NAME...] or all):")?;
         for a in Algorithm::ALL {
             named(&mut out, [a.name(), a.about(), a.source()])?;
@@ -111,7 +111,7 @@ pub(crate) fn run(args: &ListArgs) -> Result<(), Failure> {
         named(&mut out, [Q_BLOCK, Q_BLOCK_ABOUT, Q_BLOCK_SOURCE])?;
         writeln!(out)?;
     }
-    if wanted(Subject::Links) {
+    if wanted(Topic::Links) {
         writeln!(out, "Links:")?;
         for s in &scenarios {
             // A low-power network may have no wired side.
@@ -138,7 +138,7 @@ pub(crate) fn run(args: &ListArgs) -> Result<(), Failure> {
             writeln!(out, "    {line}")?;
         }
     }
-    if wanted(Subject::Figures) {
+    if wanted(Topic::Figures) {
         writeln!(out, "\nFigures of a cell (run --json):")?;
         for one in all_figures() {
             let notes = [one.unit.symbol(), better(one.better)];

@@ -1,6 +1,6 @@
 //! Which of a name's addresses is asked, in the manner of RFC 8305.
 
-use super::Inner;
+use super::ClientInner;
 use super::session::Session;
 use crate::error::{Cause, Error};
 use crate::message::{Scheme, Uri, UriError};
@@ -97,7 +97,7 @@ pub(super) fn unresolved(host: &str, source: Option<Arc<io::Error>>) -> Error {
 /// the first one that answers is used. If no address answers, `coap` uses the first one and other
 /// schemes return the first error.
 pub(super) async fn reach(
-    inner: &Arc<Inner>,
+    inner: &Arc<ClientInner>,
     uri: &Uri,
     addresses: &[SocketAddr],
 ) -> Result<Session, Error> {
@@ -112,7 +112,7 @@ pub(super) async fn reach(
 
 /// Opens a session at one of several addresses, of which `first` is the first.
 async fn reach_one_of(
-    inner: &Arc<Inner>,
+    inner: &Arc<ClientInner>,
     uri: &Uri,
     first: SocketAddr,
     addresses: &[SocketAddr],
@@ -153,7 +153,11 @@ async fn reach_one_of(
 
 /// Opens a session with this address. Over `coap`, a CoAP ping checks that an endpoint answers
 /// there.
-async fn attempt(inner: &Arc<Inner>, uri: &Uri, address: SocketAddr) -> Result<Session, Error> {
+async fn attempt(
+    inner: &Arc<ClientInner>,
+    uri: &Uri,
+    address: SocketAddr,
+) -> Result<Session, Error> {
     let session = Session::open(inner, uri, address).await?;
     // A DTLS handshake has been answered.
     if uri.scheme() == Scheme::Coap {

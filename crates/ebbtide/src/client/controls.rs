@@ -1,6 +1,6 @@
 //! Controls that an application chooses for single peers, also before there is a socket for them.
 
-use super::Inner;
+use super::ClientInner;
 use super::SocketKind;
 use crate::error::{Cause, Error};
 use crate::net::shared::Shared;
@@ -45,7 +45,7 @@ impl Chosen {
     }
 }
 
-impl Inner {
+impl ClientInner {
     /// Sets the control for a peer: at the sockets that are open, and otherwise as soon as they are.
     pub(super) fn set_control(
         &self,

@@ -31,7 +31,7 @@ pub(super) struct Drive {
 }
 
 /// The state of a transfer after one of its steps.
-enum Progress {
+enum DriveStep {
     /// There is another step at once.
     Advanced,
     /// The next step comes with an answer, or at this instant.
@@ -97,9 +97,9 @@ impl Drive {
                 continue;
             }
             match self.advance() {
-                Progress::Done(result) => return self.ended(result),
-                Progress::Advanced => {}
-                Progress::Waits(until) => {
+                DriveStep::Done(result) => return self.ended(result),
+                DriveStep::Advanced => {}
+                DriveStep::Waits(until) => {
                     self.wait(until).await;
                     progress(&self.transfer);
                 }
@@ -127,7 +127,7 @@ impl Drive {
     }
 
     /// Takes one step of the transfer.
-    fn advance(&mut self) -> Progress {
+    fn advance(&mut self) -> DriveStep {
         let now = self.now;
         if self.transfer.is_windowed() {
             self.transfer.queued(self.session.waiting());
@@ -135,10 +135,10 @@ impl Drive {
         match self.transfer.poll(now, &mut SystemRandom) {
             Step::Send(outgoing) => self.send(outgoing),
             Step::Cancel(id) => self.running.cancel(id),
-            Step::Wait(until) => return Progress::Waits(until),
-            Step::Done(result) => return Progress::Done(result),
+            Step::Wait(until) => return DriveStep::Waits(until),
+            Step::Done(result) => return DriveStep::Done(result),
         }
-        Progress::Advanced
+        DriveStep::Advanced
     }
 
     fn send(&mut self, outgoing: Outgoing) {

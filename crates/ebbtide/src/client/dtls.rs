@@ -1,6 +1,6 @@
 //! Sessions for `coaps`.
 
-use super::{Inner, SocketKind};
+use super::{ClientInner, SocketKind};
 use crate::error::{Cause, Error};
 use crate::net::shared::Shared;
 use ebbtide_core::PeerId;
@@ -15,7 +15,7 @@ const MAX_CONTROLS: usize = 1024;
 
 /// The socket and the session with the server that a URI calls `name`, if it is established.
 pub(super) fn established(
-    inner: &Inner,
+    inner: &ClientInner,
     remote: SocketAddr,
     name: &str,
 ) -> Option<(Arc<Shared>, PeerId)> {
@@ -29,7 +29,7 @@ pub(super) fn established(
 /// The socket and the session with the server that a URI calls `name`, once it is established. Dropping the future does
 /// not end the handshake.
 pub(super) async fn session(
-    inner: &Inner,
+    inner: &ClientInner,
     remote: SocketAddr,
     name: &str,
 ) -> Result<(Arc<Shared>, PeerId), Error> {
@@ -66,7 +66,7 @@ pub(super) async fn session(
 
 /// Sets the control of the sessions with this server, or of the first one that begins later.
 pub(super) fn set_control(
-    inner: &Inner,
+    inner: &ClientInner,
     remote: SocketAddr,
     control: ControlConfig,
 ) -> Result<(), Error> {
@@ -91,7 +91,7 @@ pub(super) fn set_control(
 }
 
 /// The metrics of the first session with this server that has any.
-pub(super) fn metrics(inner: &Inner, remote: SocketAddr) -> Option<Metrics> {
+pub(super) fn metrics(inner: &ClientInner, remote: SocketAddr) -> Option<Metrics> {
     let shared = inner.opened(SocketKind::dtls(remote))?;
     let sessions = sessions_with(inner, remote);
     let state = shared.lock();
@@ -99,7 +99,7 @@ pub(super) fn metrics(inner: &Inner, remote: SocketAddr) -> Option<Metrics> {
 }
 
 /// The sessions with a server: several if it has several names.
-fn sessions_with(inner: &Inner, remote: SocketAddr) -> Vec<PeerId> {
+fn sessions_with(inner: &ClientInner, remote: SocketAddr) -> Vec<PeerId> {
     let Some(shared) = inner.opened(SocketKind::dtls(remote)) else { return Vec::new() };
     let state = shared.lock();
     state.dtls.as_ref().map(|sessions| sessions.peers_at(remote)).unwrap_or_default()

@@ -2,7 +2,7 @@
 
 use super::drive::Drive;
 use super::session::Session;
-use super::{Client, Inner};
+use super::{Client, ClientInner};
 use crate::error::{Cause, Error, OscoreFailure};
 use crate::message::{Request, Response};
 use crate::net::pending::Answer;
@@ -116,7 +116,7 @@ impl Client {
 
 /// The whole answer of a group's member, whose first message is `first`.
 async fn rest_of(
-    inner: &Arc<Inner>,
+    inner: &Arc<ClientInner>,
     remote: SocketAddr,
     request: &Request,
     first: Response,

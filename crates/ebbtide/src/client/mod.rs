@@ -82,7 +82,7 @@ use tracing::Instrument;
 /// ```
 #[derive(Clone, Debug)]
 pub struct Client {
-    inner: Arc<Inner>,
+    inner: Arc<ClientInner>,
 }
 
 /// The services for the requests that arrive at a client, and the clock of their state.
@@ -106,7 +106,7 @@ pub(crate) struct Requests {
 }
 
 #[derive(Debug)]
-struct Inner {
+struct ClientInner {
     requests: Arc<Requests>,
     /// Answers the servers' requests.
     responders: Option<Responders>,
@@ -143,7 +143,7 @@ impl Client {
             service: responders.connections.clone(),
             clock: responders.clock,
         });
-        let inner = Inner {
+        let inner = ClientInner {
             requests,
             responders,
             v4: Mutex::default(),
@@ -476,7 +476,7 @@ impl Request {
     }
 }
 
-impl Inner {
+impl ClientInner {
     fn place(&self, kind: SocketKind) -> &Mutex<Option<Arc<Shared>>> {
         match kind {
             SocketKind::V4 => &self.v4,
@@ -535,7 +535,7 @@ impl Inner {
     }
 }
 
-impl Drop for Inner {
+impl Drop for ClientInner {
     fn drop(&mut self) {
         self.connections.close();
         for shared in self.all_sockets() {

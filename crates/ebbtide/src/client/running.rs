@@ -8,7 +8,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 
 /// An exchange of the transfer and its answer, or `None` if it has ended without one.
-type Answered = (u32, Pending, Option<Answer>);
+type AnsweredExchange = (u32, Pending, Option<Answer>);
 
 /// See the [module](self). Dropping it cancels them.
 #[derive(Debug, Default)]
@@ -35,7 +35,7 @@ struct Exchange {
 }
 
 impl Future for Exchange {
-    type Output = Option<Answered>;
+    type Output = Option<AnsweredExchange>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let Some(pending) = &self.pending else { return Poll::Ready(None) };
@@ -69,7 +69,7 @@ impl Several {
         }
     }
 
-    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Answered> {
+    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<AnsweredExchange> {
         loop {
             match Pin::new(&mut self.exchanges).poll_next(cx) {
                 Poll::Ready(Some(Some(answered))) => {
@@ -116,11 +116,11 @@ impl Running {
     /// Returns the next answer to any of the exchanges, or `None` in place of the answer if the
     /// exchange has ended without one, and removes the exchange. Waits forever if there are no
     /// exchanges. Dropping the future loses nothing.
-    pub(super) async fn next(&mut self) -> Answered {
+    pub(super) async fn next(&mut self) -> AnsweredExchange {
         poll_fn(|cx| self.poll_next(cx)).await
     }
 
-    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Answered> {
+    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<AnsweredExchange> {
         if let Some((_, pending)) = &self.only
             && let Poll::Ready(answer) = pending.poll_answer(cx)
             && let Some((id, pending)) = self.only.take()

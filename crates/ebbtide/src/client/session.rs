@@ -2,7 +2,7 @@
 
 use super::equals::EqualRequest;
 use super::pending::{Destination, Pending};
-use super::{Inner, RequestParts, Requests, SocketKind};
+use super::{ClientInner, RequestParts, Requests, SocketKind};
 use crate::error::{Cause, Error, OscoreFailure};
 use crate::message::{Options, Request, Response, Scheme, Sizes, Uri, UriError};
 use crate::net::clock::Clock;
@@ -38,7 +38,7 @@ pub(crate) struct Session {
 #[derive(Clone, Debug)]
 pub(super) enum SessionOwner {
     /// A client's, which the session keeps alive.
-    Client(Arc<Inner>),
+    Client(Arc<ClientInner>),
     /// A peer's: a server decides how long it lives.
     Peer(Arc<Requests>),
 }
@@ -52,7 +52,7 @@ pub(super) enum SessionTransport {
 impl Session {
     /// A session with whom a URI names. A connection is opened if there is none.
     pub(super) async fn open(
-        inner: &Arc<Inner>,
+        inner: &Arc<ClientInner>,
         uri: &Uri,
         remote: SocketAddr,
     ) -> Result<Self, Error> {
@@ -68,7 +68,11 @@ impl Session {
         Ok(session)
     }
 
-    async fn unprotected(inner: &Arc<Inner>, uri: &Uri, remote: SocketAddr) -> Result<Self, Error> {
+    async fn unprotected(
+        inner: &Arc<ClientInner>,
+        uri: &Uri,
+        remote: SocketAddr,
+    ) -> Result<Self, Error> {
         if let Some(feature) = uri.scheme().missing_feature() {
             return Err(UriError::Feature { scheme: uri.scheme().name(), feature }.into());
         }
@@ -98,7 +102,11 @@ impl Session {
 
     /// A session over DTLS, once its handshake is complete.
     #[cfg(feature = "dtls")]
-    async fn over_dtls(inner: &Arc<Inner>, address: SocketAddr, name: &str) -> Result<Self, Error> {
+    async fn over_dtls(
+        inner: &Arc<ClientInner>,
+        address: SocketAddr,
+        name: &str,
+    ) -> Result<Self, Error> {
         let session = super::dtls::session(inner, address, name).await?;
         Ok(Self::of_session(inner, address, session))
     }
@@ -106,7 +114,7 @@ impl Session {
     /// An established session over DTLS.
     #[cfg(feature = "dtls")]
     fn of_session(
-        inner: &Arc<Inner>,
+        inner: &Arc<ClientInner>,
         address: SocketAddr,
         (shared, id): (Arc<Shared>, PeerId),
     ) -> Self {
@@ -116,7 +124,10 @@ impl Session {
     }
 
     /// A session over UDP.
-    pub(super) fn of_datagrams(inner: &Arc<Inner>, remote: SocketAddr) -> Result<Self, Error> {
+    pub(super) fn of_datagrams(
+        inner: &Arc<ClientInner>,
+        remote: SocketAddr,
+    ) -> Result<Self, Error> {
         let over = SessionTransport::Datagrams(inner.socket(SocketKind::plain(remote))?);
         Ok(Self {
             owner: SessionOwner::Client(inner.clone()),

@@ -7,7 +7,7 @@
 
 use super::beside::{TURN, served};
 use super::device;
-use super::serve::Request;
+use super::serve::ArrivedRequest;
 use super::shared::{Shared, SocketState};
 use super::socket::{Datagram, Inbox};
 use super::trace;
@@ -257,7 +257,7 @@ impl Shared {
                 drop(state);
                 let to = datagram.to;
                 let from = datagram.from;
-                service.serve(self, now, &Request { incoming, message, from, to, vouched });
+                service.serve(self, now, &ArrivedRequest { incoming, message, from, to, vouched });
             }
             // A client without a server (RFC 7252 section 4.2: lacking context).
             (Received::Request(incoming, _), None) => state.endpoint.reset(&incoming),

@@ -11,7 +11,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 /// A request that arrived at a socket.
-pub(crate) struct Request<'d> {
+pub(crate) struct ArrivedRequest<'d> {
     pub(crate) incoming: Incoming,
     pub(crate) message: Message<'d>,
     /// The sender's address.
@@ -36,7 +36,7 @@ pub(crate) trait Serve: core::fmt::Debug + Send + Sync {
     fn refused(&self, now: Instant, why: Reason, remote: PeerId);
 
     /// Answers a request, or begins to. The state is not locked.
-    fn serve(&self, shared: &Arc<Shared>, now: Instant, request: &Request<'_>);
+    fn serve(&self, shared: &Arc<Shared>, now: Instant, request: &ArrivedRequest<'_>);
 
     /// Creates and sends a notification, or begins to. The state is not locked.
     fn notify(&self, shared: &Arc<Shared>, now: Instant, due: Due);

@@ -1,7 +1,7 @@
 //! Layers around handlers: logging, deadlines, permissions, limits.
 
 use super::call::Call;
-use super::reply::{Answer, Reply};
+use super::reply::{HandlerAnswer, Reply};
 use crate::message::Response;
 use core::fmt;
 use ebbtide_core::wire::Code;
@@ -83,8 +83,8 @@ impl Layer for Timeout {
     fn call(&self, call: &Call<'_>, next: Next<'_>) -> Reply {
         let span = self.0;
         match next.run(call).0 {
-            Answer::Ready(response) => Reply::now(response),
-            Answer::Pending(future) => Reply::later(async move {
+            HandlerAnswer::Ready(response) => Reply::now(response),
+            HandlerAnswer::Pending(future) => Reply::later(async move {
                 let timely = tokio::time::timeout(span, future).await;
                 timely.unwrap_or_else(|_| Response::new(Code::SERVICE_UNAVAILABLE))
             }),
@@ -110,8 +110,8 @@ impl Layer for ConcurrencyLimit {
             return Reply::now(Response::new(Code::SERVICE_UNAVAILABLE).max_age(1));
         };
         match next.run(call).0 {
-            Answer::Ready(response) => Reply::now(response),
-            Answer::Pending(future) => Reply::later(async move {
+            HandlerAnswer::Ready(response) => Reply::now(response),
+            HandlerAnswer::Pending(future) => Reply::later(async move {
                 let response = future.await;
                 drop(place);
                 response

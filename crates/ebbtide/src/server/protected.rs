@@ -4,7 +4,7 @@ use super::carrier::Carrier;
 use super::service::Service;
 use crate::message::Response;
 use crate::net::peer::PeerInfo;
-use crate::net::serve::Request;
+use crate::net::serve::ArrivedRequest;
 use crate::net::shared::Shared;
 use crate::net::trace;
 use crate::oscore::ClientContext;
@@ -26,9 +26,9 @@ impl Service {
         &self,
         shared: &Arc<Shared>,
         now: Instant,
-        request: &Request<'_>,
+        request: &ArrivedRequest<'_>,
     ) {
-        let &Request { incoming, message, from, to, .. } = request;
+        let &ArrivedRequest { incoming, message, from, to, .. } = request;
         let (local, sizes) = (shared.reply_from(to), self.session().datagram_sizes());
         let group = incoming.is_to_group();
         let opened = match &self.config().oscore {

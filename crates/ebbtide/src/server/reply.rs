@@ -9,9 +9,9 @@ use std::pin::Pin;
 pub(crate) type BoxFuture = Pin<Box<dyn Future<Output = Response> + Send>>;
 
 /// The answer to a request, or a future that returns it.
-pub struct Reply(pub(crate) Answer);
+pub struct Reply(pub(crate) HandlerAnswer);
 
-pub(crate) enum Answer {
+pub(crate) enum HandlerAnswer {
     /// The response is sent with the acknowledgement (piggybacked).
     Ready(Response),
     /// The response is sent when the future is ready. If that takes long, the request is
@@ -23,29 +23,29 @@ impl Reply {
     /// Creates a reply with this response.
     #[must_use]
     pub const fn now(response: Response) -> Self {
-        Self(Answer::Ready(response))
+        Self(HandlerAnswer::Ready(response))
     }
 
     /// Creates a reply whose response is the output of `future`.
     #[must_use]
     pub fn later(future: impl Future<Output = Response> + Send + 'static) -> Self {
-        Self(Answer::Pending(Box::pin(future)))
+        Self(HandlerAnswer::Pending(Box::pin(future)))
     }
 
     /// Applies `change` to the response when it is ready.
     #[must_use]
     pub fn map(self, change: impl FnOnce(Response) -> Response + Send + 'static) -> Self {
         match self.0 {
-            Answer::Ready(response) => Self::now(change(response)),
-            Answer::Pending(future) => Self::later(async move { change(future.await) }),
+            HandlerAnswer::Ready(response) => Self::now(change(response)),
+            HandlerAnswer::Pending(future) => Self::later(async move { change(future.await) }),
         }
     }
 
     /// Waits for the response.
     pub async fn wait(self) -> Response {
         match self.0 {
-            Answer::Ready(response) => response,
-            Answer::Pending(future) => future.await,
+            HandlerAnswer::Ready(response) => response,
+            HandlerAnswer::Pending(future) => future.await,
         }
     }
 }
@@ -59,8 +59,8 @@ impl From<Response> for Reply {
 impl fmt::Debug for Reply {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
-            Answer::Ready(response) => f.debug_tuple("Ready").field(response).finish(),
-            Answer::Pending(_) => f.write_str("Pending"),
+            HandlerAnswer::Ready(response) => f.debug_tuple("Ready").field(response).finish(),
+            HandlerAnswer::Pending(_) => f.write_str("Pending"),
         }
     }
 }

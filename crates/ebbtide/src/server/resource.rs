@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// A handler whose form and arguments are erased.
-type Answer<S> = Arc<dyn Fn(&Call<'_>, &S) -> Reply + Send + Sync>;
+type BoundHandler<S> = Arc<dyn Fn(&Call<'_>, &S) -> Reply + Send + Sync>;
 type Authorize = Arc<dyn Fn(&Call<'_>) -> Result<(), Response> + Send + Sync>;
 
 /// The number of methods: codes 0.01 to 0.07.
@@ -21,7 +21,7 @@ const METHODS: usize = 7;
 ///
 /// `S` is the state that its handlers take, see [`Router::with_state`](super::Router::with_state).
 pub struct Resource<S = ()> {
-    handlers: [Option<Answer<S>>; METHODS],
+    handlers: [Option<BoundHandler<S>>; METHODS],
     pub(super) attributes: Vec<(String, String)>,
     pub(super) subject: Option<super::Subject>,
     pub(super) hidden: bool,
@@ -105,7 +105,7 @@ methods! {
 }
 
 impl<S: Send + Sync + 'static> Resource<S> {
-    fn on(mut self, method: usize, handler: Answer<S>) -> Self {
+    fn on(mut self, method: usize, handler: BoundHandler<S>) -> Self {
         if let Some(place) = self.handlers.get_mut(method - 1) {
             *place = Some(handler);
         }
@@ -250,7 +250,7 @@ impl<S: Send + Sync + 'static> Resource<S> {
     {
         let handlers = self.handlers.map(|handler| {
             let (handler, state) = (handler?, state.clone());
-            let with: Answer<T> = Arc::new(move |call, _| handler(call, &state));
+            let with: BoundHandler<T> = Arc::new(move |call, _| handler(call, &state));
             Some(with)
         });
         let Self {
@@ -281,7 +281,7 @@ impl<S: Send + Sync + 'static> Resource<S> {
 }
 
 impl Resource {
-    fn handler(&self, method: Code) -> Option<&Answer<()>> {
+    fn handler(&self, method: Code) -> Option<&BoundHandler<()>> {
         self.handlers.get(usize::from(method.0).wrapping_sub(1))?.as_ref()
     }
 

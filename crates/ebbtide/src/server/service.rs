@@ -5,7 +5,7 @@ use super::carrier::{Carrier, Sink};
 use super::locked::Locked;
 use super::origin::{Origin, WayBack};
 use super::panics::{self, CaughtPanic};
-use super::reply::{Answer, BoxFuture, Reply};
+use super::reply::{BoxFuture, HandlerAnswer, Reply};
 use super::route::{Route, RouteMatch};
 use super::router::Router;
 use crate::client::Requests;
@@ -14,7 +14,7 @@ use crate::message::Response;
 use crate::metrics::{Load, Reports};
 use crate::net;
 use crate::net::clock::{Clock, distinct, seeded};
-use crate::net::serve::Request;
+use crate::net::serve::ArrivedRequest;
 use crate::net::shared::Shared;
 use crate::net::trace;
 use crate::refusals::{Class, Ledger, Reason, RefusalCounts};
@@ -168,11 +168,11 @@ impl Service {
             None => self.call(&found, &origin, assembled.message(), assembled.body()),
         };
         match reply.0 {
-            Answer::Ready(response) => {
+            HandlerAnswer::Ready(response) => {
                 let handled = assembled.handled(response);
                 self.finish(carrier, now, handled, Some((route, began)))
             }
-            Answer::Pending(future) => {
+            HandlerAnswer::Pending(future) => {
                 self.later(carrier, now, assembled, (route, began), future, span)
             }
         }
@@ -413,8 +413,10 @@ impl Service {
         let way = WayBack { requests, over, security: security.as_ref() };
         let origin = Origin { id, info: info.as_ref(), local, back: Some(way) };
         match self.state_for(&due, &origin).0 {
-            Answer::Ready(response) => self.send_notification(&**carrier, now, &due, response),
-            Answer::Pending(future) => {
+            HandlerAnswer::Ready(response) => {
+                self.send_notification(&**carrier, now, &due, response)
+            }
+            HandlerAnswer::Pending(future) => {
                 let (service, carrier) = (self.clone(), carrier.clone());
                 tokio::spawn(async move {
                     let response = match panics::caught(future).await {
@@ -516,8 +518,8 @@ impl net::serve::Serve for Service {
         Service::refused(self, now, why, remote);
     }
 
-    fn serve(&self, shared: &Arc<Shared>, now: Instant, request: &Request<'_>) {
-        let &Request { incoming, message, from, to, vouched } = request;
+    fn serve(&self, shared: &Arc<Shared>, now: Instant, request: &ArrivedRequest<'_>) {
+        let &ArrivedRequest { incoming, message, from, to, vouched } = request;
         let group = incoming.is_to_group();
         if group && incoming.kind == Type::Confirmable {
             // RFC 7252 section 8.1: such a request must be Non-confirmable.

@@ -5,7 +5,7 @@ use super::body_stream::{BodyStream, Feed};
 use super::later::HandlersAtWork;
 use super::origin::Origin;
 use super::panics;
-use super::reply::{Answer, Reply};
+use super::reply::{HandlerAnswer, Reply};
 use super::route::RouteMatch;
 use super::service::Service;
 use crate::message::Response;
@@ -132,8 +132,8 @@ impl Service {
         let service = self.clone();
         tokio::spawn(async move {
             let response = match reply.0 {
-                Answer::Ready(response) => response,
-                Answer::Pending(future) => {
+                HandlerAnswer::Ready(response) => response,
+                HandlerAnswer::Pending(future) => {
                     panics::caught(future).await.unwrap_or_else(|caught| service.panicked(&caught))
                 }
             };

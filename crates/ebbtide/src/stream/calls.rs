@@ -13,14 +13,14 @@ pub(crate) struct CallState {
     pub(crate) call: Call,
     pub(crate) request: Option<RequestId>,
     /// For an observation: the message that ends it, except for the value of Observe.
-    pub(crate) observation: Option<Observation>,
+    pub(crate) observation: Option<ObservedCall>,
     /// Whether the call waits for a Pong.
     pinging: bool,
 }
 
 /// The request that registered an observation.
 #[derive(Debug)]
-pub(crate) struct Observation {
+pub(crate) struct ObservedCall {
     pub(crate) code: Code,
     pub(crate) options: Options,
     pub(crate) payload: Bytes,
@@ -40,7 +40,7 @@ impl Calls {
     pub(crate) fn add(
         &mut self,
         request: Option<RequestId>,
-        observation: Option<Observation>,
+        observation: Option<ObservedCall>,
     ) -> u32 {
         let pinging = request.is_none();
         let place = Some(CallState { call: Call::default(), request, observation, pinging });

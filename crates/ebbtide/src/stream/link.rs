@@ -1,6 +1,6 @@
 //! One connection, shared by its task, the application's calls and the handlers.
 
-use super::calls::{Calls, Observation};
+use super::calls::{Calls, ObservedCall};
 use crate::error::{Cause, Error};
 use crate::message::{Options, Response, Sizes};
 use crate::net::clock::{Clock, distinct};
@@ -160,7 +160,7 @@ impl Link {
             });
             let request = request.map_err(|error| state.refused(self.remote, error))?;
             let observes = options.get_uint(OptionNumber::OBSERVE) == Some(0);
-            let observation = observes.then(|| Observation {
+            let observation = observes.then(|| ObservedCall {
                 code,
                 options: options.clone(),
                 payload: bytes::Bytes::copy_from_slice(payload),

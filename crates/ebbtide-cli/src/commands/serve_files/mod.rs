@@ -64,7 +64,7 @@ pub(crate) fn router(root: Dir, access: Access) -> Router {
     let mut resource = reading();
     if access.writable {
         let writers = Arc::new(Semaphore::new(WRITERS));
-        let changing = |answer: Answer| {
+        let changing = |answer: AnswerFn| {
             let (files, writers) = (files.clone(), writers.clone());
             move |call: Call<'static>| -> Answering {
                 let place = writers.clone().try_acquire_owned().ok();
@@ -84,7 +84,7 @@ pub(crate) fn router(root: Dir, access: Access) -> Router {
         .route("/.well-known/core", reading().hidden().max_unverified(UNVERIFIED))
 }
 
-type Answer = fn(&Files, &Call<'_>) -> io::Result<Response>;
+type AnswerFn = fn(&Files, &Call<'_>) -> io::Result<Response>;
 type Answering = Pin<Box<dyn Future<Output = Response> + Send>>;
 
 /// Answers on a thread that may block; the place is free again afterwards.
@@ -92,7 +92,7 @@ async fn work(
     files: Arc<Files>,
     place: Option<OwnedSemaphorePermit>,
     call: Call<'static>,
-    answer: Answer,
+    answer: AnswerFn,
 ) -> Response {
     let work = tokio::task::spawn_blocking(move || {
         let _place = place;

@@ -106,21 +106,21 @@ pub struct Burst {
     number: u32,
     in_flight: u8,
     stop_after: usize,
-    running: FuturesUnordered<BoxFuture<'static, (u32, Outcome)>>,
+    running: FuturesUnordered<BoxFuture<'static, (u32, MessageOutcome)>>,
     /// The messages from `base` on that were accepted.
-    messages: VecDeque<Message>,
+    messages: VecDeque<BurstMessage>,
     base: u32,
     summary: Summary,
     report: Option<Reporter>,
 }
 
-type Outcome = Result<Response, Error>;
+type MessageOutcome = Result<Response, Error>;
 type Reporter = Box<dyn FnMut(Report<'_>) + Send>;
 
 #[derive(Debug)]
-struct Message {
+struct BurstMessage {
     payload: Bytes,
-    outcome: Option<Outcome>,
+    outcome: Option<MessageOutcome>,
 }
 
 impl core::fmt::Debug for Burst {
@@ -245,7 +245,7 @@ impl Burst {
             match self.start(sequence, &payload) {
                 Ok(exchange) => {
                     self.running.push(exchange);
-                    self.messages.push_back(Message { payload, outcome: None });
+                    self.messages.push_back(BurstMessage { payload, outcome: None });
                     return Ok(sequence);
                 }
                 // The queue for this peer is full: one of its messages has to end first.
@@ -264,7 +264,7 @@ impl Burst {
         if let Some(message) = self.messages.get_mut(place) {
             message.outcome = Some(outcome);
         }
-        while let Some(Message { outcome: Some(_), .. }) = self.messages.front() {
+        while let Some(BurstMessage { outcome: Some(_), .. }) = self.messages.front() {
             self.settle();
         }
     }
@@ -315,7 +315,7 @@ impl Burst {
         &self,
         sequence: u32,
         payload: &Bytes,
-    ) -> Result<BoxFuture<'static, (u32, Outcome)>, Error> {
+    ) -> Result<BoxFuture<'static, (u32, MessageOutcome)>, Error> {
         let behind = u8::try_from(self.messages.len()).unwrap_or(u8::MAX);
         let mut request = RequestParts { payload: payload.clone(), ..self.request.clone() };
         BurstMark { burst: self.number, behind, sequence }.push(&mut request.options);

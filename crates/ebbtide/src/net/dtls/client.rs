@@ -22,7 +22,7 @@ const MAX_WAITING: usize = 16;
 pub(super) struct Links {
     credentials: Option<Credentials>,
     certificates: Option<Certificates>,
-    links: Vec<Link>,
+    links: Vec<ServerLink>,
     /// By address. With certificates there are several at an address that has several names: a certificate is valid
     /// for names.
     by_remote: BTreeMap<SocketAddr, Vec<usize>>,
@@ -33,7 +33,7 @@ pub(super) struct Links {
 
 /// One server.
 #[derive(Debug)]
-pub(super) struct Link {
+pub(super) struct ServerLink {
     pub(super) remote: SocketAddr,
     /// The server's name or address.
     name: Arc<str>,
@@ -77,7 +77,7 @@ impl Links {
     }
 
     /// The link of a session, with its number.
-    pub(super) fn of(&mut self, session: SessionId) -> Option<(u64, &mut Link)> {
+    pub(super) fn of(&mut self, session: SessionId) -> Option<(u64, &mut ServerLink)> {
         let index = *self.by_session.get(&session)?;
         Some((index as u64, self.links.get_mut(index)?))
     }
@@ -86,18 +86,18 @@ impl Links {
         usize::try_from(key.number()).ok()
     }
 
-    fn link_mut(&mut self, key: SessionKey) -> Option<&mut Link> {
+    fn link_mut(&mut self, key: SessionKey) -> Option<&mut ServerLink> {
         self.links.get_mut(Self::index(key)?)
     }
 
     /// The links with an address, each with its index.
-    fn with(&self, remote: SocketAddr) -> impl Iterator<Item = (usize, &Link)> {
+    fn with(&self, remote: SocketAddr) -> impl Iterator<Item = (usize, &ServerLink)> {
         let indices = self.by_remote.get(&remote).map(Vec::as_slice).unwrap_or_default();
         indices.iter().filter_map(|index| Some((*index, self.links.get(*index)?)))
     }
 
     /// The link with a server of this name, and its index. Keys do not depend on the name.
-    fn find(&self, remote: SocketAddr, name: &str) -> Option<(usize, &Link)> {
+    fn find(&self, remote: SocketAddr, name: &str) -> Option<(usize, &ServerLink)> {
         let by_key = self.credentials.is_some();
         self.with(remote).find(|(_, link)| by_key || *link.name == *name)
     }
@@ -130,7 +130,9 @@ impl Links {
     }
 
     /// The links whose session is needed, with the credentials for it.
-    pub(super) fn next_wanted(&mut self) -> Option<(u64, &mut Link, Option<ClientCredentials>)> {
+    pub(super) fn next_wanted(
+        &mut self,
+    ) -> Option<(u64, &mut ServerLink, Option<ClientCredentials>)> {
         let is_next =
             |index: &&usize| self.links.get(**index).is_some_and(|link| !self.is_busy(link.remote));
         let index = *self.wanted.iter().find(is_next)?;
@@ -171,7 +173,7 @@ impl Links {
     }
 }
 
-impl Link {
+impl ServerLink {
     fn new(remote: SocketAddr, name: Arc<str>) -> Self {
         Self {
             remote,
@@ -202,7 +204,7 @@ impl Sessions {
         let links = self.links.as_mut()?;
         let index = links.find(remote, name).map_or(links.links.len(), |(index, _)| index);
         if index == links.links.len() {
-            links.links.push(Link::new(remote, Arc::from(name)));
+            links.links.push(ServerLink::new(remote, Arc::from(name)));
             links.by_remote.entry(remote).or_default().push(index);
         }
         let link = links.links.get_mut(index)?;
