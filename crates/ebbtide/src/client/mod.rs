@@ -37,8 +37,7 @@ use crate::net::clock::Clock;
 use crate::net::driver::Driver;
 #[cfg(feature = "dtls")]
 use crate::net::dtls::Side;
-use crate::net::serve::Serve;
-use crate::net::shared::Shared;
+use crate::net::shared::{Serve, Shared};
 use crate::net::trace;
 use crate::stream;
 use crate::stream::{Answerer, Pool};

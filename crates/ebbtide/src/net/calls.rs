@@ -8,7 +8,7 @@ use ebbtide_core::endpoint::{Endpoint, SendError};
 use ebbtide_core::time::Instant;
 use ebbtide_core::{ExchangeId, PeerId};
 use std::net::IpAddr;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll};
 
 impl Shared {
     /// Starts a call, whose first message `start` sends. Returns the place of the call.
@@ -37,11 +37,6 @@ impl Shared {
     /// The next answer to a call; `None` once the exchange is over and all answers were fetched.
     pub(crate) fn poll_answer(&self, index: u32, cx: &mut Context<'_>) -> Poll<Option<Answer>> {
         let mut state = self.lock();
-        if let Some(since) = state.comes(index) {
-            drop(state);
-            self.receive_for_call(since);
-            state = self.lock();
-        }
         let closed = state.closed;
         let Some(call) = state.pending.call(index) else { return Poll::Ready(None) };
         if let Some(answer) = call.pop() {
@@ -61,21 +56,18 @@ impl Shared {
 
     /// Forgets a call that the application waits for no longer, and cancels what is still open of it.
     pub(crate) fn forget(&self, index: u32) {
-        let (over, driver) = {
+        let is_over = {
             let mut state = self.lock();
-            let driver = self.hand_back(&mut state, index);
-            let over = match state.pending.call(index) {
+            match state.pending.call(index) {
                 Some(call) if call.exchange.is_none() => {
                     state.pending.remove_call(index);
                     true
                 }
                 Some(_) => false,
                 None => true,
-            };
-            (over, driver)
+            }
         };
-        driver.into_iter().for_each(Waker::wake);
-        if !over {
+        if !is_over {
             self.with(|state, now| state.forget_call(now, index));
         }
     }

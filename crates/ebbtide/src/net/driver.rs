@@ -51,7 +51,6 @@ impl Driver {
     /// Starts the task, which ends when `shared` is closed.
     pub(crate) fn spawn(shared: Arc<Shared>) -> tokio::task::JoinHandle<()> {
         let alarm = shared.device.alarm(shared.clock);
-        shared.let_callers_receive();
         let errors = tokio::spawn(watch_errors(shared.clone())).abort_handle();
         tokio::spawn(Self { shared, alarm, retry: None, heard: Instant::ZERO, errors })
     }
@@ -71,9 +70,6 @@ impl Driver {
                 // It has fired, even if nothing is due any more.
                 state.armed = None;
             }
-            drop(state);
-            self.shared.take_over(now);
-            let mut state = self.shared.lock();
             state.advance(now);
             if state.deadline.is_some_and(|at| at <= now) {
                 state.handle_timeout(now);
@@ -97,7 +93,7 @@ impl Driver {
             let woken = state.take_wakers();
             drop(state);
             woken.into_iter().for_each(Waker::wake);
-            if !deaf && self.receive(cx) {
+            if !deaf && self.shared.receive(cx, self.polls_busily()) {
                 self.heard = now;
             } else if !more && self.wait(cx) {
                 if self.polls_busily() {
@@ -111,15 +107,6 @@ impl Driver {
         Poll::Pending
     }
 
-    /// Receives and handles a batch. Returns false if the socket was not ready; it will then wake
-    /// this task, or a caller that receives for itself.
-    fn receive(&self, cx: &mut Context<'_>) -> bool {
-        match self.shared.ready() {
-            Some(waker) => self.shared.receive(&mut Context::from_waker(waker), false, None),
-            None => self.shared.receive(cx, self.polls_busily(), None),
-        }
-    }
-
     /// Whether the last datagrams are so recent that the task keeps polling for the next ones.
     fn polls_busily(&self) -> bool {
         let span = self.shared.busy_poll;
@@ -129,7 +116,7 @@ impl Driver {
     /// Arms the timer. Returns false if its time has already come.
     fn wait(&mut self, cx: &mut Context<'_>) -> bool {
         let mut state = self.shared.lock();
-        let deadline = state.deadline.into_iter().chain(self.retry).chain(state.guard()).min();
+        let deadline = state.deadline.into_iter().chain(self.retry).min();
         let Some(deadline) = deadline else { return true };
         if state.armed.is_none_or(|armed| deadline < armed) {
             self.alarm.set(self.shared.clock.now(), deadline);

@@ -19,7 +19,6 @@ mod reports;
 mod room;
 #[cfg(feature = "test-net")]
 mod seeded;
-pub(crate) mod serve;
 pub(crate) mod shared;
 pub mod socket;
 pub(crate) mod trace;

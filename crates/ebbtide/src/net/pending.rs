@@ -60,8 +60,6 @@ pub(crate) struct Call {
     pub(crate) exchange: Option<ExchangeId>,
     first: Option<Answer>,
     more: VecDeque<Answer>,
-    /// Whether its task did not come in time when it was woken to receive.
-    pub(super) is_late: bool,
     waker: Option<Waker>,
 }
 
@@ -201,13 +199,6 @@ impl Pending {
     /// The number of calls.
     pub(crate) fn calls(&self) -> usize {
         self.calls.len() - self.free.len()
-    }
-
-    /// The waker of this call, if there is no other one and its task came whenever it was woken.
-    pub(super) fn take_only_waker(&mut self, index: u32) -> Option<Waker> {
-        let only = self.calls() == 1;
-        let call = self.call(index).filter(|call| only && !call.is_late)?;
-        call.waker.take()
     }
 
     pub(crate) fn call(&mut self, index: u32) -> Option<&mut Call> {

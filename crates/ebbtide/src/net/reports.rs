@@ -14,9 +14,9 @@
 //! Over DTLS only errors of this system's own calls count. Reports from the network are ignored, because an attacker
 //! can forge them.
 
-use super::pending::{Answer, Open, Owner};
+use super::pending::{Answer, Owner};
 use super::shared::{Shared, SocketState};
-use ebbtide_core::endpoint::{Failure, Sent};
+use ebbtide_core::endpoint::Sent;
 use ebbtide_core::time::{Instant, Micros};
 use quinn_udp::{TransportError, TransportErrorPayload};
 use std::io;
@@ -106,17 +106,6 @@ impl SocketState {
             }
         }
         self.drain(None);
-    }
-}
-
-/// The answer to a call whose exchange failed for this reason. If its last transmission did not get through,
-/// the report says more than the silence.
-pub(super) fn given_up(open: Option<Open>, reason: Failure) -> Answer {
-    match open.and_then(|open| open.reported) {
-        Some(errno) if reason == Failure::GaveUp => {
-            Answer::Network(io::Error::from_raw_os_error(errno))
-        }
-        _ => Answer::Failed(reason),
     }
 }
 

@@ -11,19 +11,20 @@ use super::dtls::{OpenedMessages, Queued, Sessions};
 use super::network::DatagramNetwork;
 use super::peer::PeerInfo;
 use super::pending::{Answer, Open, Owner, Pending};
-use super::receive::{Handed, Ready};
-use super::reports;
 use super::room::Waiting;
-use super::serve::Serve;
 use super::socket::{Inbox, Outbound, SocketOptions};
 use super::trace;
 use crate::error::BindError;
 use crate::message::Response;
 use crate::oscore::OscoreContexts;
+use crate::refusals::Reason;
 use ebbtide_core::cc::{ConfigError, Sample};
-use ebbtide_core::endpoint::{Endpoint, EndpointConfig, Event, Failure, Output, Received, Sent};
-use ebbtide_core::session::Observers;
+use ebbtide_core::endpoint::{
+    Endpoint, EndpointConfig, Event, Failure, Incoming, Output, Received, Remember, Sent,
+};
+use ebbtide_core::session::{Due, Observers};
 use ebbtide_core::time::{Instant, Micros};
+use ebbtide_core::wire::Message;
 use ebbtide_core::{ExchangeId, PeerId};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -45,6 +46,38 @@ pub(crate) struct SocketConfig {
     pub(crate) network: Option<Arc<dyn DatagramNetwork>>,
 }
 
+/// A request that arrived at a socket.
+pub(crate) struct ArrivedRequest<'d> {
+    pub(crate) incoming: Incoming,
+    pub(crate) message: Message<'d>,
+    /// The sender's address.
+    pub(crate) from: SocketAddr,
+    /// Our address to which it was sent.
+    pub(crate) to: Option<IpAddr>,
+    /// Whether it is remembered, if it has to be; otherwise it must not be processed.
+    pub(crate) vouched: bool,
+}
+
+/// Answers the requests that arrive at a socket.
+pub(crate) trait Serve: core::fmt::Debug + Send + Sync {
+    /// A socket was opened, perhaps in place of an earlier one with its number.
+    fn opened(&self, shared: &Arc<Shared>);
+
+    /// How a request that must not be processed twice is remembered; `much` states whether many messages
+    /// are remembered already.
+    fn remember(&self, now: Instant, remote: PeerId, message: &Message<'_>, much: bool)
+    -> Remember;
+
+    /// Counts a refusal of the message layer.
+    fn refused(&self, now: Instant, why: Reason, remote: PeerId);
+
+    /// Answers a request, or begins to. The state is not locked.
+    fn serve(&self, shared: &Arc<Shared>, now: Instant, request: &ArrivedRequest<'_>);
+
+    /// Creates and sends a notification, or begins to. The state is not locked.
+    fn notify(&self, shared: &Arc<Shared>, now: Instant, due: Due);
+}
+
 /// See the [module](self).
 #[derive(Debug)]
 pub(crate) struct Shared {
@@ -63,7 +96,6 @@ pub(crate) struct Shared {
     pub(crate) busy_poll: Duration,
     /// The buffers for receiving, used by one task at a time.
     pub(super) inbox: Mutex<Inbox>,
-    pub(super) ready: Ready,
     state: Mutex<SocketState>,
 }
 
@@ -89,7 +121,6 @@ pub(crate) struct SocketState {
     pub(crate) deadline: Option<Instant>,
     /// When the driver's timer fires, if it is armed.
     pub(super) armed: Option<Instant>,
-    pub(super) handed: Handed,
     /// Wakes the driver.
     pub(crate) driver: Option<Waker>,
     pub(crate) closed: bool,
@@ -149,7 +180,6 @@ impl Shared {
             speaks_dtls: AtomicBool::new(false),
             busy_poll: config.busy_poll,
             inbox: Mutex::default(),
-            ready: Ready::default(),
             state: Mutex::new(SocketState {
                 endpoint,
                 pending: Pending::default(),
@@ -162,7 +192,6 @@ impl Shared {
                 waiting: Waiting::default(),
                 deadline: None,
                 armed: None,
-                handed: Handed::default(),
                 driver: None,
                 closed: false,
                 wake: Vec::new(),
@@ -298,7 +327,6 @@ impl SocketState {
         !self.out.is_empty()
             || self.is_full
             || self.closed
-            || self.is_handed()
             || self.observers.any_due()
             || self.deadline.is_some_and(is_earlier)
     }
@@ -369,7 +397,7 @@ impl SocketState {
                     {
                         sessions.suspect(open.remote);
                     }
-                    self.end(exchange, reports::given_up(open, reason));
+                    self.end(exchange, given_up(open, reason));
                 }
                 Output::Event(_) => {}
                 Output::Timeout(at) => {
@@ -509,6 +537,17 @@ fn room(endpoint: &Endpoint, observers: &mut Observers, waiting: &mut Waiting, r
     let scope = endpoint.scope_of(remote);
     observers.room(scope);
     waiting.room(scope);
+}
+
+/// The answer to a call whose exchange failed for this reason. If its last transmission did not get through,
+/// the report says more than the silence.
+fn given_up(open: Option<Open>, reason: Failure) -> Answer {
+    match open.and_then(|open| open.reported) {
+        Some(errno) if reason == Failure::GaveUp => {
+            Answer::Network(io::Error::from_raw_os_error(errno))
+        }
+        _ => Answer::Failed(reason),
+    }
 }
 
 #[cfg(test)]

@@ -140,7 +140,7 @@ impl Server {
             for mut address in resolve(address)? {
                 for _ in 0..workers {
                     let serve =
-                        Some(Arc::new(service.clone()) as Arc<dyn crate::net::serve::Serve>);
+                        Some(Arc::new(service.clone()) as Arc<dyn crate::net::shared::Serve>);
                     let number = bound.len() as u32;
                     let worker = (workers > 1).then(|| Worker::start(number)).transpose();
                     let worker = worker.map_err(|source| BindError::new(address, source))?;
@@ -158,7 +158,7 @@ impl Server {
         #[cfg(feature = "dtls")]
         for bind in dtls {
             let address = bind.address;
-            let serve = Some(Arc::new(service.clone()) as Arc<dyn crate::net::serve::Serve>);
+            let serve = Some(Arc::new(service.clone()) as Arc<dyn crate::net::shared::Serve>);
             let number = bound.len() as u32;
             let (config, clock) = (net.socket(), service.clock());
             let shared = Shared::serving(address, config, serve, clock, number, false)?;

@@ -14,8 +14,7 @@ use crate::message::Response;
 use crate::metrics::{Load, Reports};
 use crate::net;
 use crate::net::clock::{Clock, distinct, seeded};
-use crate::net::serve::ArrivedRequest;
-use crate::net::shared::Shared;
+use crate::net::shared::{ArrivedRequest, Shared};
 use crate::net::trace;
 use crate::refusals::{Class, Ledger, Reason, RefusalCounts};
 use ebbtide_core::endpoint::Remember;
@@ -494,7 +493,7 @@ pub(super) fn give_up(
     }
 }
 
-impl net::serve::Serve for Service {
+impl net::shared::Serve for Service {
     fn opened(&self, shared: &Arc<Shared>) {
         let mut sockets = self.inner.sockets.lock().unwrap_or_else(PoisonError::into_inner);
         sockets.insert(shared.number, Arc::downgrade(shared));

@@ -1,4 +1,4 @@
-//! A client's socket is read by the task of the only call that waits, or by the driver.
+//! A socket is read whether or not the tasks of its calls are polled.
 
 use ebbtide::server::{Call, Router, Server, get};
 use ebbtide::{Client, Code, Response};
@@ -35,7 +35,7 @@ async fn a_response_is_acknowledged_though_the_task_that_waits_for_it_is_not_pol
     assert!(asked.as_mut().poll(&mut cx).is_pending());
     let (request, from) = next(&peer).await.unwrap();
     for _ in 0..2 {
-        // The driver receives the first one. The call is woken for the next one, but does not come.
+        // The task of the call does not come.
         peer.send_to(&[0x60, 0, request[2], request[3]], from).await.unwrap();
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
@@ -46,7 +46,7 @@ async fn a_response_is_acknowledged_though_the_task_that_waits_for_it_is_not_pol
 }
 
 #[tokio::test]
-async fn a_socket_goes_on_receiving_when_the_call_that_was_woken_to_receive_is_dropped() {
+async fn a_socket_goes_on_receiving_when_the_call_that_waits_is_dropped() {
     let peer = UdpSocket::bind("127.0.0.1:0").await.unwrap();
     let client = Client::new();
     let uri = format!("coap://{}/x", peer.local_addr().unwrap());
