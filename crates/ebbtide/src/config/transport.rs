@@ -229,7 +229,8 @@ mod tests {
 
     #[tokio::test]
     async fn an_impossible_socket_option_is_an_error_that_names_it() {
-        let settings: [(fn(TransportConfig) -> TransportConfig, &str); 2] = [
+        type Setting = fn(TransportConfig) -> TransportConfig;
+        let settings: [(Setting, &str); 2] = [
             (|transport| transport.dscp(64), "DSCP 64: it is 0 to 63"),
             (|transport| transport.interface("none0"), "No such device"),
         ];
