@@ -49,8 +49,9 @@ async fn sender() {
             }
         });
     }
-    while let Some(ended) = work.join_next().await {
-        ended.unwrap();
+    // They go on until the process is killed, or one of them fails.
+    if let Some(ended) = work.join_next().await {
+        ended.unwrap()
     }
 }
 

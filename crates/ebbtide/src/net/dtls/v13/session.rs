@@ -29,7 +29,7 @@ pub(super) struct Session {
     refused: Option<CertificateError>,
     /// Whether data of the peer has arrived.
     heard: bool,
-    flight: Flight,
+    flight: FlightInProgress,
 }
 
 /// The results of a step.
@@ -48,7 +48,7 @@ pub(super) enum Happened<'a> {
 /// A flight that waits for its answer. `dimpl` does not report round trips, but repeats a flight only when
 /// its timer has expired.
 #[derive(Default)]
-struct Flight {
+struct FlightInProgress {
     first: Instant,
     last: Instant,
     transmissions: u8,
@@ -68,7 +68,7 @@ impl Session {
             used: 0,
             refused: None,
             heard: false,
-            flight: Flight::default(),
+            flight: FlightInProgress::default(),
         }
     }
 
@@ -172,7 +172,7 @@ impl Session {
     }
 }
 
-impl Flight {
+impl FlightInProgress {
     fn sent(&mut self, now: Instant) {
         if self.transmissions == 0 {
             self.first = now;
