@@ -36,6 +36,8 @@ pub mod config;
 pub mod congestion;
 #[cfg(feature = "dtls")]
 pub mod dtls;
+#[cfg(feature = "edhoc")]
+pub mod edhoc;
 mod error;
 mod message;
 pub mod metrics;

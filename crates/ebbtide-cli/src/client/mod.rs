@@ -1,6 +1,7 @@
 //! The common parts of the commands that speak CoAP.
 
 mod diagnostic;
+mod edhoc;
 pub(crate) mod flow;
 pub(crate) mod interrupt;
 pub(crate) mod load;
@@ -9,6 +10,7 @@ pub(crate) mod load_stream;
 pub(crate) mod oscore;
 pub(crate) mod pretty;
 pub(crate) mod psk;
+mod secret_file;
 pub(crate) mod tls;
 pub(crate) mod verbose;
 
@@ -77,6 +79,9 @@ impl TalkArgs {
         }
         if let Some(contexts) = self.oscore.contexts()? {
             config = config.oscore(contexts);
+        }
+        if let Some(credentials) = self.oscore.credentials()? {
+            config = config.edhoc(credentials);
         }
         self.tls.apply(config)
     }

@@ -1,7 +1,10 @@
 //! Security contexts of OSCORE in files: our own in TOML, and the credentials of aiocoap in JSON.
 
+use super::edhoc;
+use super::secret_file::{Hex, Wrong, line_of, parse};
 use crate::failure::Failure;
 use clap::Args;
+use ebbtide::edhoc::EdhocCredentials;
 use ebbtide::oscore::{Algorithm, OscoreContext, OscoreContexts};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -16,11 +19,15 @@ pub(crate) struct OscoreArgs {
     /// aiocoap in JSON. Sequence numbers are kept in files next to it
     #[arg(long, value_name = "FILE")]
     oscore: Option<PathBuf>,
+    /// Protect all messages by OSCORE, with security contexts that are made by a handshake (EDHOC) with the private key and the
+    /// credentials in this file
+    #[arg(long, value_name = "FILE")]
+    edhoc: Option<PathBuf>,
 }
 
 impl OscoreArgs {
     pub(crate) const fn is_asked_for(&self) -> bool {
-        self.oscore.is_some()
+        self.oscore.is_some() || self.edhoc.is_some()
     }
 
     /// The contexts in the file, if there is one.
@@ -30,10 +37,15 @@ impl OscoreArgs {
             .map(Some)
             .map_err(|error| Failure::usage(format_args!("--oscore {}{error}", path.display())))
     }
-}
 
-/// An error in a file, which follows the file's name.
-type Wrong = String;
+    /// The credentials in the file, if there is one.
+    pub(crate) fn credentials(&self) -> Result<Option<EdhocCredentials>, Failure> {
+        let Some(path) = &self.edhoc else { return Ok(None) };
+        edhoc::read(path)
+            .map(Some)
+            .map_err(|error| Failure::usage(format_args!("--edhoc {}{error}", path.display())))
+    }
+}
 
 fn read(path: &Path) -> Result<OscoreContexts, Wrong> {
     let text = fs::read_to_string(path).map_err(|error| format!(": {error}"))?;
@@ -68,23 +80,6 @@ struct ContextEntry {
     name: Option<String>,
 }
 
-/// Bytes as hexadecimal digits.
-#[derive(Deserialize)]
-#[serde(try_from = "String")]
-struct Hex(Vec<u8>);
-
-impl TryFrom<String> for Hex {
-    type Error = &'static str;
-
-    fn try_from(text: String) -> Result<Self, Self::Error> {
-        let digit = |byte: u8| char::from(byte).to_digit(16).map(|digit| digit as u8);
-        let (pairs, rest) = text.as_bytes().as_chunks::<2>();
-        let byte = |[a, b]: &[u8; 2]| Some(digit(*a)? << 4 | digit(*b)?);
-        let bytes: Option<Vec<u8>> = pairs.iter().map(byte).collect();
-        bytes.filter(|_| rest.is_empty()).map(Self).ok_or("a value is pairs of hexadecimal digits")
-    }
-}
-
 #[derive(Deserialize)]
 #[serde(try_from = "String")]
 struct AlgorithmName(Algorithm);
@@ -102,15 +97,8 @@ impl TryFrom<String> for AlgorithmName {
 
 /// The contexts of a file of ours, and their lines.
 fn own(path: &Path, text: &str) -> Result<(Vec<OscoreContext>, Vec<usize>), Wrong> {
-    let line = |at: usize| 1 + text.bytes().take(at).filter(|byte| *byte == b'\n').count();
-    let file: ContextFile = toml::from_str(text).map_err(|error| {
-        // The message of the library shows the whole line, which may have a secret.
-        let Some(span) = error.span() else { return format!(": {}", error.message()) };
-        let line = line(span.start);
-        let of_line = text.lines().nth(line - 1).and_then(|line| line.split_once('='));
-        let field = of_line.map_or(String::new(), |(field, _)| format!("{}: ", field.trim()));
-        format!(":{line}: {field}{}", error.message())
-    })?;
+    let line = |at: usize| line_of(text, at);
+    let file: ContextFile = parse(text)?;
     if file.context.is_empty() {
         return Err(": it has no [[context]]".to_owned());
     }

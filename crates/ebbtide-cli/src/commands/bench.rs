@@ -146,6 +146,9 @@ pub(crate) fn run(args: BenchArgs) -> Result<(), Failure> {
             if let Some(contexts) = args.oscore.contexts()? {
                 config = config.oscore(contexts);
             }
+            if let Some(credentials) = args.oscore.credentials()? {
+                config = config.edhoc(credentials);
+            }
             block_on(crate::client::load_async::run(&args.uri, config, args.window, args.duration))?
         }
     };

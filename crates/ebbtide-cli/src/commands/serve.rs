@@ -126,10 +126,15 @@ pub(crate) fn run(args: ServeArgs) -> Result<(), Failure> {
     #[cfg(feature = "dtls13")]
     let config = config.dtls13(args.dtls13.then(ebbtide::dtls::Dtls13Config::default));
     let config = match args.oscore.contexts()? {
-        // A server that was given contexts is not for clients that have none.
-        Some(contexts) => config.oscore(contexts).oscore_required(true),
+        Some(contexts) => config.oscore(contexts),
         None => config,
     };
+    let config = match args.oscore.credentials()? {
+        Some(credentials) => config.edhoc(credentials),
+        None => config,
+    };
+    // A server that was given contexts is not for clients that have none.
+    let config = config.oscore_required(args.oscore.is_asked_for());
     let config = match &args.state {
         Some(path) => config.state(StateFile::new(path)),
         None => config,

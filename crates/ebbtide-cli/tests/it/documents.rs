@@ -269,6 +269,14 @@ fn the_commands_for_oscore_work_as_they_are_pasted() {
 }
 
 #[test]
+fn the_commands_for_edhoc_work_as_they_are_pasted() {
+    if !has_openssl() {
+        return;
+    }
+    assert_eq!(paste(OSCORE, "## Keys by EDHOC").len(), 2);
+}
+
+#[test]
 fn the_commands_for_dtls_with_certificates_work_as_they_are_pasted() {
     if !has_openssl() {
         return;

@@ -38,8 +38,8 @@ pub struct EndpointConfig {
     /// because the options are critical; a Confirmable request is answered with 4.02, which shows
     /// a client that Q-Block is not supported. Default no.
     pub q_block: bool,
-    /// Whether the application implements OSCORE (RFC 8613). If not, messages with its option are rejected because the option is
-    /// critical. Default no.
+    /// Whether the application implements OSCORE (RFC 8613), and answers the option of EDHOC (RFC 9668). If not, messages with these
+    /// options are rejected because they are critical. Default no.
     pub oscore: bool,
     /// Where the message IDs of each peer begin. `None`, the default, draws it; an endpoint that outlives its
     /// program's restarts computes it, so that no ID is used again while a peer remembers it.

@@ -393,7 +393,7 @@ impl Endpoint {
             number.is_known_in(code)
                 || number == count
                 || blocks && is_block(number)
-                || oscore && number == OptionNumber::OSCORE
+                || oscore && matches!(number, OptionNumber::OSCORE | OptionNumber::EDHOC)
         })
     }
 

@@ -23,6 +23,7 @@ impl Place {
             OptionNumber::URI_HOST
             | OptionNumber::URI_PORT
             | OptionNumber::OSCORE
+            | OptionNumber::EDHOC
             | OptionNumber::HOP_LIMIT
             | OptionNumber::PROXY_URI
             | OptionNumber::PROXY_SCHEME => Self::Outer,

@@ -3,7 +3,6 @@
 use super::option::OscoreOption;
 use super::short::{ContextId, PeerId};
 use alloc::collections::BTreeMap;
-use alloc::vec::Vec;
 
 /// The name of a context in a client's requests.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -14,16 +13,18 @@ pub struct ContextName {
     pub kid_context: Option<ContextId>,
 }
 
-/// Contexts by name. They have numbers as well, in the order in which they were added.
+/// Contexts by name. They have numbers as well, in the order in which they were added. No number is used again.
 #[derive(Debug)]
 pub struct ContextTable<T> {
-    contexts: Vec<T>,
+    contexts: BTreeMap<u32, T>,
+    /// The number of the next one.
+    next: u32,
     names: BTreeMap<ContextName, u32>,
 }
 
 impl<T> Default for ContextTable<T> {
     fn default() -> Self {
-        Self { contexts: Vec::new(), names: BTreeMap::new() }
+        Self { contexts: BTreeMap::new(), next: 0, names: BTreeMap::new() }
     }
 }
 
@@ -34,13 +35,27 @@ impl<T> ContextTable<T> {
     ///
     /// Returns the context if its name is taken.
     pub fn add(&mut self, name: ContextName, context: T) -> Result<u32, T> {
-        let number = self.contexts.len() as u32;
+        let number = self.next;
         if self.names.contains_key(&name) {
             return Err(context);
         }
         self.names.insert(name, number);
-        self.contexts.push(context);
+        self.contexts.insert(number, context);
+        self.next += 1;
         Ok(number)
+    }
+
+    /// Removes the context with this number.
+    pub fn remove(&mut self, number: u32) -> Option<T> {
+        self.names.retain(|_, named| *named != number);
+        self.contexts.remove(&number)
+    }
+
+    /// Whether a request can name a context by this ID.
+    #[must_use]
+    pub fn has(&self, kid: &PeerId) -> bool {
+        let first = self.names.range(ContextName { kid: *kid, kid_context: None }..).next();
+        first.is_some_and(|(name, _)| name.kid == *kid)
     }
 
     /// The number of the context that a request names. A request without an ID Context may name one that has it, the one with the
@@ -63,11 +78,11 @@ impl<T> ContextTable<T> {
     /// The context with this number.
     #[must_use]
     pub fn get(&self, number: u32) -> Option<&T> {
-        self.contexts.get(number as usize)
+        self.contexts.get(&number)
     }
 
-    /// All contexts in the order of their numbers.
-    pub fn iter(&self) -> impl Iterator<Item = &T> {
-        self.contexts.iter()
+    /// All contexts with their numbers, in the order of these.
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = (u32, &T)> {
+        self.contexts.iter().map(|(number, context)| (*number, context))
     }
 }

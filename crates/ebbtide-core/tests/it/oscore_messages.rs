@@ -284,14 +284,18 @@ fn a_context_is_found_by_its_names() {
     assert_eq!(table.add(name(b"b", Some(b"2")), "b in 2"), Ok(1));
     assert_eq!(table.add(name(b"b", Some(b"1")), "b in 1"), Ok(2));
     assert_eq!(table.add(name(b"a", None), "again"), Err("again"));
-    let find = |kid: &[u8], kid_context: Option<&[u8]>| {
+    let found = |table: &ContextTable<&'static str>, kid: &[u8], kid_context: Option<&[u8]>| {
         let option = OscoreOption { partial_iv: None, kid: Some(kid), kid_context };
         table.find(&option).and_then(|number| table.get(number)).copied()
     };
+    let find = |kid: &[u8], kid_context: Option<&[u8]>| found(&table, kid, kid_context);
     assert_eq!(find(b"a", None), Some("a"));
     assert_eq!(find(b"a", Some(b"1")), None);
     assert_eq!(find(b"b", Some(b"2")), Some("b in 2"));
     assert_eq!(find(b"b", None), Some("b in 1"));
     assert_eq!(find(b"c", None), None);
     assert_eq!(find(b"more than seven", None), None);
+    assert_eq!(table.remove(0), Some("a"));
+    assert_eq!(table.add(name(b"a", None), "another"), Ok(3), "no number is used again");
+    assert!(table.has(&PeerId::new(b"b").unwrap()) && !table.has(&PeerId::new(b"c").unwrap()));
 }

@@ -7,6 +7,8 @@ mod drive;
 #[cfg(feature = "dtls")]
 mod dtls;
 mod echoes;
+#[cfg(feature = "edhoc")]
+mod edhoc;
 mod equals;
 mod exchange;
 mod group;

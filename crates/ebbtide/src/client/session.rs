@@ -63,6 +63,13 @@ impl Session {
                 return Err(failed(OscoreFailure::Transport));
             }
             let context = contexts.for_server(uri);
+            #[cfg(feature = "edhoc")]
+            let context = match &inner.requests.config.edhoc {
+                Some(edhoc) if context.is_none() => {
+                    Some(Box::pin(session.context_for(edhoc, contexts, uri)).await?)
+                }
+                _ => context,
+            };
             session.security = Some(context.ok_or_else(|| failed(OscoreFailure::NoContext))?);
         }
         Ok(session)

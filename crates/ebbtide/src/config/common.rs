@@ -1,6 +1,8 @@
 //! Settings that clients and servers share.
 
 use super::{ClientConfig, MemoryLimits, Research, ServerConfig, TransportConfig};
+#[cfg(feature = "edhoc")]
+use crate::edhoc::{Edhoc, EdhocCredentials};
 #[cfg(feature = "dtls13")]
 use crate::net::dtls::config::Dtls13Config;
 #[cfg(feature = "dtls")]
@@ -154,6 +156,15 @@ macro_rules! shared_settings {
                 self.0.oscore = Some(contexts);
                 self.0.endpoint.oscore = true;
                 self
+            }
+
+            /// Makes security contexts of OSCORE by EDHOC (RFC 9528). A client that has no context for a server makes one before its
+            /// first request to it. A server answers at `/.well-known/edhoc` over UDP and DTLS.
+            #[cfg(feature = "edhoc")]
+            pub fn edhoc(mut self, credentials: EdhocCredentials) -> Self {
+                self.0.edhoc = Some(Edhoc::new(credentials));
+                let contexts = self.0.oscore.take().unwrap_or_else(OscoreContexts::empty);
+                self.oscore(contexts)
             }
 
             /// Sets whether a server refuses requests that are not protected by OSCORE: 4.01. By default it accepts them as those of

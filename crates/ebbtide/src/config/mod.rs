@@ -11,6 +11,8 @@ pub use limits::{ConnectionLimits, MemoryLimits};
 pub use research::Research;
 pub use transport::TransportConfig;
 
+#[cfg(feature = "edhoc")]
+use crate::edhoc::Edhoc;
 #[cfg(feature = "dtls")]
 use crate::net::dtls::config::{DtlsBind, DtlsConfig};
 use crate::net::network::DatagramNetwork;
@@ -88,6 +90,8 @@ pub(crate) struct AllSettings {
     pub(crate) network: Option<Arc<dyn DatagramNetwork>>,
     pub(crate) oscore: Option<OscoreContexts>,
     pub(crate) oscore_required: bool,
+    #[cfg(feature = "edhoc")]
+    pub(crate) edhoc: Option<Edhoc>,
     pub(crate) stream: StreamConfig,
     pub(crate) stream_limits: StreamLimits,
     #[cfg(feature = "dtls")]
@@ -119,6 +123,8 @@ impl Default for AllSettings {
             network: None,
             oscore: None,
             oscore_required: false,
+            #[cfg(feature = "edhoc")]
+            edhoc: None,
             stream: StreamConfig::default(),
             stream_limits: StreamLimits::default(),
             #[cfg(feature = "dtls")]

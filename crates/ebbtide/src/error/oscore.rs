@@ -15,6 +15,8 @@ pub enum OscoreFailure {
     Transport,
     /// The request could not be protected.
     NotProtected(Box<str>),
+    /// The handshake by EDHOC, which comes before the first request, failed.
+    Handshake(Box<str>),
     /// The server has answered without protection that it does not accept the request (RFC 8613 section 8.2). Anyone on the path can
     /// say so.
     Refused {
@@ -35,6 +37,7 @@ impl fmt::Display for OscoreFailure {
                 f.write_str("OSCORE protects requests to one server over UDP or DTLS only")
             }
             Self::NotProtected(reason) => f.write_str(reason),
+            Self::Handshake(reason) => write!(f, "EDHOC failed: {reason}"),
             Self::Refused { code, diagnostic } => {
                 write!(f, "the server does not accept the OSCORE message: {code}")?;
                 if diagnostic.is_empty() { Ok(()) } else { write!(f, " {}", Harmless(diagnostic)) }

@@ -121,3 +121,11 @@ pub(crate) fn seeded_for_secrets() -> std::io::Result<Box<dyn CryptoRng + Send>>
     fill(&mut seed).map_err(|error| std::io::Error::other(error.to_string()))?;
     Ok(Box::new(ChaCha20Rng::from_seed(seed)))
 }
+
+/// Bytes for a key; `None` if the system provides no randomness.
+#[cfg(feature = "edhoc")]
+#[expect(clippy::disallowed_methods, reason = "keys of one handshake, which no seed may give")]
+pub(crate) fn secret_bytes<const N: usize>() -> Option<[u8; N]> {
+    let mut bytes = [0; N];
+    getrandom::fill(&mut bytes).ok().map(|()| bytes)
+}

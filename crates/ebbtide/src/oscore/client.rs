@@ -91,6 +91,11 @@ impl ResponseOpener {
     pub(crate) fn open(&self, response: &Response) -> Result<Response, OscoreFailure> {
         self.opened(response).map_err(|fault| match fault {
             ResponseFault::Unprotected if !response.is_success() => {
+                #[cfg(feature = "edhoc")]
+                if response.code() == Code::UNAUTHORIZED {
+                    // A server that was restarted does not know it: the next request begins with a handshake.
+                    self.context.contexts.forget_made(self.context.number);
+                }
                 let diagnostic = response.text().into();
                 OscoreFailure::Refused { code: response.code(), diagnostic }
             }

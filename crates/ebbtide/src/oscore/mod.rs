@@ -15,11 +15,15 @@
 //! ```
 
 mod client;
+#[cfg(feature = "edhoc")]
+mod made;
 mod sequence_file;
 mod server;
 
 pub(crate) use client::{ClientContext, ResponseOpener};
 pub use ebbtide_core::oscore::{Algorithm, ParameterError};
+#[cfg(feature = "edhoc")]
+pub(crate) use made::MadeContext;
 
 use crate::message::Uri;
 use core::fmt;
@@ -29,28 +33,36 @@ use ebbtide_core::oscore::{
 use sequence_file::SequenceFile;
 use std::io;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use zeroize::Zeroizing;
 
 /// The parameters of a security context that is shared with one peer.
 #[derive(Clone)]
 #[must_use]
 pub struct OscoreContext {
-    secret: Vec<u8>,
+    secret: Zeroizing<Vec<u8>>,
     salt: Vec<u8>,
     id_context: Option<Vec<u8>>,
     sender_id: Vec<u8>,
     recipient_id: Vec<u8>,
     algorithm: Algorithm,
-    name: Option<String>,
-    server: Option<ServerName>,
+    identity: Option<Arc<[u8]>>,
+    /// Whether a handshake has made it.
+    is_made: bool,
+    servers: Servers,
     state_file: Option<PathBuf>,
 }
 
-/// The server to which a client's context belongs.
-#[derive(Clone, Debug)]
-struct ServerName {
-    host: String,
-    port: Option<u16>,
+/// The servers to which a client protects its requests with a context.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Servers {
+    /// Those that have none of their own.
+    All,
+    /// This one.
+    One { host: String, port: Option<u16> },
+    /// None: it is for the answers to a client, and for requests to that client.
+    #[cfg_attr(not(feature = "edhoc"), expect(dead_code, reason = "a handshake makes it"))]
+    None,
 }
 
 impl OscoreContext {
@@ -60,14 +72,15 @@ impl OscoreContext {
     /// the same keys would use the same nonces. [`Self::state_file`] prevents the latter.
     pub fn new(secret: &[u8], sender_id: &[u8], recipient_id: &[u8]) -> Self {
         Self {
-            secret: secret.to_vec(),
+            secret: Zeroizing::new(secret.to_vec()),
             salt: Vec::new(),
             id_context: None,
             sender_id: sender_id.to_vec(),
             recipient_id: recipient_id.to_vec(),
             algorithm: Algorithm::default(),
-            name: None,
-            server: None,
+            identity: None,
+            is_made: false,
+            servers: Servers::All,
             state_file: None,
         }
     }
@@ -92,14 +105,14 @@ impl OscoreContext {
 
     /// Sets the peer's identity for handlers. Default: the bytes of its ID.
     pub fn name(mut self, name: impl Into<String>) -> Self {
-        self.name = Some(name.into());
+        self.identity = Some(name.into().into_bytes().into());
         self
     }
 
     /// Uses the context for a client's requests to this host only, a name or an address, and to this port if one is given. Default:
     /// for all requests for which there is no other context.
     pub fn server(mut self, host: impl Into<String>, port: Option<u16>) -> Self {
-        self.server = Some(ServerName { host: host.into(), port });
+        self.servers = Servers::One { host: host.into(), port };
         self
     }
 
@@ -193,7 +206,9 @@ struct Entry {
     context: Mutex<SecurityContext<Box<dyn SequenceStore + Send>>>,
     /// The peer's identity.
     identity: Arc<[u8]>,
-    server: Option<ServerName>,
+    servers: Servers,
+    #[cfg_attr(not(feature = "edhoc"), expect(dead_code, reason = "handshakes ask"))]
+    is_made: bool,
 }
 
 impl Entry {
@@ -204,11 +219,12 @@ impl Entry {
 
 /// The security contexts of clients and servers. Clones share them.
 #[derive(Clone)]
-pub struct OscoreContexts(Arc<ContextTable<Entry>>);
+pub struct OscoreContexts(Arc<RwLock<ContextTable<Arc<Entry>>>>);
 
 impl fmt::Debug for OscoreContexts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(self.0.iter().map(|entry| *entry.lock().recipient_id())).finish()
+        let table = self.table();
+        f.debug_list().entries(table.iter().map(|(_, entry)| *entry.lock().recipient_id())).finish()
     }
 }
 
@@ -219,58 +235,76 @@ impl OscoreContexts {
     ///
     /// See [`ContextError`].
     pub fn new(contexts: impl IntoIterator<Item = OscoreContext>) -> Result<Self, ContextError> {
-        let mut table = ContextTable::default();
+        let all = Self::empty();
         for (index, given) in contexts.into_iter().enumerate() {
-            let secret = MasterSecret {
-                secret: &given.secret,
-                salt: &given.salt,
-                id_context: given.id_context.as_deref(),
-                algorithm: given.algorithm,
-            };
-            let (numbering, store): (_, Box<dyn SequenceStore + Send>) = match given.state_file {
-                None => (Numbering::Fresh, Box::new(Volatile)),
-                Some(path) => match SequenceFile::open(&path) {
-                    Ok((numbering, file)) => (numbering, Box::new(file)),
-                    Err(source) => return Err(ContextError::State { index, path, source }),
-                },
-            };
-            let context = SecurityContext::resume(
-                &secret,
-                &given.sender_id,
-                &given.recipient_id,
-                numbering,
-                store,
-            );
-            let context = context.map_err(|reason| ContextError::Parameter { index, reason })?;
-            let name = ContextName {
-                kid: *context.recipient_id(),
-                kid_context: context.id_context().copied(),
-            };
-            let identity = given.name.map_or(given.recipient_id, String::into_bytes).into();
-            let entry = Entry { context: Mutex::new(context), identity, server: given.server };
-            if table.add(name, entry).is_err() {
-                return Err(ContextError::SameName { index });
-            }
+            all.add(index, given)?;
         }
-        Ok(Self(Arc::new(table)))
+        Ok(all)
+    }
+
+    pub(crate) fn empty() -> Self {
+        Self(Arc::default())
+    }
+
+    fn table(&self) -> RwLockReadGuard<'_, ContextTable<Arc<Entry>>> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn table_mut(&self) -> RwLockWriteGuard<'_, ContextTable<Arc<Entry>>> {
+        self.0.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds the context at this position in a list. Returns its number.
+    fn add(&self, index: usize, given: OscoreContext) -> Result<u32, ContextError> {
+        let secret = MasterSecret {
+            secret: &given.secret,
+            salt: &given.salt,
+            id_context: given.id_context.as_deref(),
+            algorithm: given.algorithm,
+        };
+        let (numbering, store): (_, Box<dyn SequenceStore + Send>) = match given.state_file {
+            None => (Numbering::Fresh, Box::new(Volatile)),
+            Some(path) => match SequenceFile::open(&path) {
+                Ok((numbering, file)) => (numbering, Box::new(file)),
+                Err(source) => return Err(ContextError::State { index, path, source }),
+            },
+        };
+        let context = SecurityContext::resume(
+            &secret,
+            &given.sender_id,
+            &given.recipient_id,
+            numbering,
+            store,
+        );
+        let context = context.map_err(|reason| ContextError::Parameter { index, reason })?;
+        let name = ContextName {
+            kid: *context.recipient_id(),
+            kid_context: context.id_context().copied(),
+        };
+        let identity = given.identity.unwrap_or_else(|| given.recipient_id.into());
+        let OscoreContext { servers, is_made, .. } = given;
+        let entry = Entry { context: Mutex::new(context), identity, servers, is_made };
+        let added = self.table_mut().add(name, Arc::new(entry));
+        added.map_err(|_| ContextError::SameName { index })
     }
 
     /// The context for a client's requests to a server.
     pub(crate) fn for_server(&self, uri: &Uri) -> Option<ClientContext> {
-        let is_for = |entry: &Entry| match &entry.server {
-            Some(server) => {
-                server.host.eq_ignore_ascii_case(uri.host())
-                    && server.port.is_none_or(|port| port == uri.port())
+        let is_for = |servers: &Servers| match servers {
+            Servers::One { host, port } => {
+                host.eq_ignore_ascii_case(uri.host()) && port.is_none_or(|port| port == uri.port())
             }
-            None => false,
+            Servers::All | Servers::None => false,
         };
-        let for_this = self.0.iter().position(is_for);
-        let for_all = || self.0.iter().position(|entry| entry.server.is_none());
-        let number = for_this.or_else(for_all)?;
-        Some(ClientContext::new(self.clone(), number as u32))
+        let table = self.table();
+        let position = |which: &dyn Fn(&Servers) -> bool| {
+            table.iter().find(|(_, entry)| which(&entry.servers)).map(|(number, _)| number)
+        };
+        let number = position(&is_for).or_else(|| position(&|servers| *servers == Servers::All))?;
+        Some(ClientContext::new(self.clone(), number))
     }
 
-    fn get(&self, number: u32) -> Option<&Entry> {
-        self.0.get(number)
+    fn get(&self, number: u32) -> Option<Arc<Entry>> {
+        self.table().get(number).cloned()
     }
 }

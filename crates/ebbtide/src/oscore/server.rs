@@ -25,7 +25,7 @@ impl OscoreContexts {
         if option.kid.is_none() || option.partial_iv.is_none() {
             return Err(Refusal::Malformed);
         }
-        let context = self.0.find(&option).ok_or(Refusal::NoContext)?;
+        let context = self.table().find(&option).ok_or(Refusal::NoContext)?;
         let entry = self.get(context).ok_or(Refusal::NoContext)?;
         let mut plain = vec![0; 2 * outer.as_bytes().len()];
         let opened = entry.lock().unprotect_request(outer, &mut plain)?;
@@ -45,7 +45,8 @@ impl OscoreContexts {
     /// The protected request that a verified message was.
     pub(crate) fn request(&self, plain: &Message<'_>) -> Option<SecuredRequest> {
         let option = OscoreOption::decode(plain.option(OptionNumber::OSCORE)?.value)?;
-        SecuredRequest::new(self.0.find(&option)?, option.partial_iv?)
+        let context = self.table().find(&option)?;
+        SecuredRequest::new(context, option.partial_iv?)
     }
 
     /// The context of a request, for requests to its sender.

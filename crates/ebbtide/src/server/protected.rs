@@ -6,7 +6,7 @@ use crate::message::Response;
 use crate::net::peer::PeerInfo;
 use crate::net::shared::{ArrivedRequest, Shared};
 use crate::net::trace;
-use crate::oscore::ClientContext;
+use crate::oscore::{ClientContext, OscoreContexts};
 use crate::refusals::Reason;
 use ebbtide_core::PeerId;
 use ebbtide_core::session::server::{Outgoing, RequestSlot};
@@ -19,7 +19,19 @@ pub(super) fn oscore_is_required() -> Response {
     Response::error(Code::UNAUTHORIZED, "OSCORE is required")
 }
 
+/// RFC 7252 section 5.4.1: the option is critical.
+fn edhoc_is_unknown() -> Response {
+    Response::error(Code::BAD_OPTION, "option 21")
+}
+
 impl Service {
+    /// Whether a request says that it is protected.
+    pub(super) fn claims_protection(message: &Message<'_>) -> bool {
+        [OptionNumber::OSCORE, OptionNumber::EDHOC]
+            .into_iter()
+            .any(|number| message.option(number).is_some())
+    }
+
     /// Answers a request with an OSCORE option, or one without it where it is required.
     pub(super) fn serve_protected(
         &self,
@@ -30,12 +42,21 @@ impl Service {
         let &ArrivedRequest { incoming, message, from, to, .. } = request;
         let (local, sizes) = (shared.reply_from(to), self.session().datagram_sizes());
         let group = incoming.is_to_group();
+        let open = |contexts: &OscoreContexts| {
+            let joined = message.option(OptionNumber::EDHOC).is_some();
+            let separated = match joined {
+                true => Some(self.complete_handshake(contexts, incoming.remote, &message)?),
+                false => None,
+            };
+            // It was written by an encoder of messages.
+            let separated = separated.as_deref().and_then(|bytes| Message::parse(bytes).ok());
+            let opened = contexts.open(separated.as_ref().unwrap_or(&message));
+            opened.map_err(|refusal| Response::error(refusal.code(), refusal.diagnostic()))
+        };
         let opened = match &self.config().oscore {
             // The messages of a group have another protocol.
             _ if group => return,
-            Some(contexts) if message.option(OptionNumber::OSCORE).is_some() => contexts
-                .open(&message)
-                .map_err(|refusal| Response::error(refusal.code(), refusal.diagnostic())),
+            Some(contexts) if Self::claims_protection(&message) => open(contexts),
             _ => Err(oscore_is_required()),
         };
         let mut place = RequestSlot::new();
@@ -56,8 +77,7 @@ impl Service {
         let received = received.secured(opened.request);
         if !opened.is_new {
             let is_fresh = self.session().is_fresh(now, &received);
-            let accepted =
-                |contexts: &crate::oscore::OscoreContexts| contexts.accept(opened.request);
+            let accepted = |contexts: &OscoreContexts| contexts.accept(opened.request);
             if !is_fresh || !self.config().oscore.as_ref().is_some_and(accepted) {
                 let challenge = self.session().challenge_received(now, &received);
                 return self.send(shared, now, Outgoing::One(challenge));
@@ -76,6 +96,57 @@ impl Service {
         }
         let span = trace::serve(from, &plain);
         span.in_scope(|| self.process(shared, now, received, &span))
+    }
+
+    /// The protected request in a request that begins with message 3 of EDHOC (RFC 9668).
+    #[cfg(feature = "edhoc")]
+    fn complete_handshake(
+        &self,
+        contexts: &OscoreContexts,
+        client: PeerId,
+        message: &Message<'_>,
+    ) -> Result<Vec<u8>, Response> {
+        let Some(edhoc) = &self.config().edhoc else { return Err(edhoc_is_unknown()) };
+        edhoc.complete(contexts, client, message).map_err(crate::edhoc::refusal)
+    }
+
+    #[cfg(not(feature = "edhoc"))]
+    #[expect(clippy::unused_self, reason = "that with EDHOC needs it")]
+    fn complete_handshake(
+        &self,
+        _: &OscoreContexts,
+        _: PeerId,
+        _: &Message<'_>,
+    ) -> Result<Vec<u8>, Response> {
+        Err(edhoc_is_unknown())
+    }
+
+    /// Answers a message of EDHOC.
+    #[cfg(feature = "edhoc")]
+    pub(super) fn shake_hands(
+        &self,
+        edhoc: &crate::edhoc::Edhoc,
+        shared: &Arc<Shared>,
+        now: Instant,
+        request: &ArrivedRequest<'_>,
+    ) {
+        let &ArrivedRequest { incoming, message, to, vouched, .. } = request;
+        let (local, sizes) = (shared.reply_from(to), self.session().datagram_sizes());
+        let mut place = RequestSlot::new();
+        let received = place.datagram(incoming, message, sizes, shared.number, local, false);
+        if !vouched {
+            let challenge = self.session().challenge(now, &received);
+            return self.send(shared, now, Outgoing::One(challenge));
+        }
+        if edhoc.is_pressed() && !self.session().is_fresh(now, &received) {
+            let challenge = self.session().challenge_received(now, &received);
+            return self.send(shared, now, Outgoing::One(challenge));
+        }
+        let answer = match &self.config().oscore {
+            Some(contexts) => edhoc.answer(contexts, incoming.remote, message.payload()),
+            None => oscore_is_required(),
+        };
+        self.send(shared, now, Outgoing::One(received.refuse(answer)));
     }
 
     /// The peer that sent a request, and the context that protected it.

@@ -506,7 +506,7 @@ impl net::shared::Serve for Service {
         message: &Message<'_>,
         much: bool,
     ) -> Remember {
-        if message.option(OptionNumber::OSCORE).is_some() {
+        if Self::claims_protection(message) {
             // Its key decides (`serve_protected`).
             return Remember::No;
         }
@@ -524,8 +524,13 @@ impl net::shared::Serve for Service {
             // RFC 7252 section 8.1: such a request must be Non-confirmable.
             return;
         }
-        let is_protected = message.option(OptionNumber::OSCORE).is_some();
-        if is_protected || self.config().oscore_required {
+        #[cfg(feature = "edhoc")]
+        if let (Some(edhoc), false) = (&self.config().edhoc, group)
+            && crate::edhoc::is_handshake(&message)
+        {
+            return self.shake_hands(edhoc, shared, now, request);
+        }
+        if Self::claims_protection(&message) || self.config().oscore_required {
             return self.serve_protected(shared, now, request);
         }
         let (local, sizes) = (shared.reply_from(to), self.session().datagram_sizes());

@@ -22,6 +22,7 @@ mod dtls13;
 mod dtls_certificates;
 mod dtls_many;
 mod dtls_speed;
+mod edhoc;
 mod equal_requests;
 mod extractors;
 mod fair_shares;

@@ -56,9 +56,9 @@ async fn sender() {
 }
 
 /// The sender as a process, which dies with its handle.
-struct Sender(Child);
+struct KilledProgram(Child);
 
-impl Sender {
+impl KilledProgram {
     fn start(server: SocketAddr, state: &Path) -> Self {
         let mut command = Command::new(std::env::current_exe().unwrap());
         command.args(["--exact", "oscore_kills::sender", "--nocapture"]);
@@ -67,7 +67,7 @@ impl Sender {
     }
 }
 
-impl Drop for Sender {
+impl Drop for KilledProgram {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
@@ -75,7 +75,7 @@ impl Drop for Sender {
 }
 
 /// A server, behind a socket at which an observer sees all requests.
-struct Observer {
+struct RecordingRelay {
     server: SocketAddr,
     front: UdpSocket,
     back: UdpSocket,
@@ -84,7 +84,7 @@ struct Observer {
     seen: BTreeMap<u64, Vec<u8>>,
 }
 
-impl Observer {
+impl RecordingRelay {
     async fn new() -> Self {
         let router = Router::new().route("/", get(|_: &Call<'_>| Response::content("on")));
         let server =
@@ -98,9 +98,9 @@ impl Observer {
     }
 
     /// The next life of the sender has another address, as it has no memory of the message IDs of the one before.
-    async fn start(&mut self, state: &Path) -> Sender {
+    async fn start(&mut self, state: &Path) -> KilledProgram {
         self.back = connected(self.server).await;
-        Sender::start(self.front.local_addr().unwrap(), state)
+        KilledProgram::start(self.front.local_addr().unwrap(), state)
     }
 
     /// Passes one datagram on.
@@ -157,7 +157,7 @@ async fn die(deaths: u32) -> usize {
     let mut rng = ChaCha8Rng::seed_from_u64(8613);
     let folder = tempfile::tempdir().unwrap();
     let state = folder.path().join("state");
-    let mut observer = Observer::new().await;
+    let mut observer = RecordingRelay::new().await;
     // The first number that was not seen, and how many may be lost before the next one.
     let (mut next, mut may_be_lost) = (0, 0);
     for death in 0..deaths {

@@ -1,0 +1,96 @@
+//! EDHOC (RFC 9528): a handshake that gives two peers a security context of OSCORE, authenticated by their public keys.
+//!
+//! Method 3 (both authenticate with static Diffie-Hellman keys) and cipher suite 2 (P-256, AES-CCM-16-64-128, SHA-256) are supported,
+//! with CWT Claims Sets as credentials. A client that has no context for a server makes one before its first request to it, with
+//! two requests to `/.well-known/edhoc`; a server answers there. Contexts made so end with the program.
+//!
+//! ```no_run
+//! use ebbtide::edhoc::EdhocCredentials;
+//!
+//! # async fn example(key: &[u8], own: &[u8], server: &[u8]) -> Result<(), Box<dyn std::error::Error>> {
+//! let credentials = EdhocCredentials::new(key, own)?.peer(server, "cloud")?;
+//! let client = ebbtide::Client::with_config(ebbtide::ClientConfig::new().edhoc(credentials));
+//! let response = client.get("coap://192.0.2.7/temperature").await?;
+//! # Ok(()) }
+//! ```
+
+mod combined;
+mod credentials;
+mod crypto;
+mod handshake;
+mod server;
+#[cfg(test)]
+mod vectors;
+
+pub use credentials::{CredentialError, EdhocCredentials};
+
+pub(crate) use handshake::HandshakeFault;
+pub(crate) use server::{FIRST, is_handshake, refusal};
+
+use crate::net::clock::secret_bytes;
+use crate::oscore::OscoreContexts;
+use crypto::Cryptography;
+use ebbtide_core::oscore::MAX_PEER_ID;
+use handshake::Initiator;
+use server::Unfinished;
+use std::sync::{Arc, Mutex};
+
+/// The handshakes of a client or server.
+#[derive(Clone, Debug)]
+pub(crate) struct Edhoc(Arc<Handshakes>);
+
+#[derive(Debug)]
+struct Handshakes {
+    credentials: EdhocCredentials,
+    /// A client makes one handshake at a time, so that requests at the same time share one context.
+    one: tokio::sync::Mutex<()>,
+    unfinished: Mutex<Unfinished>,
+}
+
+impl Edhoc {
+    pub(crate) fn new(credentials: EdhocCredentials) -> Self {
+        let (one, unfinished) = Default::default();
+        Self(Arc::new(Handshakes { credentials, one, unfinished }))
+    }
+
+    pub(crate) fn credentials(&self) -> &EdhocCredentials {
+        &self.0.credentials
+    }
+
+    /// Waits for the handshakes of this client that are under way.
+    pub(crate) async fn one_at_a_time(&self) -> tokio::sync::MutexGuard<'_, ()> {
+        self.0.one.lock().await
+    }
+
+    /// Begins a handshake as a client. Returns message 1.
+    pub(crate) fn begin(
+        &self,
+        contexts: &OscoreContexts,
+    ) -> Result<(Initiator, Vec<u8>), HandshakeFault> {
+        let crypto = ephemeral().ok_or(HandshakeFault::NoRandomness)?;
+        let id = identifier(|id| contexts.has(id)).ok_or(HandshakeFault::NoRandomness)?;
+        Initiator::begin(crypto, &self.0.credentials, &id)
+    }
+}
+
+/// A new ephemeral key. `None` if the system provides no randomness.
+fn ephemeral() -> Option<Cryptography> {
+    (0..4).find_map(|_| Cryptography::new(secret_bytes()?))
+}
+
+/// An identifier of a peer that no context has, as short as there are some. `None` if the system provides no randomness.
+fn identifier(is_taken: impl Fn(&[u8]) -> bool) -> Option<Vec<u8>> {
+    // One byte as an integer of CBOR, which is sent as it is; then more, which have a head.
+    for len in [1, 1, 1, 1, 2, 2, 3, 3, 4, 5, 6, MAX_PEER_ID] {
+        let drawn: [u8; MAX_PEER_ID] = secret_bytes()?;
+        let mut id: Vec<u8> = drawn.into_iter().take(len).collect();
+        if let [id] = &mut *id {
+            let (sign, value) = (*id & 0x20, (*id & 0x1f) % 24);
+            *id = sign | value;
+        }
+        if !is_taken(&id) {
+            return Some(id);
+        }
+    }
+    None
+}

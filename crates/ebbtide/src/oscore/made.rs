@@ -1,0 +1,67 @@
+//! Contexts that a handshake by EDHOC has made (RFC 9528 appendix A.1).
+
+use super::{ClientContext, OscoreContext, OscoreContexts, Servers};
+use crate::message::Uri;
+use ebbtide_core::oscore::PeerId;
+use std::sync::Arc;
+use zeroize::Zeroizing;
+
+/// Contexts that are kept for one peer: the latest, and one before it, which the peer uses until it has completed the handshake.
+const KEPT: usize = 2;
+
+/// The result of a handshake.
+pub(crate) struct MadeContext {
+    pub(crate) secret: Zeroizing<[u8; 16]>,
+    pub(crate) salt: [u8; 8],
+    pub(crate) sender_id: Vec<u8>,
+    pub(crate) recipient_id: Vec<u8>,
+    /// The peer's identity for handlers.
+    pub(crate) identity: Arc<[u8]>,
+}
+
+impl OscoreContexts {
+    /// Whether a peer has this ID.
+    pub(crate) fn has(&self, id: &[u8]) -> bool {
+        PeerId::new(id).is_none_or(|id| self.table().has(&id))
+    }
+
+    /// Adds the context that a client has made. `None` if both sides have the same ID, or its ID is taken.
+    pub(crate) fn add_of_client(&self, made: MadeContext) -> Option<()> {
+        self.add_made(made, Servers::None).map(|_| ())
+    }
+
+    /// Adds the context for the requests to the server of this URI.
+    pub(crate) fn add_of_server(&self, made: MadeContext, uri: &Uri) -> Option<ClientContext> {
+        let servers = Servers::One { host: uri.host().to_owned(), port: Some(uri.port()) };
+        let number = self.add_made(made, servers)?;
+        Some(ClientContext::new(self.clone(), number))
+    }
+
+    fn add_made(&self, made: MadeContext, servers: Servers) -> Option<u32> {
+        let identity = made.identity;
+        let mut context =
+            OscoreContext::new(&*made.secret, &made.sender_id, &made.recipient_id).salt(&made.salt);
+        context.identity = Some(identity.clone());
+        context.is_made = true;
+        context.servers = servers.clone();
+        let added = self.add(0, context).ok()?;
+        let earlier: Vec<u32> = {
+            let table = self.table();
+            let same = table.iter().rev().filter(|(_, entry)| {
+                entry.is_made && entry.identity == identity && entry.servers == servers
+            });
+            same.skip(KEPT).map(|(number, _)| number).collect()
+        };
+        let mut table = self.table_mut();
+        earlier.into_iter().for_each(|number| drop(table.remove(number)));
+        Some(added)
+    }
+
+    /// Forgets a context that a handshake has made, since the server does not know it any more.
+    pub(super) fn forget_made(&self, number: u32) {
+        let mut table = self.table_mut();
+        if table.get(number).is_some_and(|entry| entry.is_made) {
+            table.remove(number);
+        }
+    }
+}

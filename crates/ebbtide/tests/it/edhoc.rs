@@ -1,0 +1,160 @@
+//! EDHOC (RFC 9528): handshakes before the first request by OSCORE.
+
+use crate::common::errors::source;
+use crate::common::relay::{Trouble, relay};
+use ebbtide::edhoc::EdhocCredentials;
+use ebbtide::server::{Call, Router, Server, get};
+use ebbtide::{Client, ClientConfig, Error, OscoreFailure, Response, ServerConfig};
+use ebbtide_core::wire::{Code, Message};
+use std::net::SocketAddr;
+use std::time::Duration;
+use tokio::net::UdpSocket;
+
+// The keys and credentials of RFC 9529 chapter 3.
+const CLIENT_KEY: &str = "fb13adeb6518cee5f88417660841142e830a81fe334380a953406a1305e8706b";
+const CLIENT: &str = "a2027734322d35302d33312d46462d45462d33372d33322d333908a101a5010202412b2001215820ac75e9ece3e50bfc8ed60399889522405c47bf16df96660a41298cb4307f7eb62258206e5de611388a4b8a8211334ac7d37ecb52a387d257e6db3c2a93df21ff3affc8";
+const SERVER_KEY: &str = "72cc4761dbd4c78f758931aa589d348d1ef874a7e303ede2f140dcf3e6aa4aac";
+const SERVER: &str = "a2026b6578616d706c652e65647508a101a501020241322001215820bbc34960526ea4d32e940cad2a234148ddc21791a12afbcbac93622046dd44f02258204519e257236b2a0ce2023f0931f1f386ca7afda64fcde0108c224c51eabf6072";
+
+fn hex(text: &str) -> Vec<u8> {
+    let digits: Vec<u8> = text.chars().map(|c| c.to_digit(16).unwrap() as u8).collect();
+    digits.chunks(2).map(|pair| pair[0] << 4 | pair[1]).collect()
+}
+
+fn of_client() -> EdhocCredentials {
+    EdhocCredentials::new(&hex(CLIENT_KEY), &hex(CLIENT)).unwrap()
+}
+
+fn of_server() -> EdhocCredentials {
+    EdhocCredentials::new(&hex(SERVER_KEY), &hex(SERVER)).unwrap()
+}
+
+fn config(credentials: EdhocCredentials) -> ClientConfig {
+    let config = ClientConfig::new().edhoc(credentials).nstart(4);
+    config.ack_timeout(Duration::from_millis(100)).max_retransmit(8)
+}
+
+fn server_config(credentials: EdhocCredentials) -> ServerConfig {
+    let config = ServerConfig::new().edhoc(credentials).nstart(4);
+    config.ack_timeout(Duration::from_millis(100)).max_retransmit(8)
+}
+
+fn serve_at(at: &str) -> (SocketAddr, tokio::task::JoinHandle<()>) {
+    let who = |call: &Call<'_>| {
+        Response::content(call.identity().map_or_else(|| "nobody".into(), <[u8]>::to_vec))
+    };
+    let config =
+        server_config(of_server().peer(&hex(CLIENT), "sensor").unwrap()).oscore_required(true);
+    let server = Server::with_config(Router::new().route("/who", get(who)), config, [at]).unwrap();
+    let at = server.local_addrs()[0];
+    let running = tokio::spawn(async move {
+        let _ = server.run().await;
+    });
+    (at, running)
+}
+
+fn client() -> Client {
+    Client::with_config(config(of_client().peer(&hex(SERVER), "cloud").unwrap()))
+}
+
+#[tokio::test]
+async fn requests_at_the_same_time_share_one_handshake_through_loss() {
+    for lost in [0, 20] {
+        let (server, _) = serve_at("127.0.0.1:0");
+        let trouble = Trouble { lost, repeated: lost, late: lost, damaged: 0 };
+        let at = relay(server, trouble, 9528).await;
+        let uri = format!("coap://{at}/who");
+        let client = client();
+        let asked = (0..8).map(|_| {
+            let (client, uri) = (client.clone(), uri.clone());
+            tokio::spawn(async move { client.get(uri.as_str()).await })
+        });
+        for asked in asked.collect::<Vec<_>>() {
+            assert_eq!(asked.await.unwrap().unwrap().text(), "sensor");
+        }
+        let plain = Client::new().get(uri.as_str()).await.unwrap();
+        assert_eq!(plain.code(), Code::UNAUTHORIZED);
+    }
+}
+
+#[tokio::test]
+async fn a_peer_whose_credential_is_not_known_gets_nothing() {
+    let (at, _) = serve_at("127.0.0.1:0");
+    let uri = format!("coap://{at}/who");
+    let reason = |error: Error| source(&error).unwrap_or_else(|| panic!("{error}"));
+    // The server is not the one that the client expects.
+    let nobody = Client::with_config(config(of_client()));
+    let refused = reason(nobody.get(uri.as_str()).await.unwrap_err());
+    assert!(matches!(refused, OscoreFailure::Handshake(_)), "{refused}");
+    // The client is not one that the server expects.
+    let stranger = of_server().peer(&hex(SERVER), "cloud").unwrap();
+    let refused =
+        reason(Client::with_config(config(stranger)).get(uri.as_str()).await.unwrap_err());
+    assert!(matches!(refused, OscoreFailure::Refused { code: Code::BAD_REQUEST, .. }), "{refused}");
+}
+
+#[tokio::test]
+async fn a_server_that_was_restarted_is_asked_for_another_handshake() {
+    let (at, running) = serve_at("127.0.0.1:0");
+    let uri = format!("coap://{at}/who");
+    let client = client();
+    assert_eq!(client.get(uri.as_str()).await.unwrap().text(), "sensor");
+    running.abort();
+    let _ = running.await;
+    let again = async {
+        loop {
+            // Its socket is closed with its last task.
+            if UdpSocket::bind(at).await.is_ok() {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(30), again).await.unwrap();
+    let _again = serve_at(&at.to_string());
+    let refused = client.get(uri.as_str()).await.unwrap_err();
+    assert!(refused.to_string().contains("Security context not found"), "{refused}");
+    assert_eq!(client.get(uri.as_str()).await.unwrap().text(), "sensor");
+}
+
+#[tokio::test]
+async fn strangers_cost_a_bounded_number_of_handshakes_and_prove_their_address_then() {
+    let (at, _) = serve_at("127.0.0.1:0");
+    let stranger = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    stranger.connect(at).await.unwrap();
+    let mut challenged = 0;
+    for id in 0..80_u8 {
+        // POST /.well-known/edhoc with message 1 of RFC 9529, for suite 2.
+        let mut message = vec![0x40, 2, 7, id, 0xbb];
+        message.extend_from_slice(b".well-known");
+        message.extend_from_slice(b"\x05edhoc\xff\xf5\x03\x02\x58\x20");
+        message.extend(hex("8af6f430ebe18d34184017a9a11bf511c8dff8f834730b96c1b7c8dbca2fc3b6"));
+        message.push(0x37);
+        stranger.send(&message).await.unwrap();
+        let mut buf = [0; 256];
+        let len = stranger.recv(&mut buf).await.unwrap();
+        assert!(len <= message.len(), "a forged address gets no more than was sent");
+        let answer = Message::parse(&buf[..len]).unwrap();
+        match answer.code() {
+            Code::CHANGED => assert_eq!(challenged, 0),
+            code => {
+                assert_eq!(code, Code::UNAUTHORIZED);
+                challenged += 1;
+            }
+        }
+    }
+    assert_eq!(challenged, 80 - 64);
+    // A client echoes.
+    assert_eq!(client().get(format!("coap://{at}/who").as_str()).await.unwrap().text(), "sensor");
+    for wrong in [&b"\xf5"[..], b"", b"\x37\x40", b"\xf5\x03\x03\x58\x20"] {
+        let mut message = vec![0x50, 2, 9, 9, 0xbb];
+        message.extend_from_slice(b".well-known");
+        message.extend_from_slice(b"\x05edhoc");
+        if !wrong.is_empty() {
+            message.push(0xff);
+            message.extend_from_slice(wrong);
+        }
+        stranger.send(&message).await.unwrap();
+    }
+    assert_eq!(client().get(format!("coap://{at}/who").as_str()).await.unwrap().text(), "sensor");
+}
