@@ -36,6 +36,9 @@ pub mod session;
 mod shared;
 #[cfg(feature = "alloc")]
 pub mod stream;
+#[cfg(feature = "alloc")]
+#[doc(hidden)]
+pub mod testbed;
 pub mod time;
 #[cfg(feature = "alloc")]
 pub mod turns;

@@ -9,6 +9,7 @@ use clap::{Args, ValueEnum};
 use ebbtide::congestion::Algorithm;
 use ebbtide::{Client, ClientConfig, Code, Scheme, Uri};
 use ebbtide_core::endpoint::EndpointConfig;
+use ebbtide_core::testbed::StudySettings;
 use serde::Serialize;
 use std::io::{self, Write as _};
 use std::time::Duration;
@@ -98,8 +99,11 @@ pub(crate) fn run(args: BenchArgs) -> Result<(), Failure> {
     }
     let uri: Uri = args.uri.parse()?;
     let control = control(&args.cc)?;
-    let mut endpoint =
-        EndpointConfig { control, unique_message_ids: false, ..EndpointConfig::default() };
+    let mut endpoint = EndpointConfig {
+        control,
+        study: StudySettings::DEFAULT.keeping_message_ids_unique(false),
+        ..EndpointConfig::default()
+    };
     endpoint.params.nstart = args.window;
     endpoint.limits.queue_per_peer = args.window;
     let outcome = match args.engine {

@@ -54,6 +54,7 @@ const A_TIMEOUT: &str = "a time above zero, at most a day (86400s), such as 2s";
 const MARKS: [Marking; 4] = [Marking::CopyToken, Marking::Token, Marking::Option, Marking::None];
 
 /// The keys that a control from outside this crate reads, beside its own.
+#[cfg(all(feature = "alloc", target_has_atomic = "ptr"))]
 pub(super) const SHARED: &[&str] = &[
     "bound",
     "floor",

@@ -1,6 +1,7 @@
 //! Endpoint configuration.
 
 use super::peers::Scope;
+use super::study::StudySettings;
 use crate::cc::{Algorithm, ControlConfig};
 use crate::params::Parameters;
 use crate::peer::PeerId;
@@ -27,10 +28,6 @@ pub struct EndpointConfig {
     /// Bytes of randomness in the tokens of requests, 0 to 8. A control that marks tokens adds one
     /// byte for the ordinal, up to 8 in all. Default 4 (RFC 7252 section 5.3.1: at least 32 bits).
     pub token_length: u8,
-    /// Whether every peer is known to answer each copy of a request with that copy's own token and
-    /// options, as this endpoint does. Otherwise a mark is trusted only if it names the last copy, until
-    /// the peer has answered two copies of one request with the mark of each.
-    pub trust_marks: bool,
     /// The number of the option Rexmit-Cnt, for which no number is assigned. Default 65020, from
     /// the experimental range; elective, safe to forward, not part of the cache key.
     pub rexmit_count_option: OptionNumber,
@@ -44,14 +41,14 @@ pub struct EndpointConfig {
     /// Where the message IDs of each peer begin. `None`, the default, draws it; an endpoint that outlives its
     /// program's restarts computes it, so that no ID is used again while a peer remembers it.
     pub message_id_start: Option<MessageIdStart>,
-    /// Whether message IDs are kept unique for EXCHANGE_LIFETIME (RFC 7252 section 4.4). Default
-    /// yes; only a load generator, which measures a server and not a network, may switch this off.
-    pub unique_message_ids: bool,
     /// Whether [`Endpoint::controls`](super::Endpoint::controls) counts messages, round trips and
     /// timeouts under each control, which takes 440 bytes for each. Default yes.
     pub count_per_control: bool,
     /// Bounds on memory.
     pub limits: Limits,
+    /// Switches that only a study sets.
+    #[doc(hidden)]
+    pub study: StudySettings,
 }
 
 impl EndpointConfig {
@@ -70,14 +67,13 @@ impl Default for EndpointConfig {
             control: ControlConfig::new(Algorithm::DEFAULT),
             scope: Scope::TransportAddress,
             token_length: 4,
-            trust_marks: false,
             rexmit_count_option: OptionNumber(65020),
             q_block: false,
             oscore: false,
             message_id_start: None,
-            unique_message_ids: true,
             count_per_control: true,
             limits: Limits::default(),
+            study: StudySettings::DEFAULT,
         }
     }
 }

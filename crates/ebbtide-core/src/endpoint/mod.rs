@@ -37,15 +37,19 @@ mod receive;
 mod respond;
 mod send;
 mod statistics;
+mod study;
 mod tally;
 mod types;
 mod unsent;
 
 pub use config::{EndpointConfig, Limits, MessageIdStart, SharedConfig};
 pub use flight::Flight;
+#[doc(hidden)]
 pub use output::OutputBuffers;
 pub use peers::Scope;
 pub use statistics::{ControlCounters, Exchanges, Histogram, Malformed};
+#[doc(hidden)]
+pub use study::StudySettings;
 pub use types::{
     Arrival, Counters, Event, Failure, Ignored, Incoming, Output, Received, Reliability, Remember,
     SendError, Sent, Transmit,
@@ -362,7 +366,7 @@ impl Endpoint {
     }
 
     fn fresh_marks(&self) -> Marks {
-        Marks { faithful: self.config.trust_marks, option: OptionSupport::Unknown }
+        Marks { faithful: self.config.study.trusts_marks, option: OptionSupport::Unknown }
     }
 
     /// Finds or creates the peer of a remote's scope.

@@ -10,7 +10,7 @@ use alloc::vec::Vec;
 
 /// The buffers in which output waits for the driver. An endpoint makes its own when it needs them. A
 /// program with many endpoints that fetches all output of one before it calls the next can let them
-/// take turns with the same: see [`Endpoint::swap_buffers`].
+/// take turns with the same: see [`swap_buffers`](crate::testbed::swap_buffers).
 #[derive(Default)]
 pub struct OutputBuffers(Option<Box<Queues>>);
 
@@ -66,9 +66,9 @@ impl OutputBuffers {
 }
 
 impl Endpoint {
-    /// Swaps the endpoint's buffers with others. It has no effect while output waits in either of them.
+    /// See [`crate::testbed::swap_buffers`].
     #[inline]
-    pub fn swap_buffers(&mut self, other: &mut OutputBuffers) {
+    pub(crate) fn swap_buffers(&mut self, other: &mut OutputBuffers) {
         if self.output.is_empty() && other.is_empty() {
             core::mem::swap(&mut self.output, other);
         }

@@ -280,7 +280,7 @@ impl Peers {
         Some(index)
     }
 
-    /// Reads the first peer: see [`Endpoint::read_ahead`](crate::endpoint::Endpoint::read_ahead).
+    /// Reads the first peer: see [`read_ahead`](crate::testbed::read_ahead).
     pub(crate) fn read_ahead(&self) -> u64 {
         let Some(peer) = self.places.first() else { return 0 };
         let words =

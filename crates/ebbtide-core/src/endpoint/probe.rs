@@ -19,7 +19,7 @@ const GROUP_ID_TRIES: u32 = 64;
 impl Endpoint {
     /// A message ID for a peer, or the instant from which one is free again.
     pub(super) fn fresh_id(&mut self, now: Instant, peer: u32) -> Result<MessageId, Instant> {
-        let lifetime = self.config.unique_message_ids.then_some(self.exchange_lifetime);
+        let lifetime = self.config.study.unique_message_ids.then_some(self.exchange_lifetime);
         self.peers.get_mut(peer).ids.allocate(now, lifetime)
     }
 

@@ -3,15 +3,8 @@
 use super::Endpoint;
 
 impl Endpoint {
-    /// Reads the state of the endpoint's first peer and first exchange, and changes nothing. The result
-    /// has no meaning; hand it to [`core::hint::black_box`], so that the compiler keeps the reads.
-    ///
-    /// With a hundred thousand endpoints the state of one is in no cache when its turn comes, and is found
-    /// pointer by pointer, each of which takes an access to memory. A program that knows which endpoints
-    /// are next can call this for several of them: their accesses do not depend on each other, so that
-    /// the processor makes them at the same time.
-    #[must_use]
-    pub fn read_ahead(&self) -> u64 {
+    /// See [`crate::testbed::read_ahead`].
+    pub(crate) fn read_ahead(&self) -> u64 {
         // The order of fields in memory is the compiler's: each part is read for itself.
         let counters = self.counters.sent ^ self.counters.timeouts ^ self.counters.unknown_answers;
         let parts = [

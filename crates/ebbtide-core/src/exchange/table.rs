@@ -280,7 +280,7 @@ impl Table {
         self.places.iter().map(|exchange| exchange.state)
     }
 
-    /// Reads the first exchange: see [`Endpoint::read_ahead`](crate::endpoint::Endpoint::read_ahead).
+    /// Reads the first exchange: see [`read_ahead`](crate::testbed::read_ahead).
     pub(crate) fn read_ahead(&self) -> u64 {
         let Some(exchange) = self.places.first() else { return 0 };
         let words = u64::from(exchange.generation ^ exchange.peer ^ exchange.next);

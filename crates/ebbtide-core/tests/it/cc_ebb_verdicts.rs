@@ -28,7 +28,7 @@ fn behind_a_queue_no_repeat_is_short_and_timeouts_double_from_the_start() {
 #[test]
 fn a_probe_that_overtakes_a_slow_handler_costs_one_copy_and_the_guard_learns_the_delay() {
     let mut config = config("ebb");
-    config.trust_marks = true;
+    config.study.trusts_marks = true;
     let mut node = Node::with_rng(config, crate::common::Constant::lowest());
     node.get();
     let request = node.one();

@@ -2,7 +2,8 @@
 
 use crate::common::node::{PEER, peer};
 use crate::common::{at, seeded};
-use ebbtide_core::endpoint::{Endpoint, EndpointConfig, Output, OutputBuffers, Reliability};
+use ebbtide_core::endpoint::{Endpoint, EndpointConfig, Output, Reliability};
+use ebbtide_core::testbed::{OutputBuffers, swap_buffers};
 use ebbtide_core::wire::{Code, Content};
 
 fn endpoint(seed: u64) -> Endpoint {
@@ -29,7 +30,7 @@ fn endpoints_that_take_turns_with_buffers_send_the_same_as_with_their_own() {
     let (mut own, mut shared) = ([1, 2].map(endpoint), [1, 2].map(endpoint));
     for round in 0..3u8 {
         for (own, shared) in own.iter_mut().zip(&mut shared) {
-            shared.swap_buffers(&mut buffers);
+            swap_buffers(shared, &mut buffers);
             if round == 0 {
                 ask(own, b"one");
                 ask(shared, b"one");
@@ -40,7 +41,7 @@ fn endpoints_that_take_turns_with_buffers_send_the_same_as_with_their_own() {
             let sent = take(shared);
             assert_eq!(sent, take(own));
             assert_eq!(sent.len(), 1, "round {round}");
-            shared.swap_buffers(&mut buffers);
+            swap_buffers(shared, &mut buffers);
         }
     }
 }
@@ -50,8 +51,8 @@ fn buffers_with_waiting_output_stay_where_they_are() {
     let mut buffers = OutputBuffers::default();
     let [mut one, mut other] = [1, 2].map(endpoint);
     ask(&mut one, b"waits");
-    one.swap_buffers(&mut buffers);
-    other.swap_buffers(&mut buffers);
+    swap_buffers(&mut one, &mut buffers);
+    swap_buffers(&mut other, &mut buffers);
     assert_eq!(take(&mut other).len(), 0);
     assert_eq!(take(&mut one).len(), 1);
 }

@@ -86,7 +86,7 @@ fn the_lengths_of_tokens_are_bounded_with_the_mark() {
 fn an_answer_to_a_retransmission_gives_its_own_round_trip() {
     for ordinal in 1..=3u8 {
         let mut config = config("fasor-token");
-        config.trust_marks = true;
+        config.study.trusts_marks = true;
         let mut node = Node::new(config);
         let (exchange, sent) = sent_times(&mut node, 3);
         node.wait(0.25);
@@ -192,7 +192,7 @@ fn two_answers_show_nothing_if_they_name_one_copy_or_one_of_them_is_forged() {
 #[test]
 fn a_verified_peer_is_trusted_at_once() {
     let mut config = config("fasor-token");
-    config.trust_marks = true;
+    config.study.trusts_marks = true;
     let mut node = Node::new(config);
     let (exchange, sent) = sent_times(&mut node, 2);
     let got = node.arrive(&token_answer(&sent[0], 0));

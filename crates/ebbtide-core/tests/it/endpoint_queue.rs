@@ -202,7 +202,7 @@ fn message_ids_are_unique_within_exchange_lifetime() {
 #[test]
 fn a_load_generator_may_use_message_ids_at_any_rate() {
     let mut config = config("default");
-    config.unique_message_ids = false;
+    config.study.unique_message_ids = false;
     let mut node = Node::new(config);
     for _ in 0..70_000 {
         put(&mut node, PEER, 0).unwrap();

@@ -3,6 +3,7 @@
 use crate::common::node::{Node, PEER, message};
 use ebbtide_core::cc::ControlConfig;
 use ebbtide_core::endpoint::{ControlCounters, EndpointConfig, Histogram};
+use ebbtide_core::testbed::StudySettings;
 use ebbtide_core::time::Micros;
 use ebbtide_core::wire::{Code, Type};
 
@@ -30,7 +31,11 @@ fn a_mark_tells_how_many_retransmissions_were_unnecessary() {
     // This peer is known to echo the mark of the copy that it answers.
     let control = ControlConfig::parse("fasor-token").unwrap();
     let mut node = Node::with_rng(
-        EndpointConfig { control, trust_marks: true, ..EndpointConfig::default() },
+        EndpointConfig {
+            control,
+            study: StudySettings::DEFAULT.trusting_marks(true),
+            ..EndpointConfig::default()
+        },
         crate::common::Constant::lowest(),
     );
     answered_by(&mut node, 3, 1);

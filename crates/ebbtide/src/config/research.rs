@@ -23,7 +23,7 @@ impl Research {
     /// token and options, as Ebbtide does. Otherwise the marks of a peer are trusted only once it
     /// has shown this. Default false.
     pub fn trust_marks(mut self, yes: bool) -> Self {
-        self.0.endpoint.trust_marks = yes;
+        self.0.endpoint.study.trusts_marks = yes;
         self
     }
 
@@ -37,7 +37,7 @@ impl Research {
     /// Sets whether message IDs are kept unique for EXCHANGE_LIFETIME (RFC 7252 section 4.4). Default true;
     /// only a load generator, which measures a server and not a network, may switch this off.
     pub fn unique_message_ids(mut self, yes: bool) -> Self {
-        self.0.endpoint.unique_message_ids = yes;
+        self.0.endpoint.study.unique_message_ids = yes;
         self
     }
 

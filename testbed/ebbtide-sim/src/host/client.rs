@@ -13,7 +13,8 @@ use crate::random::Streams;
 use crate::record::Messages;
 use crate::record::Recorder;
 use crate::scenario::Scenario;
-use ebbtide_core::endpoint::{Arrival, OutputBuffers};
+use ebbtide_core::endpoint::Arrival;
+use ebbtide_core::testbed::{OutputBuffers, swap_buffers};
 use ebbtide_core::time::Instant;
 use ebbtide_core::wire::{Code, Content, Message, Opt, OptionNumber, Token};
 use std::net::SocketAddr;
@@ -270,7 +271,7 @@ impl Host for Client {
     }
 
     fn swap_buffers(&mut self, other: &mut OutputBuffers) {
-        self.exchanges.endpoint.swap_buffers(other);
+        swap_buffers(&mut self.exchanges.endpoint, other);
     }
 
     fn read_ahead(&self) -> u64 {

@@ -7,6 +7,7 @@ use crate::scenario::{Scenario, SecurityMode, units::Time};
 use ebbtide_core::cc::ControlConfig;
 use ebbtide_core::endpoint::EndpointConfig;
 use ebbtide_core::params::Parameters;
+use ebbtide_core::testbed::StudySettings;
 use ebbtide_core::time::Micros;
 
 /// The host of a device of this model.
@@ -44,7 +45,7 @@ pub fn endpoint_config(scenario: &Scenario, control: ControlConfig) -> EndpointC
         control,
         token_length: coap.token_length,
         // The server is this program's: it answers each copy with that copy's marks.
-        trust_marks: true,
+        study: StudySettings::DEFAULT.trusting_marks(true),
         // The testbed sees both ends and counts for itself.
         count_per_control: false,
         ..EndpointConfig::default()

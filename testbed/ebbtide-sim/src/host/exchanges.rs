@@ -8,6 +8,7 @@ use ebbtide_core::cc::Sample;
 use ebbtide_core::endpoint::{
     Arrival, Endpoint, Event, Ignored, Output, Received, Reliability, Remember, Sent, SharedConfig,
 };
+use ebbtide_core::testbed::read_ahead;
 use ebbtide_core::time::Instant;
 use ebbtide_core::wire::{Content, Message, Token};
 use ebbtide_core::{ExchangeId, PeerId};
@@ -225,13 +226,13 @@ impl MeasuredEndpoint {
         }
     }
 
-    /// Reads what the next event needs: see [`Endpoint::read_ahead`].
+    /// Reads what the next event needs: see [`read_ahead`].
     pub(crate) fn read_ahead(&self) -> u64 {
         let open = self.open.first();
         let sent = open.and_then(|open| open.sent.first());
         let made = open.map_or(0, |open| open.made.as_nanos() ^ u64::from(open.number));
         let times = made ^ sent.map_or(0, |sent| sent.as_nanos());
-        self.endpoint.read_ahead() ^ times ^ self.ledger.read_ahead()
+        read_ahead(&self.endpoint) ^ times ^ self.ledger.read_ahead()
     }
 
     /// The final measurements.

@@ -5,7 +5,7 @@ use super::flow::MessageFlow;
 use super::secure::SecureClient;
 use super::{Client, ExchangeLedger, Tag};
 use crate::record::Recorder;
-use ebbtide_core::endpoint::OutputBuffers;
+use ebbtide_core::testbed::OutputBuffers;
 use ebbtide_core::time::Instant;
 use std::ops::Range;
 
@@ -58,7 +58,7 @@ pub(crate) trait Host {
     fn swap_buffers(&mut self, _other: &mut OutputBuffers) {}
 
     /// Reads what the next event needs. See
-    /// [`Endpoint::read_ahead`](ebbtide_core::endpoint::Endpoint::read_ahead).
+    /// [`read_ahead`](ebbtide_core::testbed::read_ahead).
     fn read_ahead(&self) -> u64 {
         0
     }

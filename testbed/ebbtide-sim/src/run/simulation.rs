@@ -26,7 +26,7 @@ use crate::record::{Discard, Recorder, RunError, sparse};
 use crate::record::{ExchangeRecord, RunRecord};
 use crate::scenario::{Control, Return, Scenario};
 use ebbtide_core::cc::{Algorithm, ControlConfig};
-use ebbtide_core::endpoint::OutputBuffers;
+use ebbtide_core::testbed::OutputBuffers;
 use ebbtide_core::time::{Duration, Instant};
 use rand_chacha::ChaCha8Rng;
 use read_ahead::ReadAhead;

@@ -41,6 +41,6 @@ pub(crate) fn lossy(node: &mut Node, copies: u8) {
 
 pub(crate) fn config_faithful() -> ebbtide_core::endpoint::EndpointConfig {
     let mut config = config("ebb");
-    config.trust_marks = true;
+    config.study.trusts_marks = true;
     config
 }

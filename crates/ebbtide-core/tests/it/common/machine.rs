@@ -13,6 +13,7 @@ use ebbtide_core::endpoint::{
     SendError, Sent,
 };
 use ebbtide_core::params::Parameters;
+use ebbtide_core::testbed::StudySettings;
 use ebbtide_core::time::{Duration, Instant, Micros};
 use ebbtide_core::wire::{Code, Content, Message, Opt, OptionNumber, Type};
 use std::collections::{BTreeMap, VecDeque};
@@ -261,12 +262,13 @@ fn config(script: &mut Script<'_>) -> EndpointConfig {
             Scope::Prefix { v4: 24, v6: 64 }
         },
         token_length: script.byte() % 9,
-        trust_marks: bits & 16 != 0,
+        study: StudySettings::DEFAULT
+            .trusting_marks(bits & 16 != 0)
+            .keeping_message_ids_unique(bits & 32 == 0),
         rexmit_count_option: OptionNumber(65020),
         q_block: false,
         oscore: false,
         message_id_start: None,
-        unique_message_ids: bits & 32 == 0,
         count_per_control: bits & 64 == 0,
         limits: Limits {
             peers: 1 + script.below(4),
