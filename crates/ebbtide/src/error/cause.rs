@@ -37,6 +37,7 @@ pub(crate) enum Cause {
     Tls(Arc<io::Error>),
     #[cfg(feature = "dtls")]
     Dtls(ebbtide_dtls::Failure),
+    #[cfg(feature = "dtls")]
     NoCredentials,
     Oscore(OscoreFailure),
     Network(Arc<io::Error>),
@@ -72,6 +73,7 @@ impl Cause {
             Self::Tls(_) => ErrorKind::Tls,
             #[cfg(feature = "dtls")]
             Self::Dtls(_) => ErrorKind::Dtls,
+            #[cfg(feature = "dtls")]
             Self::NoCredentials => ErrorKind::NoCredentials,
             Self::Oscore(_) => ErrorKind::Oscore,
             Self::Network(_) => ErrorKind::Network,
@@ -178,6 +180,7 @@ impl Cause {
             }
             #[cfg(feature = "dtls")]
             Self::Dtls(reason) => write!(f, "{peer}: {reason}"),
+            #[cfg(feature = "dtls")]
             Self::NoCredentials => {
                 write!(
                     f,

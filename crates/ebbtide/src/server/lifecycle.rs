@@ -40,7 +40,7 @@ impl ServerHandle {
     /// acknowledged requests are answered. After that, but at the latest after `grace`, the server
     /// releases its connections and closes its sockets. [`Server::run`] then returns, and the
     /// addresses can be bound again. Returns true if all work was finished within `grace`. A server with a
-    /// [state](crate::Config::state) keeps its observers, for the process that reads it next.
+    /// [state](crate::ServerConfig::state) keeps its observers, for the process that reads it next.
     ///
     /// Not cancel safe: if dropped, the server stays open and answers every new request with 5.03.
     pub async fn shutdown(&self, grace: Duration) -> bool {
