@@ -1,17 +1,22 @@
 """The runs: what device and host do with each other, and what must come out."""
 
+import random
+import socket
 import tempfile
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 
-from build import Images
+from build import ROOT, Images
 from device import Device, Failed, Host, call, ebbtide_server, libcoap_server, on_ethernet, on_serial_line
-from relay import Relay, SerialRelay, UdpRelay
+from relay import Fate, Relay, SerialRelay, UdpRelay
 
 SERIAL = "thumbv7m-none-eabi serial"
 ETHERNET = "thumbv7m-none-eabi ethernet"
 GETS = 20
+# Bytes of the heap for what a server remembers of requests that it must not process twice.
+REMEMBERED = 4096
 Figures = dict[str, int]
 Run = Callable[[Host, Images], Figures]
 
@@ -160,6 +165,38 @@ def serving_by_ethernet(host: Host, images: Images) -> Figures:
         return figures
 
 
+def heap(host: Host, relay: SerialRelay) -> int:
+    return int(call([str(host.ebbtide), "get", f"coap://127.0.0.1:{relay.port}/heap"]))
+
+
+def strangers(host: Host, images: Images) -> Figures:
+    """Datagrams that are not CoAP, or hardly: the fuzz targets' seeds, and what is left of messages after changes by a seed."""
+    rng = random.Random(host.seed)
+    seeds = [path.read_bytes() for path in sorted((ROOT.parent / "fuzz/seeds").rglob("*")) if path.is_file()]
+    asked = bytes.fromhex("40010001b5") + b"ticks", bytes.fromhex("420300027e7e") + b"\xb3led\xd1\x0e\x0e\xff1"
+    for _ in range(200):
+        message = bytearray(rng.choice(asked))
+        for _ in range(rng.randint(1, 4)):
+            message[rng.randrange(len(message))] = rng.randrange(256)
+        seeds.append(bytes(message[: rng.randint(1, len(message))]))
+    with on_serial_line(images[SERIAL, "server"], Fate(), host.seed, {}) as (device, relay):
+        device.wait_for("serving")
+        before = heap(host, relay)
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as stranger:
+            for datagram in seeds:
+                # The device's buffer is shorter, which is another case.
+                stranger.sendto(datagram[:1400], ("127.0.0.1", relay.port))
+                time.sleep(0.02)
+        after = heap(host, relay)
+        # Messages are remembered for EXCHANGE_LIFETIME, 16 at most; the rest leaves nothing.
+        if after > before + REMEMBERED:
+            raise Failed(f"{after} bytes of the heap in use, {before} before")
+        figures = end(host, relay, device)
+        if not figures["malformed"]:
+            raise Failed(f"nothing was malformed: {figures}")
+        return figures
+
+
 RUNS: dict[str, Run] = {
     "control": asking("control"),
     "message": asking("message", failed=0),
@@ -168,6 +205,7 @@ RUNS: dict[str, Run] = {
     "secure": secure(SERIAL),
     "server": serving(SERIAL),
     "server for libcoap": serving_libcoap,
+    "strangers": strangers,
     "libcoap's server": asking_libcoap,
     # Their serial lines have no queue.
     "Cortex-M0": asking("message", "thumbv6m-none-eabi serial", gets=5, failed=0),
