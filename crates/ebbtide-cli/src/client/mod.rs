@@ -1,7 +1,9 @@
 //! The common parts of the commands that speak CoAP.
 
 mod diagnostic;
+pub(crate) mod diagnostic_input;
 mod edhoc;
+pub(crate) mod exec;
 pub(crate) mod flow;
 pub(crate) mod interrupt;
 pub(crate) mod load;
@@ -17,8 +19,10 @@ pub(crate) mod verbose;
 use crate::failure::Failure;
 use clap::Args;
 use ebbtide::congestion::{ConfigError, ControlConfig, Parameters};
-use ebbtide::{Client, ClientConfig, ErrorKind, Uri};
+use ebbtide::server::interface_index;
+use ebbtide::{Client, ClientConfig, ErrorKind, Scheme, Uri};
 use ebbtide_sim::scenario::{Q_BLOCK, TCP, did_you_mean};
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 impl From<ebbtide::Error> for Failure {
@@ -55,6 +59,12 @@ pub(crate) struct TalkArgs {
     /// Give up after this many seconds, retransmissions and all blocks included
     #[arg(short = 'B', long, value_name = "SECONDS", value_parser = seconds)]
     pub(crate) timeout: Option<Duration>,
+    /// Leave from this address, and port if there is one: that of an interface, or one that a firewall knows
+    #[arg(long, value_name = "ADDRESS[:PORT]", value_parser = local_address)]
+    pub(crate) from: Option<SocketAddr>,
+    /// Leave by this interface, also to groups for which there is no route (Linux)
+    #[arg(long, value_name = "NAME")]
+    pub(crate) interface: Option<String>,
     /// Show messages, timeouts and congestion control's measurements on standard error
     #[arg(short, long)]
     pub(crate) verbose: bool,
@@ -77,6 +87,14 @@ impl TalkArgs {
         if let Some(nstart) = self.nstart {
             config = config.nstart(nstart);
         }
+        if let Some(from) = self.from {
+            config = config.local_address(from);
+        }
+        if let Some(name) = &self.interface {
+            let index = interface_index(name)
+                .map_err(|error| Failure::usage(format_args!("--interface: {error}")))?;
+            config = config.transport(|all| all.interface(name).multicast_interface(index));
+        }
         if let Some(contexts) = self.oscore.contexts()? {
             config = config.oscore(contexts);
         }
@@ -93,6 +111,13 @@ impl TalkArgs {
     /// Returns an error if a setting is wrong, or promises security that the URI's scheme does not have.
     pub(crate) fn client(&self, uri: &Uri) -> Result<Client, Failure> {
         self.tls.check_scheme(uri.scheme())?;
+        let datagrams = matches!(uri.scheme(), Scheme::Coap | Scheme::Coaps);
+        if !datagrams && (self.from.is_some() || self.interface.is_some()) {
+            let scheme = uri.scheme().name();
+            return Err(Failure::usage(format_args!(
+                "--from and --interface concern coap and coaps, not {scheme}: its connections leave as the system decides"
+            )));
+        }
         Ok(Client::with_config(self.config()?))
     }
 }
@@ -115,6 +140,17 @@ pub(crate) fn control(text: &str) -> Result<ControlConfig, Failure> {
     let control = ControlConfig::parse(text).map_err(wrong)?;
     control.check_bound("ACK_TIMEOUT", &Parameters::DEFAULT).map_err(wrong)?;
     Ok(control)
+}
+
+/// An address with or without a port.
+fn local_address(text: &str) -> Result<SocketAddr, String> {
+    let address = text.parse::<IpAddr>().map(|address| SocketAddr::new(address, 0));
+    let wrong = |_| {
+        format!(
+            "'{text}' is not an address such as 192.0.2.7, 192.0.2.7:5683 or [2001:db8::7]:5683"
+        )
+    };
+    address.or_else(|_| text.parse()).map_err(wrong)
 }
 
 /// A positive number of seconds.

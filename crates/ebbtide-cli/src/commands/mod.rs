@@ -1,5 +1,6 @@
 //! One file per command.
 
+mod arguments;
 pub(crate) mod bench;
 mod burst;
 mod campaign;

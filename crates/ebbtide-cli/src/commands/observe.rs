@@ -1,12 +1,15 @@
 //! `ebbtide observe`: shows a resource's state and its changes.
 
-use super::response::{format, succeeded};
+use super::arguments::{block_size, option};
+use super::response::{format, succeeded, write};
+use crate::client::exec::StateCommand;
 use crate::client::interrupt::Interrupt;
 use crate::client::pretty::ShowArgs;
 use crate::client::{TalkArgs, block_on, seconds};
 use crate::failure::Failure;
 use clap::Args;
 use ebbtide::{Client, ContentFormat, OptionNumber, Request, Response};
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// Show a resource's state, and again whenever it changes
@@ -23,6 +26,19 @@ pub(crate) struct ObserveArgs {
     /// The Content-Format to request
     #[arg(short = 'A', long, value_name = "FORMAT", value_parser = format)]
     accept: Option<ContentFormat>,
+    /// The size of a long state's blocks: 16, 32, 64, 128, 256, 512 or 1024 bytes
+    #[arg(short, long, value_name = "BYTES", value_parser = block_size)]
+    block_size: Option<u16>,
+    /// An option by number, with its value as text or, after 0x, in hexadecimal; may be repeated
+    #[arg(short = 'O', long = "option", value_name = "NUMBER,VALUE", value_parser = option)]
+    options: Vec<(OptionNumber, Vec<u8>)>,
+    /// Write each state to a file, in the place of the one before; - for standard output, unchanged
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Run a shell command for each state, which is its standard input; of the states that come while it
+    /// runs only for the latest
+    #[arg(long, value_name = "COMMAND", conflicts_with = "output")]
+    exec: Option<String>,
     /// Exit with an error when the server or the path is lost, instead of observing again when it
     /// is back
     #[arg(long)]
@@ -45,6 +61,12 @@ pub(crate) fn run(args: ObserveArgs) -> Result<(), Failure> {
         if let Some(format) = args.accept {
             request = request.accept(format);
         }
+        if let Some(bytes) = args.block_size {
+            request = request.block_size(bytes.into());
+        }
+        for (number, value) in &args.options {
+            request = request.option(*number, value);
+        }
         if args.talk.non {
             request = request.non_confirmable();
         }
@@ -52,11 +74,19 @@ pub(crate) fn run(args: ObserveArgs) -> Result<(), Failure> {
             request = request.timeout(span);
         }
         let client = args.talk.client(request.uri())?;
+        let command = args.exec.as_deref().map(StateCommand::start).transpose()?;
         let show = args.show.separated();
         let until = Until { states: args.count, error: args.exit_on_error };
         let states = watch(&client, request, until, |state| {
             succeeded(state)?;
-            show.write(state)
+            match (&args.output, &command) {
+                (Some(path), _) => write(state, path),
+                (None, Some(command)) => {
+                    command.run(state.body().clone());
+                    Ok(())
+                }
+                (None, None) => show.write(state),
+            }
         });
         match args.duration {
             None => states.await,

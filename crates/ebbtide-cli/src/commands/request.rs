@@ -1,8 +1,10 @@
 //! `ebbtide get`, `put`, `post`, `delete`, `fetch` and `patch`.
 
+use super::arguments::{block_size, option};
 use super::observe::Until;
-use super::response::{format, status, succeeded};
+use super::response::{format, status, succeeded, write};
 use super::{burst, observe};
+use crate::client::diagnostic_input;
 use crate::client::pretty::ShowArgs;
 use crate::client::{GROUP_WAIT, TalkArgs, block_on, seconds};
 use crate::failure::Failure;
@@ -23,6 +25,9 @@ pub(crate) struct RequestArgs {
     /// The payload as text
     #[arg(short = 'e', long, value_name = "TEXT", conflicts_with = "file")]
     payload: Option<String>,
+    /// The payload as CBOR, written in diagnostic notation or as JSON: {1: h'00ff', "t": [21.5, true]}
+    #[arg(long, value_name = "TEXT", value_parser = cbor, conflicts_with_all = ["payload", "file", "burst"])]
+    cbor: Option<Bytes>,
     /// The payload from a file; - for standard input
     #[arg(short, long, value_name = "FILE")]
     file: Option<PathBuf>,
@@ -58,32 +63,9 @@ pub(crate) struct RequestArgs {
     pub(crate) talk: TalkArgs,
 }
 
-/// Parses a block size, a power of two (RFC 7959 section 2.2).
-fn block_size(text: &str) -> Result<u16, String> {
-    let size = text.parse().ok().filter(|size: &u16| size.is_power_of_two());
-    size.filter(|size| (16..=1024).contains(size))
-        .ok_or_else(|| "a block has 16, 32, 64, 128, 256, 512 or 1024 bytes".to_owned())
-}
-
-/// Parses an option: `NUMBER,TEXT` or `NUMBER,0xHEX`.
-fn option(text: &str) -> Result<(OptionNumber, Vec<u8>), String> {
-    let wrong = || format!("'{text}' is not NUMBER,TEXT or NUMBER,0xHEX");
-    let (number, value) = text.split_once(',').unwrap_or((text, ""));
-    let number = OptionNumber(number.parse().map_err(|_| wrong())?);
-    let value = match value.strip_prefix("0x") {
-        None => value.as_bytes().to_vec(),
-        Some(hex) => {
-            let digits: Option<Vec<u8>> =
-                hex.chars().map(|c| c.to_digit(16).map(|digit| digit as u8)).collect();
-            let digits = digits.filter(|digits| digits.len() % 2 == 0).ok_or_else(wrong)?;
-            digits.chunks(2).map(|pair| pair[0] << 4 | pair[1]).collect()
-        }
-    };
-    if number.allows_length(value.len()) {
-        return Ok((number, value));
-    }
-    let (min, max) = number.length_bounds().unwrap_or_default();
-    Err(format!("{number} has {min} to {max} bytes, not {}", value.len()))
+/// Parses a value in CBOR's diagnostic notation.
+fn cbor(text: &str) -> Result<Bytes, String> {
+    diagnostic_input::encode(text).map(Bytes::from)
 }
 
 /// Sends a request with this method and writes the response.
@@ -112,7 +94,10 @@ pub(crate) fn run(code: Code, args: RequestArgs) -> Result<(), Failure> {
 
 /// Refuses a file on standard input that is not read: `put URI < FILE` would empty the resource.
 fn check_input(args: &RequestArgs) -> Result<(), Failure> {
-    let has_body = args.payload.is_some() || args.file.is_some() || args.burst.is_some();
+    let has_body = args.payload.is_some()
+        || args.cbor.is_some()
+        || args.file.is_some()
+        || args.burst.is_some();
     let is_file = || Path::new("/dev/stdin").metadata().is_ok_and(|input| input.is_file());
     if has_body || !is_file() {
         return Ok(());
@@ -138,7 +123,7 @@ fn try_output(path: &Path) -> io::Result<()> {
 
 async fn send(code: Code, args: RequestArgs) -> Result<(), Failure> {
     let mut request = Request::new(code, args.uri.as_str())?.payload(payload(&args)?);
-    if let Some(format) = args.format {
+    if let Some(format) = args.format.or(args.cbor.as_ref().map(|_| ContentFormat::CBOR)) {
         request = request.format(format);
     }
     if let Some(format) = args.accept {
@@ -198,6 +183,9 @@ async fn ask_group(args: &RequestArgs, client: &Client, request: Request) -> Res
 }
 
 fn payload(args: &RequestArgs) -> Result<Bytes, Failure> {
+    if let Some(cbor) = &args.cbor {
+        return Ok(cbor.clone());
+    }
     let Some(path) = &args.file else {
         return Ok(args.payload.clone().unwrap_or_default().into());
     };
@@ -221,12 +209,7 @@ fn show(args: &RequestArgs, response: &Response) -> Result<(), Failure> {
         return Ok(());
     }
     match &args.output {
-        Some(path) if path == Path::new("-") => {
-            let mut out = io::stdout().lock();
-            Ok(out.write_all(response.body()).and_then(|()| out.flush())?)
-        }
-        Some(path) => fs::write(path, response.body())
-            .map_err(|error| Failure::work(format_args!("--output {}: {error}", path.display()))),
+        Some(path) => write(response, path),
         None if args.observe.is_some() => args.show.separated().write(response),
         None => args.show.write(response),
     }

@@ -2,6 +2,9 @@
 
 use crate::failure::Failure;
 use ebbtide::{ContentFormat, Response};
+use std::fs;
+use std::io::{self, Write};
+use std::path::Path;
 
 /// Parses a Content-Format.
 pub(crate) fn format(text: &str) -> Result<ContentFormat, String> {
@@ -9,6 +12,16 @@ pub(crate) fn format(text: &str) -> Result<ContentFormat, String> {
         let names: Vec<_> = ContentFormat::names().filter(|name| !name.contains('/')).collect();
         format!("no format '{text}': a number, a media type, or one of {}", names.join(", "))
     })
+}
+
+/// Writes a payload to a file, or to standard output for `-`.
+pub(crate) fn write(response: &Response, path: &Path) -> Result<(), Failure> {
+    if path == Path::new("-") {
+        let mut out = io::stdout().lock();
+        return Ok(out.write_all(response.body()).and_then(|()| out.flush())?);
+    }
+    fs::write(path, response.body())
+        .map_err(|error| Failure::work(format_args!("--output {}: {error}", path.display())))
 }
 
 /// The error for an error response, with its diagnostic payload (RFC 7252 section 5.5.2).

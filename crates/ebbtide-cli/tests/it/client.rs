@@ -41,6 +41,44 @@ fn payloads_come_from_text_file_and_standard_input_and_go_to_a_file() {
 }
 
 #[test]
+fn cbor_is_sent_from_diagnostic_notation() {
+    let server = Serving::start(&[]);
+    let echo = server.uri("/echo");
+    let shown = succeed(&["put", "--cbor", "{1: h'00ff', \"t\": [21.5, true]}", "--pretty", &echo]);
+    assert_eq!(shown, "{1: h'00ff', \"t\": [21.5, true]}\n");
+    refuse(&["put", "--cbor", "{1}", &echo], &["--cbor", "character 3: ':' is expected"]);
+}
+
+#[test]
+fn a_request_leaves_from_the_address_and_port_that_were_named() {
+    let server = UdpSocket::bind("127.0.0.1:0").unwrap();
+    server.set_read_timeout(Some(std::time::Duration::from_secs(20))).unwrap();
+    let free = UdpSocket::bind("127.0.0.2:0").unwrap().local_addr().unwrap();
+    let (uri, from) = (format!("coap://{}/x", server.local_addr().unwrap()), free.to_string());
+    let mut child = command(&["get", "--from", &from, &uri]).stderr(Stdio::null()).spawn().unwrap();
+    assert_eq!(server.recv_from(&mut [0; 100]).unwrap().1, free);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    refuse(&["get", "--from", "nowhere", &uri], &["--from", "192.0.2.7:5683"]);
+    refuse(&["get", "--from", &from, "coap+tcp://127.0.0.1/"], &["--from", "coap+tcp"]);
+    refuse(&["get", "--interface", "none0", &uri], &["--interface", "none0"]);
+}
+
+#[test]
+fn states_go_to_a_file_or_to_a_command() {
+    let server = Serving::start(&[]);
+    let (time, folder) = (server.uri("/time"), tempfile::tempdir().unwrap());
+    let (last, all) = (folder.path().join("last"), folder.path().join("all"));
+    succeed(&["observe", "-c", "2", "-o", last.to_str().unwrap(), &time]);
+    let seconds = std::fs::read_to_string(&last).unwrap();
+    assert!(seconds.parse::<u64>().is_ok(), "{seconds}");
+    let append = format!("cat >> {0}; echo >> {0}", all.display());
+    succeed(&["observe", "-c", "2", "--exec", &append, &time]);
+    let lines = std::fs::read_to_string(&all).unwrap();
+    assert!(lines.lines().count() >= 1 && lines.lines().all(|line| line.parse::<u64>().is_ok()));
+}
+
+#[test]
 fn a_file_on_standard_input_that_nothing_reads_is_refused_before_anything_is_sent() {
     let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
     silent.set_nonblocking(true).unwrap();
