@@ -380,9 +380,9 @@ step_bench() {
 step_floods() {
     CARGO_PROFILE_RELEASE_LTO=thin cargo build "${locked[@]}" --release -p ebbtide-cli --bins --examples
     bash interop/build.sh limit
-    python3 studies/scripts/floods.py --ebbtide "$target/release/ebbtide" --flood "$target/release/examples/flood" \
+    python3 interop/attack/floods.py --ebbtide "$target/release/ebbtide" --flood "$target/release/examples/flood" \
         --responder "$target/interop/limit/peer"
-    python3 studies/scripts/connections.py --ebbtide "$target/release/ebbtide"
+    python3 interop/attack/connections.py --ebbtide "$target/release/ebbtide"
     cp "$logs/$step.log" "$logs/floods.txt"
     note "see $logs/floods.txt"
 }

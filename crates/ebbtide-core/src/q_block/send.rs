@@ -5,8 +5,12 @@ use crate::time::{Instant, Micros};
 use alloc::collections::VecDeque;
 use rand_core::Rng;
 
+/// Sets of a response that leave while nothing is heard: the request for the next set may be lost once.
+const UNHEARD: u32 = 2;
+
 /// Paces the blocks of one body (RFC 9177 section 7.2): a set of MAX_PAYLOADS leaves at once, then
-/// a delay of NON_TIMEOUT_RANDOM follows unless the peer confirms the set earlier. Blocks that the
+/// a delay of NON_TIMEOUT_RANDOM follows unless the peer confirms the set earlier. After two sets of a
+/// response without a request of the peer it waits for one. Blocks that the
 /// peer reports as missing are sent again at once, at most MAX_PAYLOADS within a delay, and
 /// another delay follows.
 ///
@@ -28,6 +32,8 @@ pub struct Sender {
     quota: u32,
     /// The end of the delay after the last block that left.
     resume: Instant,
+    /// Sets that have begun since the peer was last heard.
+    unheard: u32,
     finish: Finish,
 }
 
@@ -82,6 +88,7 @@ impl Sender {
             again: VecDeque::new(),
             quota: params.set(),
             resume: Instant::ZERO,
+            unheard: 1,
             finish,
             params,
         }
@@ -89,7 +96,7 @@ impl Sender {
 
     /// The action to take now.
     pub fn poll(&mut self, now: Instant) -> Sending {
-        if self.next == self.limit && now >= self.resume {
+        if self.next == self.limit && now >= self.resume && !self.is_suspended() {
             self.quota = self.params.set();
             self.open_set();
         }
@@ -104,7 +111,8 @@ impl Sender {
             return self.leave(now, self.next - 1);
         }
         if self.next < self.blocks || !self.again.is_empty() {
-            return Sending::Wait(Some(self.resume));
+            let suspended = self.is_suspended() && self.again.is_empty();
+            return Sending::Wait((!suspended).then_some(self.resume));
         }
         let Finish::Answer { repeat, retry } = &mut self.finish else {
             return Sending::Wait(None);
@@ -156,6 +164,13 @@ impl Sender {
 
     fn open_set(&mut self) {
         self.limit = self.params.end_of_set(self.next).min(self.blocks);
+        self.unheard = self.unheard.saturating_add(1);
+    }
+
+    /// Whether no further set of a response leaves before the peer is heard. A receiver requests the next set or what it
+    /// misses (RFC 9177 section 4.4); one that does neither may not be there, or not have asked.
+    fn is_suspended(&self) -> bool {
+        matches!(self.finish, Finish::Nothing) && self.unheard >= UNHEARD
     }
 
     fn leave(&mut self, now: Instant, num: u32) -> Sending {
@@ -164,6 +179,7 @@ impl Sender {
     }
 
     fn heard(&mut self) {
+        self.unheard = 0;
         if let Finish::Answer { retry, .. } = &mut self.finish {
             *retry = None;
         }

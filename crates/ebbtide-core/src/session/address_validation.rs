@@ -1,10 +1,13 @@
-//! Address validation, which protects the victims of forged addresses: an address receives few
-//! bytes until it has shown that it receives them (RFC 9175 section 2.4).
+//! Address validation, which protects the victims of forged addresses (RFC 9175 section 2.4).
+//!
+//! Two facts count. A request is *proved* if it carries a fresh value that this server has sent to its address and
+//! port: only then may its answers be long. That an address was proved within the hour does not suffice, since a
+//! stranger forges exactly such an address; it decides who has precedence where memory and work are scarce.
 
-use super::echo::{Echo, Name, Values};
+use super::echo::{Echo, Name, Value, Values};
 use super::message::Response;
 use super::recency::RecencyMap;
-use crate::peer::Source;
+use crate::peer::{PeerId, Source};
 use crate::time::{Duration, Instant};
 use crate::wire::{Code, OptionNumber};
 use core::net::IpAddr;
@@ -15,8 +18,8 @@ const VERIFIED: Duration = Duration::from_secs(3600);
 /// Bytes of IPv4 and UDP headers, which count on both sides of an amplification. IPv6 headers are
 /// longer on both sides, so the ratio is smaller there.
 pub(super) const HEADERS: usize = 28;
-/// The maximum ratio of the bytes of all responses to those of the request, for an unverified
-/// address (RFC 9175 section 2.4: "anti-amplification").
+/// The maximum ratio of the bytes of all responses to those of a request that is not proved (RFC 9175
+/// section 2.4: "anti-amplification").
 const FACTOR: usize = 3;
 
 /// Which addresses must be verified before they receive long responses.
@@ -93,32 +96,18 @@ impl AddressValidation {
         }
     }
 
-    /// How many datagrams of `length` bytes may be sent to an address in answer to a request of
-    /// `request` bytes, after `sent` bytes with their headers. Unlimited if the address is trusted.
-    pub fn allowance(
-        &mut self,
-        now: Instant,
-        from: Source,
-        request: usize,
-        sent: usize,
-        length: usize,
-    ) -> u8 {
-        let times = (FACTOR * (request + HEADERS)).saturating_sub(sent) / (length + HEADERS);
-        let times = u8::try_from(times).unwrap_or(u8::MAX);
-        if times < u8::MAX && !self.trusts(now, from) { times } else { u8::MAX }
-    }
-
-    /// Verifies the address if the request's Echo option is valid.
-    pub fn learn(&mut self, now: Instant, from: Source, echo: &[u8]) {
-        self.read(now, from, echo);
+    /// Whether the value of a request's Echo option proves that its sender receives at this address and port. If so,
+    /// the address is verified.
+    pub fn learn(&mut self, now: Instant, from: PeerId, echo: &[u8]) -> bool {
+        self.read(now, from, echo).is_some_and(|echo| echo.fresh)
     }
 
     /// Verifies the address if the value is fresh, and returns the meaning of the value; `None` if it
-    /// was not made for this address.
-    pub(super) fn read(&mut self, now: Instant, from: Source, value: &[u8]) -> Option<Echo> {
+    /// was not made for this address and port.
+    pub(super) fn read(&mut self, now: Instant, from: PeerId, value: &[u8]) -> Option<Echo> {
         let echo = self.values.read(now, from, value)?;
         if echo.fresh
-            && let Source::Address(from) = from
+            && let Source::Address(from) = from.source()
         {
             self.expire(now);
             if self.verified.len() >= self.max_addresses && self.verified.get(&from).is_none() {
@@ -130,7 +119,7 @@ impl AddressValidation {
     }
 
     /// Returns a challenge and counts it: 4.01 with an Echo option (RFC 9175 section 2.3).
-    pub fn challenge(&mut self, now: Instant, from: Source) -> Response {
+    pub fn challenge(&mut self, now: Instant, from: PeerId) -> Response {
         self.challenge_to(now, from, None)
     }
 
@@ -138,12 +127,18 @@ impl AddressValidation {
     pub(super) fn challenge_to(
         &mut self,
         now: Instant,
-        from: Source,
+        from: PeerId,
         request: Option<Name>,
     ) -> Response {
         self.challenged += 1;
         let value = self.values.make(now, from, request);
         Response::new(Code::UNAUTHORIZED).option(OptionNumber::ECHO, value.as_slice())
+    }
+
+    /// The value for the next request of this address and port, which a response carries (RFC 9175 section 2.3), so that
+    /// a client that goes on asking is challenged once.
+    pub(super) fn next_value(&self, now: Instant, from: PeerId) -> Value {
+        self.values.make(now, from, None)
     }
 
     /// Records that a request was challenged without being remembered.
@@ -187,8 +182,27 @@ impl AddressValidation {
     }
 }
 
-/// Whether a message of at most `bound` bytes is within the limit for every unverified address, so
-/// that no table need be consulted.
+/// How many datagrams of `length` bytes may be sent in answer to a request of `request` bytes that is not
+/// proved, after `sent` bytes with their headers.
+pub(super) fn allowance(request: usize, sent: usize, length: usize) -> u8 {
+    let times = (FACTOR * (request + HEADERS)).saturating_sub(sent) / (length + HEADERS);
+    u8::try_from(times).unwrap_or(u8::MAX)
+}
+
+/// Whether a message of at most `bound` bytes is within the limit for every request of
+/// this length.
 pub(super) fn is_short(request: usize, bound: usize) -> bool {
     bound + HEADERS <= FACTOR * (request + HEADERS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::allowance;
+
+    #[test]
+    fn a_request_that_is_not_proved_yields_three_times_its_bytes() {
+        assert_eq!(allowance(20, 0, 116), 1, "headers included");
+        assert_eq!(allowance(20, 0, 117), 0);
+        assert_eq!(allowance(20, 32, 26), 2, "less what was sent before");
+    }
 }

@@ -1,16 +1,15 @@
 //! The values of Echo options (RFC 9175 section 2). The server stores nothing about a challenge,
 //! since the value contains all the facts.
 //!
-//! A value contains the time and the address for which it was made, and the request that it answers
-//! if that matters. A non-idempotent request consists of two messages once it is challenged: the
+//! A value contains the time, the address and the port for which it was made, and the request that it
+//! answers if that matters. A non-idempotent request consists of two messages once it is challenged: the
 //! one that was challenged and the one that echoes. Only one of them may be processed, so the value
 //! names the first.
 
-use crate::peer::Source;
+use crate::peer::PeerId;
 use crate::time::{Duration, Instant};
 use crate::wire::MessageId;
 use core::hash::{Hash as _, Hasher};
-use core::net::IpAddr;
 use siphasher::sip::SipHasher24;
 
 /// The maximum length of a value in bytes: a time, the name of a request, and a keyed hash (RFC
@@ -41,7 +40,7 @@ pub(super) struct Name {
 /// The meaning of a value that this server made.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) struct Echo {
-    /// Whether it is recent enough to verify the client's address.
+    /// Whether it is recent enough to prove that the client receives at its address and port.
     pub(super) fresh: bool,
     name: Option<Name>,
 }
@@ -88,7 +87,7 @@ impl Values {
         Self { key, fresh }
     }
 
-    pub(super) fn make(&self, now: Instant, from: Source, name: Option<Name>) -> Value {
+    pub(super) fn make(&self, now: Instant, from: PeerId, name: Option<Name>) -> Value {
         let stamp = seconds(now) as u32;
         let mut value = Value { bytes: [0; MAX_LEN], len: 0 };
         value.push(&stamp.to_be_bytes());
@@ -106,8 +105,8 @@ impl Values {
         value
     }
 
-    /// The meaning of a value; `None` if this server did not make it for this address.
-    pub(super) fn read(&self, now: Instant, from: Source, value: &[u8]) -> Option<Echo> {
+    /// The meaning of a value; `None` if this server did not make it for this address and port.
+    pub(super) fn read(&self, now: Instant, from: PeerId, value: &[u8]) -> Option<Echo> {
         let (said, hash) = value.split_last_chunk::<HASH>()?;
         if self.hash(from, said) != *hash {
             return None;
@@ -131,13 +130,9 @@ impl Values {
         Some(Echo { fresh, name })
     }
 
-    fn hash(&self, from: Source, said: &[u8]) -> [u8; HASH] {
+    fn hash(&self, from: PeerId, said: &[u8]) -> [u8; HASH] {
         let mut hasher = SipHasher24::new_with_keys(self.key.0, self.key.1);
-        match from {
-            Source::Address(IpAddr::V4(v4)) => hasher.write(&v4.octets()),
-            Source::Address(IpAddr::V6(v6)) => hasher.write(&v6.octets()),
-            Source::Session(session) => session.hash(&mut hasher),
-        }
+        from.hash(&mut hasher);
         hasher.write(said);
         hasher.finish().to_be_bytes()
     }
@@ -156,10 +151,10 @@ mod tests {
     }
 
     #[test]
-    fn a_value_says_what_it_was_made_of_to_nobody_but_its_address() {
+    fn a_value_says_what_it_was_made_of_to_nobody_but_its_address_and_port() {
         let values = Values::new((1, 2), Duration::from_secs(247));
-        let (here, there) =
-            (IpAddr::from([192, 0, 2, 1]).into(), IpAddr::from([192, 0, 2, 2]).into());
+        let [here, there, elsewhere] = ["192.0.2.1:7", "192.0.2.2:7", "192.0.2.1:8"]
+            .map(|at| PeerId::Address(at.parse().unwrap()));
         let forgotten = Name { what: Challenged::Forgotten(MessageId(0xfffe)), fingerprint: 7 };
         let answered = Name { what: Challenged::Answered(u32::MAX), fingerprint: 0 };
         for name in [None, Some(forgotten), Some(answered)] {
@@ -174,6 +169,7 @@ mod tests {
             );
             assert!(!values.read(at(99), here, value.as_slice()).unwrap().fresh, "of the future");
             assert_eq!(values.read(at(100), there, value.as_slice()), None);
+            assert_eq!(values.read(at(100), elsewhere, value.as_slice()), None, "of another port");
             for at_bit in 0..8 * value.len {
                 let mut forged = value;
                 forged.bytes[at_bit / 8] ^= 1 << (at_bit % 8);

@@ -67,6 +67,9 @@ pub struct Requester {
     pub(super) incoming: Incoming,
     /// Whether the address may be forged: a session and a connection have verified that of their peer.
     pub(super) forgeable: bool,
+    /// Whether the request has proved that its sender receives at this address and port
+    /// ([`address_validation`](super::address_validation)).
+    pub(super) proved: bool,
     /// The length of the request in bytes.
     pub(super) request: usize,
     /// Bytes already sent in answer, with headers: those of an empty ACK.
@@ -92,6 +95,7 @@ impl Requester {
                 incoming,
                 Incoming::Datagram(endpoint::Incoming { remote: PeerId::Address(_), .. })
             ),
+            proved: false,
             incoming,
             request: message.as_bytes().len(),
             sent: 0,
@@ -127,6 +131,18 @@ impl Requester {
     pub fn wants(&self, code: Code) -> bool {
         let class = 1_u8.checked_shl(u32::from(code.class()).saturating_sub(1)).unwrap_or(0);
         self.unwanted & class == 0
+    }
+
+    /// Whether its address may be that of a victim, since it can be forged and the request has not proved it.
+    #[inline]
+    pub(super) const fn may_be_forged(&self) -> bool {
+        self.forgeable && !self.proved
+    }
+
+    /// Whether its answer is not acknowledged: it is piggybacked, or Non-confirmable.
+    #[inline]
+    pub(super) fn takes_value(&self) -> bool {
+        self.sent == 0
     }
 
     /// Whether it can only be answered by a separate response now.

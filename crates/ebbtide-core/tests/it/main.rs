@@ -64,6 +64,7 @@ mod session_once;
 mod session_outage;
 mod session_properties;
 mod session_server;
+mod session_silent_clients;
 mod soak;
 mod spans;
 mod strangers;

@@ -1,12 +1,12 @@
 //! Which addresses are believed, and which ask too often.
 
-use ebbtide_core::Source;
 use ebbtide_core::session::{AddressValidation, RateLimiter, Response, Verify};
 use ebbtide_core::time::{Duration, Instant};
 use ebbtide_core::wire::{Code, OptionNumber};
+use ebbtide_core::{PeerId, Source};
 use rand_chacha::ChaCha8Rng;
 use rand_core::SeedableRng;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
 fn at(seconds: u64) -> Instant {
     Instant::from_nanos(seconds * 1_000_000_000)
@@ -14,6 +14,10 @@ fn at(seconds: u64) -> Instant {
 
 fn ip(last: u8) -> Source {
     IpAddr::from([192, 0, 2, last]).into()
+}
+
+fn endpoint(last: u8) -> PeerId {
+    SocketAddr::from(([192, 0, 2, last], 5683)).into()
 }
 
 fn validation(verify: Verify, max: usize) -> AddressValidation {
@@ -27,28 +31,24 @@ fn value(challenge: &Response) -> Vec<u8> {
 #[test]
 fn an_address_that_echoes_is_verified_and_no_other() {
     let mut validation = validation(Verify::All, 100);
-    let (a, b) = (ip(1), ip(2));
-    assert_eq!(validation.allowance(at(0), a, 20, 0, 116), 1, "three times, headers included");
-    assert_eq!(validation.allowance(at(0), a, 20, 0, 117), 0);
-    assert_eq!(validation.allowance(at(0), a, 20, 32, 26), 2, "less what was sent before");
+    let (a, b) = (endpoint(1), endpoint(2));
+    let other_port = SocketAddr::from(([192, 0, 2, 1], 5684)).into();
     let echo = value(&validation.challenge(at(100), a));
-    validation.learn(at(100), b, &echo);
-    assert!(!validation.trusts(at(100), b), "the value is another address's");
-    validation.learn(at(161), a, &echo);
-    assert!(!validation.trusts(at(161), a), "it is too old");
-    validation.learn(at(99), a, &echo);
-    assert!(!validation.trusts(at(99), a), "it is of the future");
-    validation.learn(at(160), a, &echo);
-    assert!(validation.trusts(at(160), a));
-    assert_eq!(validation.allowance(at(160), a, 20, 0, 10_000), u8::MAX);
+    assert!(!validation.learn(at(100), b, &echo), "the value is another address's");
+    assert!(!validation.learn(at(100), other_port, &echo), "it is another port's");
+    assert!(!validation.learn(at(161), a, &echo), "it is too old");
+    assert!(!validation.learn(at(99), a, &echo), "it is of the future");
+    assert!(![a, b].iter().any(|from| validation.trusts(at(99), from.source())));
+    assert!(validation.learn(at(160), a, &echo));
+    assert!(validation.trusts(at(160), a.source()));
     assert_eq!(validation.challenged(), 1);
 }
 
 #[test]
 fn an_address_is_verified_for_an_hour_however_few_there_are() {
     let mut validation = validation(Verify::All, 65_536);
-    let echo = value(&validation.challenge(at(0), ip(1)));
-    validation.learn(at(1), ip(1), &echo);
+    let echo = value(&validation.challenge(at(0), endpoint(1)));
+    validation.learn(at(1), endpoint(1), &echo);
     assert!(validation.trusts(at(3600), ip(1)));
     assert!(!validation.trusts(at(3601), ip(1)));
     assert_eq!(validation.verified(at(3601)), 0);
@@ -58,8 +58,8 @@ fn an_address_is_verified_for_an_hour_however_few_there_are() {
 fn of_too_many_verified_addresses_the_first_has_to_echo_again() {
     let mut validation = validation(Verify::All, 2);
     for n in 1..=3 {
-        let echo = value(&validation.challenge(at(n.into()), ip(n)));
-        validation.learn(at(n.into()), ip(n), &echo);
+        let echo = value(&validation.challenge(at(n.into()), endpoint(n)));
+        validation.learn(at(n.into()), endpoint(n), &echo);
     }
     let trusted = [1, 2, 3].map(|n| validation.trusts(at(4), ip(n)));
     assert_eq!(trusted, [false, true, true]);

@@ -6,6 +6,7 @@ use crate::common::server_session::{
 use ebbtide_core::PeerId;
 use ebbtide_core::session::{ContentFormat, Response, Verify};
 use ebbtide_core::wire::{Code, Message, OptionNumber, Type};
+use std::net::SocketAddr;
 
 const BLOCK1: u16 = 27;
 const SIZE1: u16 = 60;
@@ -122,8 +123,9 @@ fn a_post_whose_answer_is_long_is_handled_once_though_its_address_is_challenged(
     let answer = server.take(peer(1), &echoed.bytes());
     assert_eq!((code(&answer[0]), server.calls), (Code::CREATED, 1));
     assert_eq!(Message::parse(&answer[0]).unwrap().payload(), vec![b'x'; 300]);
-    // The next one is another request.
-    let answer = server.take(peer(1), &post(3).bytes());
+    // The next one is another request, for which the answer carries a value.
+    let next = post(3).option(ECHO, &echo_of(&answer[0]));
+    let answer = server.take(peer(1), &next.bytes());
     assert_eq!((code(&answer[0]), server.calls), (Code::CREATED, 2));
 }
 
@@ -183,16 +185,25 @@ fn a_separate_answer_counts_the_acknowledgement_and_is_repeated_no_more_than_all
 }
 
 #[test]
-fn a_verified_address_has_to_echo_again_after_an_hour() {
+fn each_request_for_a_long_answer_proves_its_own_address_and_port() {
     let mut server = Bench::new(|_| {}, |_, _| Does::Answers(Response::content(vec![1; 500])));
     let get = |id| ask(Code::GET, id, "x");
     let challenge = server.take(peer(1), &get(1).bytes());
     let echoed = get(2).option(ECHO, &echo_of(&challenge[0]));
-    assert_eq!(code(&server.take(peer(1), &echoed.bytes())[0]), Code::CONTENT);
-    server.now = at(100 + 3599);
-    assert_eq!(code(&server.take(peer(1), &get(3).bytes())[0]), Code::CONTENT);
-    server.now = at(100 + 3600);
-    assert_eq!(code(&server.take(peer(1), &get(4).bytes())[0]), Code::UNAUTHORIZED);
+    let answer = server.take(peer(1), &echoed.bytes());
+    assert_eq!(code(&answer[0]), Code::CONTENT);
+    // A stranger forges an address that was verified, at that port or another one.
+    let other_port = SocketAddr::new(peer(1).ip(), peer(1).port() + 1);
+    for from in [peer(1), other_port] {
+        assert_eq!(code(&server.take(from, &get(3).bytes())[0]), Code::UNAUTHORIZED);
+    }
+    assert_eq!(code(&server.take(other_port, &echoed.bytes())[0]), Code::UNAUTHORIZED);
+    // The client itself has the next value.
+    server.now = at(100 + 246);
+    let next = get(4).option(ECHO, &echo_of(&answer[0]));
+    assert_eq!(code(&server.take(peer(1), &next.bytes())[0]), Code::CONTENT);
+    server.now = at(100 + 247);
+    assert_eq!(code(&server.take(peer(1), &next.bytes())[0]), Code::UNAUTHORIZED);
 }
 
 #[test]

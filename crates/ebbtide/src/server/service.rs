@@ -456,10 +456,7 @@ impl Service {
         carrier.with(|state, _| {
             let sizes = state.sizes(session.datagram_sizes());
             response = session.size_notification(now, due, &message, response.clone(), sizes);
-            state.notify(now, due, &response, |length| {
-                let request = due.request.len();
-                session.notification_allowance(now, due.remote, request, due.sent, length)
-            });
+            state.notify(now, due, &response, |length| session.notification_allowance(due, length));
         });
     }
 }
@@ -510,7 +507,7 @@ impl net::shared::Serve for Service {
             // Its key decides (`serve_protected`).
             return Remember::No;
         }
-        self.session().remember(now, remote.source(), message, much)
+        self.session().remember(now, remote, message, much)
     }
 
     fn refused(&self, now: Instant, why: Reason, remote: PeerId) {

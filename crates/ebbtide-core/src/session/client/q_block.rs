@@ -102,6 +102,11 @@ impl QBlock {
         request.payload.len() <= 16 << self.szx
     }
 
+    /// Whether blocks of the response have arrived.
+    pub(super) fn is_receiving(&self) -> bool {
+        matches!(self.part, Part::Download(_))
+    }
+
     /// Begins at the start.
     pub(super) fn begin(&mut self, now: Instant, request: &RequestParts, rng: &mut dyn Rng) {
         self.part = if self.is_short(request) {

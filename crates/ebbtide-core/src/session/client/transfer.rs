@@ -385,6 +385,8 @@ impl Transfer {
         (self.heard, self.lost) = (Some(now), 0);
         if self.echoed(&response, open.echoes) {
             match open.piece {
+                // The server asks whether we still are who began: what is missing is requested again.
+                MessagePurpose::QBlock(_) if self.receives_blocks() => self.open.push_back(open),
                 // Nothing of it was accepted.
                 MessagePurpose::QBlock(_) => self.begin = true,
                 _ => self.repeat.push_back(Open { again: true, ..open }),
@@ -442,6 +444,10 @@ impl Transfer {
             // Late: it answers a stage that is over.
             _ => {}
         }
+    }
+
+    fn receives_blocks(&self) -> bool {
+        matches!(&self.stage, Stage::QBlock(q_block) if q_block.is_receiving())
     }
 
     /// Whether a response is a challenge that the transfer answers: the message then has to be sent

@@ -21,6 +21,8 @@ pub(in crate::session) struct Download {
     /// tokens of these requests (RFC 9177 section 7.2).
     requester: Requester,
     asked_again: Option<Requester>,
+    /// Blocks that may be sent again before a request for them has to prove its address.
+    repeats: usize,
 }
 
 /// The next step of a download.
@@ -40,7 +42,24 @@ impl Download {
     ) -> Self {
         let blocks = response.payload.len().div_ceil(16 << szx).min(Block::MAX_NUM as usize + 1);
         let sender = Sender::download(blocks as u32, params, rng);
-        Self { response, szx, sender, next: 0, requester, asked_again: None }
+        Self { response, szx, sender, next: 0, requester, asked_again: None, repeats: blocks }
+    }
+
+    /// Whether these blocks may be sent again. Who does not prove its address, as the first request has, may get each
+    /// block once more, so that a forged request gains nothing for long.
+    pub(in crate::session) fn may_ask(
+        &mut self,
+        wanted: &RequestedBlocks,
+        requester: Requester,
+    ) -> bool {
+        let RequestedBlocks::These(again) = wanted else { return true };
+        if !requester.may_be_forged() {
+            self.repeats = self.response.payload.len().div_ceil(16 << self.szx);
+            return true;
+        }
+        let left = self.repeats.checked_sub(again.len());
+        self.repeats = left.unwrap_or(self.repeats);
+        left.is_some()
     }
 
     pub(in crate::session) fn szx(&self) -> u8 {

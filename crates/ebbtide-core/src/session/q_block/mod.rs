@@ -1,6 +1,7 @@
 //! Bodies in Non-confirmable blocks at the server (RFC 9177).
 
 mod download;
+mod pace;
 mod part;
 mod store;
 mod upload;

@@ -1,6 +1,7 @@
 //! All bodies in transfer in Non-confirmable blocks, with bounded memory, and their timers.
 
 use super::download::{self, Download};
+use super::pace::Pace;
 use super::part::BlockRequest;
 use super::upload::{self, Upload};
 use crate::q_block::QBlockParameters;
@@ -38,18 +39,26 @@ pub(in crate::session) struct QBlockTransfers {
     pub(in crate::session) bodies: TransferCache<Upload, Download, Answer>,
     params: QBlockParameters,
     max_bytes: usize,
+    pace: Pace,
 }
 
 impl QBlockTransfers {
     pub(in crate::session) fn new(max_bytes: usize, params: QBlockParameters) -> Self {
         // RFC 9177 sections 4.3 and 7.2.
         let lifetime = params.non_partial_timeout();
-        Self { bodies: TransferCache::new(max_bytes, lifetime, |_, _| true), params, max_bytes }
+        let bodies = TransferCache::new(max_bytes, lifetime, |_, _| true);
+        Self { bodies, params, max_bytes, pace: Pace::new(params) }
     }
 
     /// The maximum length of a body in blocks of this size.
     pub(in crate::session) fn longest(&self, block: Block, max_body: usize) -> usize {
         Upload::longest(block.size(), max_body, self.max_bytes)
+    }
+
+    /// Whether the body of this key is one for which a block has proved the client's address.
+    pub(in crate::session) fn is_proved(&self, key: &TransferKey) -> bool {
+        self.bodies.uploads.get(key).is_some_and(|upload| upload.requester().proved)
+            || self.bodies.answers.get(key).is_some()
     }
 
     /// Accepts a block of a request's body of `size` bytes.
@@ -77,7 +86,7 @@ impl QBlockTransfers {
             self.bodies.begin_upload(now, key, upload, held);
         }
         let Some(upload) = self.bodies.uploads.get_mut(&key) else { return BlockOutcome::Kept };
-        upload.requester = requester;
+        upload.from(requester);
         let held = upload.take(now, block, payload);
         if held > 0 {
             self.bodies.grow_upload(now, key, held);
@@ -114,6 +123,17 @@ impl QBlockTransfers {
         self.bodies.downloads.get(key).is_some_and(|download| download.szx() == szx)
     }
 
+    /// Whether these blocks of a stored body may leave in answer to this request.
+    pub(in crate::session) fn may_ask(
+        &mut self,
+        key: &TransferKey,
+        requester: Requester,
+        request: &BlockRequest,
+    ) -> bool {
+        let download = self.bodies.downloads.get_mut(key);
+        download.is_none_or(|download| download.may_ask(&request.blocks, requester))
+    }
+
     /// A client requests blocks of a stored body.
     pub(in crate::session) fn request(
         &mut self,
@@ -126,7 +146,15 @@ impl QBlockTransfers {
         let Some(download) = self.bodies.downloads.get_mut(&key) else { return };
         download.on_request(&request.blocks, requester);
         self.bodies.downloads.advance(now, key);
+        let others_wait = self.pace.heard(key.remote);
         self.poll_download(now, key, out);
+        if others_wait {
+            let others = self.bodies.downloads.entries().map(|(key, _)| *key);
+            let others: Vec<_> = others.filter(|other| other.remote == key.remote).collect();
+            for other in others {
+                self.poll_download(now, other, out);
+            }
+        }
     }
 
     /// Stores a body and begins to send it, unless it is longer than the limit.
@@ -169,7 +197,7 @@ impl QBlockTransfers {
         loop {
             match upload.poll(now) {
                 upload::Step::Send(response) => {
-                    out.push(Finished::response(upload.requester, response));
+                    out.push(Finished::response(upload.requester(), response));
                 }
                 upload::Step::Whole(body) => {
                     let held = upload.held();
@@ -191,10 +219,15 @@ impl QBlockTransfers {
 
     fn poll_download(&mut self, now: Instant, key: TransferKey, out: &mut Vec<Finished>) {
         let downloads = &mut self.bodies.downloads;
-        let Some(download) = downloads.get_mut(&key) else { return };
         loop {
+            if let Some(at) = self.pace.waits(now, key.remote) {
+                downloads.wait(&key, Some(at));
+                return;
+            }
+            let Some(download) = downloads.get_mut(&key) else { return };
             match download.poll(now) {
                 download::Step::Send(block) => {
+                    self.pace.sent(now, key.remote);
                     let (requester, response) = *block;
                     out.push(Finished::response(requester, response));
                 }

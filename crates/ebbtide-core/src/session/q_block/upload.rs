@@ -26,7 +26,7 @@ pub(in crate::session) struct Upload {
     /// The blocks that have arrived. Memory is allocated for their payloads, not for the announced size.
     blocks: BTreeMap<u32, Bytes>,
     /// The requester that sent the last block, whose token answers carry (RFC 9177 section 4.3).
-    pub(super) requester: Requester,
+    requester: Requester,
     state: UploadState,
 }
 
@@ -95,6 +95,17 @@ impl Upload {
         }
         self.blocks.insert(block.num(), Bytes::copy_from_slice(payload));
         payload.len() + ENTRY
+    }
+
+    /// The requester of the last block, for whom the others may have proved the address.
+    pub(super) fn requester(&self) -> Requester {
+        self.requester
+    }
+
+    /// A block of this requester has arrived.
+    pub(super) fn from(&mut self, requester: Requester) {
+        let proved = self.requester.proved || requester.proved;
+        self.requester = Requester { proved, ..requester };
     }
 
     /// The number of stored bytes.

@@ -2,7 +2,7 @@
 
 use super::stages::{Answered, BlockScheme, Handled, Outgoing};
 use super::{Server, ServerState, SharedState};
-use crate::session::address_validation::{HEADERS, is_short};
+use crate::session::address_validation::{self, HEADERS, is_short};
 use crate::session::echo::{Challenged, Name};
 use crate::session::finished::{Finished, FinishedRef};
 use crate::session::key::TransferKey;
@@ -75,6 +75,7 @@ impl<S: SharedState<ServerState>> Server<S> {
             Err(finished) => return Outgoing::One(finished),
         }
         let Handled { request, response } = handled;
+        self.carry_value(now, request.requester(), response);
         Outgoing::Answer(FinishedRef::response(request.requester(), response))
     }
 
@@ -117,10 +118,10 @@ impl<S: SharedState<ServerState>> Server<S> {
         // challenge in case the state becomes longer.
         bound = if registers { bound.max(CHALLENGE) } else { bound };
         let needed = if registers { 2 } else { 1 };
-        // Half of the slots are reserved for verified addresses.
+        // Half of the slots are reserved for those who have proved their addresses.
         let crowded = registers && observe.is_some_and(Observe::is_half_full);
-        if !crowded || self.trusts(now, requester) {
-            let allowance = allowance(self, now, requester, bound, needed);
+        if !crowded || !requester.may_be_forged() {
+            let allowance = allowance(requester, bound, needed);
             request.requester_mut().allowance = allowance;
             if allowance >= needed {
                 return Ok(Answered(handled));
@@ -159,9 +160,8 @@ impl<S: SharedState<ServerState>> Server<S> {
             }
         }
         if observes && let Some(observe) = observe {
-            let trusted = || self.trusts(now, requester);
             let bytes = request.bytes();
-            register(now, requester, facts.observe, bytes, response, observe, trusted);
+            register(now, requester, facts.observe, bytes, response, observe);
         }
     }
 }
@@ -174,7 +174,6 @@ pub(super) fn register(
     request: &[u8],
     response: &mut Response,
     observe: Observe<'_>,
-    trusted: impl FnOnce() -> bool,
 ) {
     let (remote, token) = (requester.peer(), requester.token());
     if option == Some(1) {
@@ -188,7 +187,7 @@ pub(super) fn register(
         remote,
         token,
         local: requester.local,
-        unverified: requester.forgeable && !trusted(),
+        unverified: requester.may_be_forged(),
         subject: observe.subject,
         request,
         sent: requester.sent + length(requester, response) + OBSERVE + HEADERS,
@@ -230,17 +229,10 @@ fn longest(requester: &Requester, facts: &RequestOptions, response: &Response) -
     HEADER_LEN + requester.token().len() + options + marker + response.payload.len() + blocks
 }
 
-/// How often an answer of `length` bytes may be sent. The state of the address is looked up only if
-/// the request alone does not allow `needed` transmissions, or if the answer is a separate
-/// response, which may be retransmitted.
+/// How often an answer of `length` bytes may be sent: `needed` times, if the bytes of the request alone allow
+/// that, and otherwise as its address and port have been proved.
 #[inline]
-pub(super) fn allowance<S: SharedState<ServerState>>(
-    server: &Server<S>,
-    now: Instant,
-    requester: &Requester,
-    length: usize,
-    needed: u8,
-) -> u8 {
+pub(super) fn allowance(requester: &Requester, length: usize, needed: u8) -> u8 {
     let Requester { request, sent, forgeable, .. } = *requester;
     if !forgeable {
         return u8::MAX;
@@ -248,8 +240,11 @@ pub(super) fn allowance<S: SharedState<ServerState>>(
     if sent == 0 && is_short(request, usize::from(needed) * (length + HEADERS) - HEADERS) {
         return needed;
     }
-    let from = requester.peer().source();
-    server.tables.with(|tables| tables.validation.allowance(now, from, request, sent, length))
+    if !requester.may_be_forged() {
+        u8::MAX
+    } else {
+        address_validation::allowance(request, sent, length)
+    }
 }
 
 /// The offset and the length of the block to send, if the response does not fit into one message.

@@ -42,7 +42,7 @@ pub use stages::{
     RequestSlot, Verified,
 };
 
-use super::address_validation::AddressValidation;
+use super::address_validation::{AddressValidation, allowance};
 use super::blocks::BlockTransfers;
 use super::echo::Name;
 use super::finished::Finished;
@@ -51,8 +51,9 @@ use super::observers::Due;
 use super::q_block::QBlockTransfers;
 use super::rate_limiter::RateLimiter;
 use super::requester::Requester;
-use crate::peer::{PeerId, Source};
+use crate::peer::Source;
 use crate::time::{Duration, Instant};
+use crate::wire::OptionNumber;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::cell::RefCell;
@@ -169,28 +170,23 @@ impl<S: SharedState<ServerState>> Server<S> {
     }
 
     /// How often a notification of `length` bytes may be transmitted to an observer that has
-    /// acknowledged none. The request that registered it had `request` bytes, and was answered by
-    /// `sent` bytes; both with headers.
-    pub fn notification_allowance(
-        &self,
-        now: Instant,
-        remote: PeerId,
-        request: usize,
-        sent: usize,
-        length: usize,
-    ) -> u8 {
-        if !self.config.verify.concerns(remote.source()) {
-            return u8::MAX;
+    /// acknowledged none.
+    pub fn notification_allowance(&self, due: &Due, length: usize) -> u8 {
+        match self.may_be_forged(due) {
+            true => allowance(due.request.len(), due.sent, length).max(1),
+            false => u8::MAX,
         }
-        self.tables.with(|tables| {
-            tables.validation.allowance(now, remote.source(), request, sent, length).max(1)
-        })
+    }
+
+    /// Whether the registration of an observer may be a forgery.
+    fn may_be_forged(&self, due: &Due) -> bool {
+        due.unverified && self.config.verify.concerns(due.remote.source())
     }
 
     /// Fits a notification to the transport and the observer. If it is long, returns its first
     /// block (RFC 7959 section 2.6) and stores the body for requests of the others. If it is longer
-    /// than an unverified address may receive, returns a challenge, which is an error and so ends
-    /// the observation. So does a representation in another format, which is answered 4.06.
+    /// than an observer may receive that has not proved its address, returns a challenge, which is an error and
+    /// so ends the observation. So does a representation in another format, which is answered 4.06.
     pub fn size_notification(
         &self,
         now: Instant,
@@ -208,17 +204,12 @@ impl<S: SharedState<ServerState>> Server<S> {
             let key = super::key::transfer_key(due.remote, request);
             response = complete::in_blocks(self, now, key, &facts, response);
         }
-        let from = due.remote.source();
-        if due.unverified && self.config.verify.concerns(from) {
+        if self.may_be_forged(due) {
             let content = response.with_content(None, |content| content.encoded_len());
             let length = crate::wire::HEADER_LEN + due.token.len() + complete::OBSERVE + content;
-            let asked = due.request.len();
-            return self.tables.with(|tables| {
-                match tables.validation.allowance(now, from, asked, due.sent, length) {
-                    0 => tables.validation.challenge(now, from),
-                    _ => response,
-                }
-            });
+            if allowance(due.request.len(), due.sent, length) == 0 {
+                return self.tables.with(|tables| tables.validation.challenge(now, due.remote));
+            }
         }
         response
     }
@@ -261,26 +252,44 @@ impl<S: SharedState<ServerState>> Server<S> {
         })
     }
 
-    /// A challenge for a requester with an unverified address, as an answer.
+    /// A challenge for a requester that has not proved its address, as an answer.
     fn challenged(&self, now: Instant, requester: Requester) -> Finished {
         self.challenge_to(now, requester, None)
     }
 
     /// A challenge for a request that must not be processed twice.
     fn challenge_to(&self, now: Instant, requester: Requester, request: Option<Name>) -> Finished {
-        let from = requester.peer().source();
+        let from = requester.peer();
         let challenge =
             self.tables.with(|tables| tables.validation.challenge_to(now, from, request));
         Finished::response(requester, challenge)
     }
 
-    /// A stored answer, or a challenge if the answer is longer than an unverified address may
-    /// receive. The answer stays stored.
-    fn stored(&self, now: Instant, requester: Requester, response: Response) -> Finished {
+    /// A stored answer, or a challenge if the answer is longer than a request that is not proved may
+    /// yield. The answer stays stored.
+    fn stored(&self, now: Instant, requester: Requester, mut response: Response) -> Finished {
         let length = complete::length(&requester, &response);
-        match complete::allowance(self, now, &requester, length, 1) {
+        match complete::allowance(&requester, length, 1) {
             0 => self.challenged(now, requester),
-            allowance => Finished::response(Requester { allowance, ..requester }, response),
+            allowance => {
+                self.carry_value(now, &requester, &mut response);
+                Finished::response(Requester { allowance, ..requester }, response)
+            }
+        }
+    }
+
+    /// Gives a client that has echoed a value the next one, so that it is not challenged again. Not in a
+    /// separate response, since some clients put the value into the empty acknowledgement.
+    fn carry_value(&self, now: Instant, requester: &Requester, response: &mut Response) {
+        if requester.proved
+            && requester.forgeable
+            && requester.takes_value()
+            && response.is_success()
+        {
+            let from = requester.peer();
+            let value = self.tables.with(|tables| tables.validation.next_value(now, from));
+            response.options.remove(OptionNumber::ECHO);
+            response.options.push(OptionNumber::ECHO, value.as_slice());
         }
     }
 }

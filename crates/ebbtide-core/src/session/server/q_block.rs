@@ -60,6 +60,8 @@ impl<S: SharedState<ServerState>> Server<S> {
             Ok(BlockOutcome::Whole(body)) => {
                 received.scheme = BlockScheme::QBlock { wanted: None, uploaded: true };
                 received.body = Some(body);
+                // One of the blocks has.
+                received.requester.proved = true;
                 return Next::Proceed(Assembled(received));
             }
         }
@@ -83,6 +85,11 @@ impl<S: SharedState<ServerState>> Server<S> {
                 matches!(&wanted.blocks, RequestedBlocks::These(blocks) if blocks.len() == 1);
             let here = self.tables.with(|tables| tables.q_blocks.has(now, &key, wanted.szx));
             if here {
+                let may_ask =
+                    |tables: &mut ServerState| tables.q_blocks.may_ask(&key, requester, &wanted);
+                if !self.tables.with(may_ask) {
+                    return Next::Send(Outgoing::One(self.challenged(now, requester)));
+                }
                 if !single {
                     requester = acknowledge(requester, &mut out);
                 }
@@ -124,8 +131,8 @@ impl<S: SharedState<ServerState>> Server<S> {
             handled.response.payload.truncate(16 << szx);
         }
         let long = !is_block && handled.response.payload.len() > 16 << szx;
-        // A client that uploads has been verified before the handler ran.
-        if long && !uploaded && !self.trusts(now, handled.requester()) {
+        // A client that uploads has proved its address before the handler ran.
+        if long && !uploaded && handled.requester().may_be_forged() {
             return Outgoing::One(self.challenged(now, *handled.requester()));
         }
         if !long && wanted.is_some() && !is_block {
@@ -136,7 +143,7 @@ impl<S: SharedState<ServerState>> Server<S> {
         let observes = handled.observes();
         let key = handled.request.transfer_key();
         if !long {
-            // A client that uploads has been verified.
+            // A client that uploads has proved its address.
             if !uploaded && let Err(challenge) = self.answer(now, handled, observe.as_ref()) {
                 return Outgoing::One(challenge);
             }
@@ -148,9 +155,7 @@ impl<S: SharedState<ServerState>> Server<S> {
             if observes && let Some(observe) = observe {
                 let option = request.facts().observe;
                 let bytes = request.bytes();
-                complete::register(now, requester, option, bytes, response, observe, || {
-                    self.trusts(now, requester)
-                });
+                complete::register(now, requester, option, bytes, response, observe);
             }
             return Outgoing::Answer(FinishedRef::response(requester, response));
         }
@@ -166,7 +171,7 @@ impl<S: SharedState<ServerState>> Server<S> {
         }
         if observes && let Some(observe) = observe {
             let bytes = request.bytes();
-            complete::register(now, &requester, option, bytes, &mut response, observe, || true);
+            complete::register(now, &requester, option, bytes, &mut response, observe);
         }
         self.send_blocks(now, key, requester, response, szx, wanted.map(|wanted| wanted.blocks))
     }

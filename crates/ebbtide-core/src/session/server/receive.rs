@@ -4,12 +4,12 @@ use super::stages::{Admitted, Arrived, Handled, Next, Outgoing, Received, Reques
 use super::withheld::WithheldAnswer;
 use super::{Server, ServerState, SharedState};
 use crate::endpoint::Remember;
-use crate::peer::Source;
+use crate::peer::PeerId;
 use crate::session::echo::{Challenged, Echo, Name};
 use crate::session::finished::Finished;
-use crate::session::key::fingerprint;
+use crate::session::key::{fingerprint, transfer_key};
 use crate::session::message::Response;
-use crate::session::q_block::Part;
+use crate::session::q_block::{Part, RequestedBlocks};
 use crate::time::Instant;
 use crate::wire::{Code, Message, OptionNumber};
 use alloc::vec::Vec;
@@ -58,9 +58,9 @@ impl<S: SharedState<ServerState>> Server<S> {
         }
     }
 
-    /// An unverified address has to echo before the server keeps much on its behalf, before the
-    /// handler of a non-idempotent request runs while there is no room to keep its answer, and
-    /// before it receives a response of many datagrams.
+    /// A client has to echo before the server keeps much on its behalf, before the handler of a
+    /// non-idempotent request runs while there is no room to keep its answer, and before it receives a
+    /// response of many datagrams.
     #[inline]
     fn verify<'p, 'm>(
         &self,
@@ -79,6 +79,7 @@ impl<S: SharedState<ServerState>> Server<S> {
         }
         if received.requester.forgeable {
             let echo = self.read_echo(now, received);
+            received.requester.proved = echo.is_some_and(|echo| echo.fresh);
             match self.stands_in_for(now, received, echo) {
                 Some(Substitute::Challenge(name)) => {
                     let challenge = self.challenge_to(now, received.requester, name);
@@ -99,12 +100,12 @@ impl<S: SharedState<ServerState>> Server<S> {
             return None;
         }
         let option = received.message.option(OptionNumber::ECHO)?;
-        let from = received.requester.peer().source();
+        let from = received.requester.peer();
         self.tables.with(|tables| tables.validation.read(now, from, option.value))
     }
 
-    /// Returns the answer that replaces the processing of a request from an unverified address, or
-    /// `None` if the request may be processed.
+    /// Returns the answer that replaces the processing of a request that may be forged, or `None` if the
+    /// request may be processed.
     fn stands_in_for(
         &self,
         now: Instant,
@@ -112,7 +113,6 @@ impl<S: SharedState<ServerState>> Server<S> {
         echo: Option<Echo>,
     ) -> Option<Substitute> {
         let part = received.part.as_ref();
-        let from = received.requester.peer().source();
         let idempotent = received.message.is_idempotent();
         if !idempotent
             && received.facts.echo
@@ -121,25 +121,29 @@ impl<S: SharedState<ServerState>> Server<S> {
             return Some(stand);
         }
         // One block makes the server keep a body and request the others several times (RFC 9177
-        // sections 3.2 and 11). A long answer consists of many messages as well, and a handler that
-        // must not run twice does not run before they may be sent.
+        // sections 3.2 and 11); one that proves its address does so for the others. A long answer consists
+        // of many messages as well, and a handler that must not run twice does not run before they may be sent.
         let is_block = matches!(part, Some(Part::Block { .. }));
-        if is_block || part.is_some() && !idempotent {
-            let (trusted, forgotten) = self.tables.with(|tables| {
-                (tables.validation.trusts(now, from), tables.validation.has_forgotten(now))
+        let wants_whole =
+            matches!(part, Some(Part::Request(wanted)) if wanted.blocks == RequestedBlocks::Whole);
+        if is_block || wants_whole && !idempotent {
+            let key = transfer_key(received.requester.peer(), &received.message);
+            let (proved, forgotten) = self.tables.with(|tables| {
+                let begun = is_block && tables.q_blocks.is_proved(&key);
+                (begun || !received.requester.may_be_forged(), tables.validation.has_forgotten(now))
             });
             // After a challenge the client sends the body again as a different one, whose blocks do
             // not show that they are the same. While blocks that were not remembered may still
             // arrive late, only those with an Echo are accepted: either it was fresh on their first
             // arrival, or they were not accepted then.
             let late = is_block && !idempotent && forgotten && !echo.is_some_and(|echo| echo.fresh);
-            if is_block || !trusted {
-                return (!trusted || late).then_some(Substitute::Challenge(None));
+            if is_block || !proved {
+                return (!proved || late).then_some(Substitute::Challenge(None));
             }
         }
         if received.facts.begins_upload() {
             let pressed = self.tables.with(|tables| {
-                tables.blocks.bodies.is_half_full() && !tables.validation.trusts(now, from)
+                tables.blocks.bodies.is_half_full() && !!received.requester.may_be_forged()
             });
             return pressed.then_some(Substitute::Challenge(None));
         }
@@ -148,7 +152,7 @@ impl<S: SharedState<ServerState>> Server<S> {
             return None;
         }
         self.tables.with(|tables| {
-            let may_run = tables.validation.trusts(now, from) || tables.withheld.has_room(now);
+            let may_run = !received.requester.may_be_forged() || tables.withheld.has_room(now);
             (!may_run).then_some(Substitute::Challenge(None))
         })
     }
@@ -165,18 +169,18 @@ impl<S: SharedState<ServerState>> Server<S> {
     pub fn remember(
         &self,
         now: Instant,
-        from: Source,
+        from: PeerId,
         message: &Message<'_>,
         much: bool,
     ) -> Remember {
         let option = message.option(OptionNumber::ECHO);
-        if !much && option.is_none() || !self.config.verify.concerns(from) {
+        if !much && option.is_none() || !self.config.verify.concerns(from.source()) {
             return Remember::Yes;
         }
         self.tables.with(|tables| {
             let validation = &mut tables.validation;
             let echo = option.and_then(|option| validation.read(now, from, option.value));
-            if much && !validation.trusts(now, from) {
+            if much && !validation.trusts(now, from.source()) {
                 return Remember::No;
             }
             // The request is unknown after the lifetime of its copies.
@@ -195,7 +199,7 @@ impl<S: SharedState<ServerState>> Server<S> {
     pub fn challenge(&self, now: Instant, received: &Received<'_, '_>) -> Finished {
         let received = &*received.0;
         let Arrived { requester, message, .. } = received;
-        let from = requester.peer().source();
+        let from = requester.peer();
         let echo = self.read_echo(now, received);
         let response = self.tables.with(|tables| {
             let name = match known(tables, now, received, echo) {
@@ -232,14 +236,14 @@ impl<S: SharedState<ServerState>> Server<S> {
 }
 
 /// The answer that replaces the processing of a request whose Echo option names a message that was
-/// challenged before. A withheld answer is sent to verified addresses only.
+/// challenged before. A withheld answer is sent only to a client that has proved its address.
 fn known(
     tables: &mut ServerState,
     now: Instant,
     received: &Arrived<'_>,
     echo: Option<Echo>,
 ) -> Option<Substitute> {
-    let Arrived { requester, message, facts, .. } = received;
+    let Arrived { message, facts, .. } = received;
     if !facts.echo {
         return None;
     }
@@ -256,9 +260,7 @@ fn known(
         Challenged::Forgotten(_) if echo.fresh => None,
         Challenged::Forgotten(_) => unsure(),
         Challenged::Answered(number) => {
-            if !tables.validation.trusts(now, requester.peer().source())
-                && tables.withheld.renew(now, number)
-            {
+            if !echo.fresh && tables.withheld.renew(now, number) {
                 return Some(Substitute::Challenge(Some(Name { what, fingerprint })));
             }
             match tables.withheld.take(now, number) {

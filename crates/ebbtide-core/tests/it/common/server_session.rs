@@ -84,7 +84,7 @@ impl Bench {
         let mut vouched = true;
         let session = &self.session;
         let received = self.endpoint.receive(now, from.into(), datagram, |_, message| {
-            let remember = session.remember(now, from.source(), message, much);
+            let remember = session.remember(now, from.into(), message, much);
             vouched = remember != Remember::No;
             remember
         });
@@ -200,10 +200,7 @@ impl Bench {
             match sent {
                 Ok(exchange) => {
                     if !due.proven {
-                        let request = due.request.len();
-                        let allowance = self
-                            .session
-                            .notification_allowance(now, due.remote, request, due.sent, length);
+                        let allowance = self.session.notification_allowance(&due, length);
                         self.endpoint.limit_transmissions(exchange, allowance);
                     }
                     self.observers.sent(&due, exchange);

@@ -101,7 +101,7 @@ impl ServerSide {
         let mut vouched = true;
         let session = &self.session;
         let received = self.endpoint.receive(now, from.into(), datagram, |_, message| {
-            let remember = session.remember(now, from.source(), message, much);
+            let remember = session.remember(now, from.into(), message, much);
             vouched = remember != Remember::No;
             remember
         });
@@ -285,10 +285,7 @@ impl ServerSide {
             match sent {
                 Ok(exchange) => {
                     if !due.proven {
-                        let request = due.request.len();
-                        let allowance = self
-                            .session
-                            .notification_allowance(now, due.remote, request, due.sent, length);
+                        let allowance = self.session.notification_allowance(&due, length);
                         self.endpoint.limit_transmissions(exchange, allowance);
                     }
                     if !goes_on {

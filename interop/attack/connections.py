@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Ten thousand hostile connections: what they make a server hold, and what they cost honest clients.
 
-In two network namespaces, as studies/scripts/floods.py has them: `ebbtide serve` over UDP, TCP and WebSocket runs in
+In two network namespaces (network.py): `ebbtide serve` over UDP, TCP and WebSocket runs in
 the one, on the first core; the connections, of 64 addresses, and an honest client run in the other. The kinds:
 
     never-reading   asks for long answers, many at a time, and takes none of them
@@ -14,7 +14,7 @@ connections come (the control) and while they are there. Memory is the server's 
 and 10 s after the connections' end, over what it was before.
 
     cargo build --release -p ebbtide-cli
-    studies/scripts/connections.py
+    interop/attack/connections.py
 """
 
 import argparse
@@ -30,7 +30,7 @@ import subprocess
 import sys
 import time
 
-import floods
+import network
 
 CSM = b"\x00\xe1"
 HOSTS = 64
@@ -81,7 +81,7 @@ def hostile(kind, count, seconds):
         connection.bind((f"10.0.0.{1 + number % HOSTS}", 0))
         with contextlib.suppress(BlockingIOError):
             try:
-                connection.connect((floods.SERVER, port))
+                connection.connect((network.SERVER, port))
             except BlockingIOError:
                 raise
             except OSError:
@@ -119,7 +119,7 @@ def honest(spaces, options):
     """Requests a second over UDP and over TCP."""
     core = ["taskset", "-c", "1"] if os.cpu_count() > 1 else []
     rates = []
-    for uri in (f"coap://{floods.SERVER}/test", f"coap+tcp://{floods.SERVER}/test"):
+    for uri in (f"coap://{network.SERVER}/test", f"coap+tcp://{network.SERVER}/test"):
         bench = subprocess.run(
             spaces.inside(spaces.client, *core, options.ebbtide, "bench", uri, "--duration",
                           str(options.seconds), "--json"), capture_output=True, text=True, timeout=120)
@@ -129,10 +129,10 @@ def honest(spaces, options):
 
 def row(kind, options):
     with contextlib.ExitStack() as stack:
-        spaces = floods.Namespaces(stack)
-        server = floods.serve(stack, spaces, options, ["--bind", f"coap+tcp://{floods.SERVER}:5683", "--bind",
-                                                       f"coap+ws://{floods.SERVER}:8080"])
-        resident = lambda: floods.memory(server.pid, "VmRSS")
+        spaces = network.Namespaces(stack)
+        server = network.serve(stack, spaces, options, ["--bind", f"coap+tcp://{network.SERVER}:5683", "--bind",
+                                                       f"coap+ws://{network.SERVER}:8080"])
+        resident = lambda: network.memory(server.pid, "VmRSS")
         honest(spaces, options)
         before, ratios = resident(), []
         control = [honest(spaces, options) for _ in range(options.rounds)]
@@ -149,7 +149,7 @@ def row(kind, options):
         time.sleep(10)
         after = resident()
         alive = server.poll() is None
-        peak = floods.memory(server.pid, "VmHWM") if alive else float("inf")
+        peak = network.memory(server.pid, "VmHWM") if alive else float("inf")
         return {"opened": opened, "left": left, "udp": ratios[0], "tcp": ratios[1], "peak": peak,
                 "before": before, "after": after, "alive": alive}
 
@@ -164,7 +164,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--least", type=float, default=0.9, help="honest rate over that of the control")
     parser.add_argument("--megabytes", type=float, default=128, help="of the server, at its peak")
-    parser.add_argument("--nice", type=int, default=0, help="as for studies/scripts/floods.py")
+    parser.add_argument("--nice", type=int, default=0, help="as for interop/attack/floods.py")
     parser.add_argument("--hostile", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.hostile:
@@ -172,7 +172,7 @@ def main():
     unknown = set(options.kinds) - set(KINDS)
     if unknown:
         parser.error(f"unknown: {', '.join(sorted(unknown))}; there are {', '.join(KINDS)}")
-    floods.prefer(options.nice)
+    network.prefer(options.nice)
     print("| connections | opened | there at the end | honest over UDP, of the control | over TCP | memory before, MB "
           "| at the peak | 10 s after the end |")
     print("|---|---|---|---|---|---|---|---|")

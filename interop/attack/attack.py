@@ -1,0 +1,232 @@
+#!/usr/bin/env python3
+"""Attacks on a server, with an honest client beside them: what each costs, and whether it stays within its bound.
+
+    cargo build --release -p ebbtide-cli
+    interop/attack/attack.py                      # every row, three rounds each: some ten minutes
+    interop/attack/attack.py --quick              # a row each once, short, with generous bounds: CI
+    interop/attack/attack.py hellos amplification # some rows
+
+The server runs in a network namespace, on the first core; attackers (hostile.py) and honest clients run in another one,
+on the second core. An attack that costs honest clients something is directed at the server and, as a control, at an
+address without a host, in turn; its figure is the ratio of what the honest client gets. floods.py and
+connections.py, beside this program, hold the floods of forged addresses and of slow connections.
+
+It needs `unshare`, `nsenter`, `ip`, `taskset` and `openssl`, and the right to make user namespaces.
+"""
+
+import argparse
+import contextlib
+import json
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+from network import NOBODY, SERVER, Namespaces, memory, prefer, serve
+
+HOSTILE = pathlib.Path(__file__).with_name("hostile.py")
+
+
+class Row:
+    """What an attack came to: a figure, and whether it is within its bound."""
+
+    def __init__(self, figure, bound, holds, remark=""):
+        self.figure, self.bound, self.holds, self.remark = figure, bound, holds, remark
+
+
+class Stage:
+    """A server in its namespace and what is run in the other one."""
+
+    def __init__(self, stack, options, *arguments):
+        self.stack, self.options = stack, options
+        self.spaces = Namespaces(stack)
+        self.folder = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        self.server = serve(stack, self.spaces, options, [self.fill(word) for word in arguments])
+
+    def fill(self, word):
+        """Files that arguments name: a certificate and its key, and the keys of devices."""
+        known = {"CERT": "own.pem", "KEY": "own.key", "PSK": "keys"}
+        if word not in known:
+            return word
+        if word == "PSK":
+            keys = self.folder / "keys"
+            keys.write_text("device:secret\n")
+            keys.chmod(0o600)
+        elif word == "CERT":
+            subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1",
+                            "-nodes", "-days", "2", "-subj", "/CN=server", "-addext", f"subjectAltName=IP:{SERVER}",
+                            "-keyout", str(self.folder / "own.key"), "-out", str(self.folder / "own.pem")],
+                           check=True, capture_output=True)
+        return str(self.folder / known[word])
+
+    def start(self, *command):
+        """A process in the clients' namespace, on their core."""
+        core = ["taskset", "-c", "1"] if os.cpu_count() > 1 else []
+        process = self.stack.enter_context(subprocess.Popen(
+            self.spaces.inside(self.spaces.client, *core, *command), stdout=subprocess.PIPE, text=True))
+        self.stack.callback(process.kill)
+        return process
+
+    def hostile(self, what, server, **settings):
+        """One of hostile.py's, when it is ready."""
+        words = [f"--{name.replace('_', '-')}" + ("" if value is True else f"={value}")
+                 for name, value in settings.items()]
+        process = self.start(sys.executable, str(HOSTILE), what, server, *words)
+        if process.stdout.readline() != "ready\n":
+            sys.exit(f"{what}: the attacker ended at once")
+        return process
+
+    def ask(self, seconds):
+        """What a client gets that asks plain CoAP 200 times a second."""
+        return result(self.hostile("ask", f"{SERVER}:5683", seconds=seconds, rate=200))
+
+    def get(self, *arguments):
+        """The seconds of a request of the command, or None if it has failed."""
+        began = time.monotonic()
+        done = self.start(self.options.ebbtide, *arguments)
+        try:
+            said = done.communicate(timeout=600)
+        except subprocess.TimeoutExpired:
+            done.kill()
+            return None
+        return time.monotonic() - began if done.returncode == 0 and said[0] else None
+
+
+def result(process):
+    line = process.stdout.readline()
+    process.wait(timeout=60)
+    return json.loads(line)
+
+
+def beside(stage, attack):
+    """The honest client's rate beside an attack over that beside its control, and the last results."""
+    options, ratios, asked, said = stage.options, [], None, None
+    for number in range(options.rounds):
+        rates = {}
+        for to in (NOBODY, SERVER) if number % 2 == 0 else (SERVER, NOBODY):
+            attacker = attack(to)
+            time.sleep(0.5)
+            got = stage.ask(options.seconds)
+            rates[to] = got["per_second"]
+            sent = result(attacker)
+            asked, said = (got, sent) if to == SERVER else (asked, said)
+        ratios.append(rates[SERVER] / max(rates[NOBODY], 1e-9))
+    return statistics.median(ratios), asked, said
+
+
+def ratio_row(stage, attack, bound):
+    """A row whose figure is the honest client's ratio."""
+    ratio, asked, said = beside(stage, attack)
+    bound = stage.options.generous or bound
+    remark = ", ".join(f"{name} {value:,.0f}" for name, value in said.items())
+    return Row(f"{ratio:.2f}", f"at least {bound}", ratio >= bound,
+               f"{remark}; honest p50 {asked['p50_ms']:.1f} ms; {memory(stage.server.pid, 'VmHWM'):.0f} MB")
+
+
+SECURE = ("--bind", f"coaps://{SERVER}:5684", "--cert", "CERT", "--key", "KEY", "--psk-file", "PSK")
+
+
+def hellos(stack, options):
+    """ClientHellos of one address with correct cookies, replayed at 4,000/s, and plain CoAP at another socket."""
+    stage = Stage(stack, options, *SECURE)
+    return ratio_row(stage, lambda to: stage.hostile(
+        "hellos", f"{SERVER}:5684", to=f"{to}:5684", rate=4000, count=options.ports,
+        seconds=options.seconds + 1.5, certificates=True), 0.9)
+
+
+def distant(stack, options):
+    """The same, and a handshake with a long round trip: its time over that without the attack."""
+    stage = Stage(stack, options, *SECURE)
+    stage.hostile("relay", f"{SERVER}:5684", round_trip=options.round_trip)
+    request = ("get", "coaps://127.0.0.1:5684/test", "-u", "device", "-k", "secret")
+    quiet = stage.get(*request)
+    attacker = stage.hostile("hellos", f"{SERVER}:5684", rate=4000, count=options.ports,
+                             seconds=30 * options.round_trip, certificates=True)
+    beside_it = stage.get(*request)
+    attacker.kill()
+    if quiet is None:
+        sys.exit("distant: no handshake even without the attack")
+    longer = beside_it / quiet if beside_it else float("inf")
+    return Row(f"{longer:.2f}", "at most 1.5", longer <= 1.5,
+               f"round trip {options.round_trip:g} s; {quiet:.1f} s without it")
+
+
+def amplification(stack, options):
+    """Forged requests from the address of a client that was verified and is silent: bytes out for each byte in."""
+    stage = Stage(stack, options)
+    found = result(stage.hostile("forged", f"{SERVER}:5683", count=50, seconds=options.listen))
+    worst = max(found, key=found.get)
+    return Row(f"{found[worst]:.2f}", "at most 3", found[worst] <= 3,
+               "; ".join(f"{name} {factor:.2f}" for name, factor in found.items()))
+
+
+def churn(stack, options):
+    """TLS connections of 90 addresses at 4,000/s that leave when the server has signed, and plain CoAP over UDP."""
+    stage = Stage(stack, options, "--bind", f"coaps+tcp://{SERVER}:5684", "--cert", "CERT", "--key", "KEY")
+    return ratio_row(stage, lambda to: stage.hostile(
+        "churn", f"{SERVER}:5684", to=f"{to}:5684", rate=4000, seconds=options.seconds + 1.5), 0.8)
+
+
+def scrapes(stack, options):
+    """Scrapes of the metrics beside 64 connections that creep: how many come within a second."""
+    stage = Stage(stack, options, "--metrics", f"{SERVER}:9683")
+    stage.hostile("creep", f"{SERVER}:9683", count=64, seconds=3600)
+    got = result(stage.hostile("scrape", f"{SERVER}:9683", seconds=options.seconds))
+    share = got["came"] / max(got["tried"], 1)
+    return Row(f"{share:.2f}", "at least 0.9", share >= 0.9, f"{got['came']} of {got['tried']}")
+
+
+def leftovers(stack, options):
+    """PUTs to a folder in which a server with the same process ID was killed while it wrote."""
+    folder = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory()))
+    for name in (".ebbtide-1-0.part", ".ebbtide-1-1.part", ".ebbtide-1-2.part"):
+        (folder / name).write_bytes(bytes(1000))
+    spaces = Namespaces(stack)
+    server = stack.enter_context(subprocess.Popen(
+        spaces.inside(spaces.server, "unshare", "--pid", "--fork", "--kill-child", options.ebbtide, "serve", "--bind",
+                      f"{SERVER}:5683", "--dir", str(folder), "--writable"), stdout=subprocess.PIPE, text=True))
+    stack.callback(server.kill)
+    server.stdout.readline()
+    done = [subprocess.run(spaces.inside(spaces.client, options.ebbtide, "put", f"coap://{SERVER}/file", "-e", "x"),
+                           check=False, capture_output=True).returncode for _ in range(4)]
+    left = len(list(folder.glob(".*.part")))
+    return Row(f"{done.count(0)} of 4", "4 of 4, nothing left", done.count(0) == 4 and left == 0, f"{left} left")
+
+
+ROWS = {each.__name__: each for each in (hellos, distant, amplification, churn, scrapes, leftovers)}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    target = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", "target"))
+    parser.add_argument("rows", nargs="*", metavar="ROW", help=", ".join(ROWS))
+    parser.add_argument("--ebbtide", default=str(target / "release/ebbtide"))
+    parser.add_argument("--quick", action="store_true", help="one short round of each")
+    parser.add_argument("--nice", type=int, default=0, help="of all processes")
+    options = parser.parse_args()
+    quick = options.quick
+    # A machine that does other work beside shows that an attack does not stop the honest client, and not how much it costs.
+    options.rounds, options.seconds, options.listen, options.generous = (1, 2, 4, 0.3) if quick else (3, 4, 60, None)
+    options.ports, options.round_trip = (5000, 1) if quick else (6000, 10)
+    if unknown := set(options.rows) - set(ROWS):
+        parser.error(f"unknown: {', '.join(sorted(unknown))}; there are {', '.join(ROWS)}")
+    if not os.access(options.ebbtide, os.X_OK):
+        parser.error(f"{options.ebbtide} is not a program: build it first, or name another with --ebbtide")
+    prefer(options.nice)
+    print("| attack | figure | bound | beside |\n|---|---|---|---|", flush=True)
+    missed = []
+    for name in options.rows or ROWS:
+        with contextlib.ExitStack() as stack:
+            got = ROWS[name](stack, options)
+        print(f"| {name}: {ROWS[name].__doc__.splitlines()[0]} | {got.figure} | {got.bound} | {got.remark} |", flush=True)
+        if not got.holds:
+            missed.append(name)
+    if missed:
+        sys.exit(f"beyond the bounds: {', '.join(missed)}")
+
+
+if __name__ == "__main__":
+    main()
