@@ -61,7 +61,7 @@ pub use error::{BindError, Error, ErrorKind, OscoreFailure};
 pub use message::DataError;
 pub use message::{
     BurstMark, ContentFormat, DEFAULT_PORT, Options, Request, Response, Scheme, StatusError, Uri,
-    UriError,
+    UriError, is_harmless,
 };
 pub use net::{network, socket};
 pub use server::Server;

@@ -3,7 +3,7 @@
 use super::diagnostic;
 use crate::failure::Failure;
 use clap::Args;
-use ebbtide::{ContentFormat, Response};
+use ebbtide::{ContentFormat, Response, is_harmless};
 use std::fmt::Write as _;
 use std::io::{IsTerminal, Write, stdout};
 
@@ -108,14 +108,14 @@ fn hexadecimal(bytes: &[u8]) -> String {
     text
 }
 
-/// Escapes control characters, so that a peer cannot control the terminal.
+/// Escapes characters that control the terminal or reorder its text.
 pub(crate) fn harmless(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
             '\n' | '\t' => safe.push(c),
-            c if c.is_control() => safe.extend(c.escape_unicode()),
-            c => safe.push(c),
+            c if is_harmless(c) => safe.push(c),
+            c => safe.extend(c.escape_unicode()),
         }
     }
     safe

@@ -79,6 +79,10 @@ pub(crate) struct ServeArgs {
     /// power
     #[arg(long, requires = "writable")]
     durable: bool,
+    /// Refuse such changes when the folder's files would occupy more than this many bytes (5.03, or 4.13 for a
+    /// single file). A client's address has at most as much as is free to others
+    #[arg(long, value_name = "BYTES", requires = "writable")]
+    max_disk: Option<u64>,
     /// Serve metrics for Prometheus at http://ADDR/metrics
     #[arg(long, value_name = "ADDR")]
     metrics: Option<String>,
@@ -190,7 +194,11 @@ async fn serve(args: ServeArgs, config: ServerConfig) -> Result<(), Failure> {
     let mut router = match &args.dir {
         Some(path) => serve_files::router(
             open(path)?,
-            serve_files::Access { writable: args.writable, durable: args.durable },
+            serve_files::Access {
+                writable: args.writable,
+                durable: args.durable,
+                max_disk: args.max_disk,
+            },
         ),
         None => serve_resources::router(&time),
     };

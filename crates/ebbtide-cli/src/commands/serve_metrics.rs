@@ -6,14 +6,15 @@
 
 use crate::failure::Failure;
 use ebbtide::metrics::Meter;
+use ebbtide_core::sharing_prefix;
 use std::io;
-use std::sync::Arc;
+use std::net::IpAddr;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
+use tokio::task::AbortHandle;
 
-/// Connections at the same time; further ones wait.
+/// Connections at the same time. For a further one the oldest goes, of the address that has most.
 const CONNECTIONS: usize = 16;
 /// The time limit of a connection.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -35,22 +36,32 @@ pub(crate) async fn bind(address: &str) -> Result<TcpListener, Failure> {
 
 /// Answers scrapes as long as it is polled.
 pub(crate) async fn answer(listener: TcpListener, meter: Meter) {
-    let places = Arc::new(Semaphore::new(CONNECTIONS));
+    // The oldest first.
+    let mut open: Vec<(IpAddr, AbortHandle)> = Vec::new();
     loop {
-        // The semaphore is never closed.
-        let Ok(place) = places.clone().acquire_owned().await else { return };
-        let Ok((stream, _)) = listener.accept().await else {
+        let Ok((stream, from)) = listener.accept().await else {
             // Most likely no descriptors are left; they become free again.
             tokio::time::sleep(Duration::from_millis(100)).await;
             continue;
         };
+        open.retain(|(_, connection)| !connection.is_finished());
+        if open.len() >= CONNECTIONS {
+            let (_, displaced) = open.remove(oldest_of_largest(&open));
+            displaced.abort();
+        }
         let meter = meter.clone();
-        tokio::spawn(async move {
+        let connection = tokio::spawn(async move {
             // A client that goes away or takes too long gets no answer.
             let _ = tokio::time::timeout(PATIENCE, converse(stream, &meter)).await;
-            drop(place);
         });
+        open.push((sharing_prefix(from.ip()), connection.abort_handle()));
     }
+}
+
+fn oldest_of_largest<T>(open: &[(IpAddr, T)]) -> usize {
+    let held = |of: IpAddr| open.iter().filter(|(from, _)| *from == of).count();
+    // Of several, the first one.
+    (0..open.len()).rev().max_by_key(|place| held(open[*place].0)).unwrap_or(0)
 }
 
 async fn converse(mut stream: TcpStream, meter: &Meter) -> io::Result<()> {
@@ -85,5 +96,17 @@ fn status(head: &[u8]) -> &'static str {
         (Some(b"GET" | b"HEAD"), Some(b"/metrics" | b"/")) => OK,
         (Some(b"GET" | b"HEAD"), _) => "404 Not Found",
         _ => "405 Method Not Allowed",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_oldest_connection_of_the_address_with_most_gives_way() {
+        let [a, b] = [1, 2].map(|last| IpAddr::from([192, 0, 2, last]));
+        assert_eq!(oldest_of_largest(&[(a, ()), (b, ()), (b, ()), (a, ()), (b, ())]), 1);
+        assert_eq!(oldest_of_largest(&[(a, ()), (b, ())]), 0);
     }
 }

@@ -2,6 +2,7 @@
 //! someone who forges its address.
 
 use crate::common::server_session::{Ask, Bench, Does, ask, code, echo_of, options, peer};
+use ebbtide_core::PeerId;
 use ebbtide_core::endpoint::{Endpoint, EndpointConfig};
 use ebbtide_core::session::Response;
 use ebbtide_core::time::{Duration, Instant};
@@ -35,7 +36,7 @@ fn burst(id: u16, path: &str, wanted: &[u8]) -> Ask {
 
 const WHOLE: &[u8] = &[0x0e];
 
-fn value_for(server: &mut Bench, client: SocketAddr) -> Vec<u8> {
+fn value_for(server: &mut Bench, client: PeerId) -> Vec<u8> {
     echo_of(&server.take(client, &burst(1, "a", WHOLE).bytes())[0])
 }
 
@@ -148,7 +149,7 @@ fn one_block_that_proves_the_address_of_an_upload_does_so_for_its_others() {
     assert!(server.take(peer(1), &echoed.bytes()).is_empty());
     assert!(server.take(peer(1), &block(3, 1, 1).bytes()).is_empty());
     // Not for another upload, nor for another port.
-    let other_port = SocketAddr::new(peer(1).ip(), peer(1).port() + 1);
+    let other_port = SocketAddr::from(([192, 0, 2, 1], 7)).into();
     for (from, tag) in [(peer(1), 2), (other_port, 1)] {
         let sent = server.take(from, &block(4, 1, tag).bytes());
         assert_eq!(code(&sent[0]), Code::UNAUTHORIZED);

@@ -12,7 +12,7 @@ pub use oscore::OscoreFailure;
 
 #[cfg(feature = "serde")]
 use crate::message::DataError;
-use crate::message::{Response, UriError};
+use crate::message::{Response, UriError, is_harmless};
 use core::fmt::{self, Write as _};
 use ebbtide_core::session::StatusError;
 use std::io;
@@ -172,14 +172,13 @@ impl From<DataError> for Error {
     }
 }
 
-/// A peer's text with control characters escaped, so that a peer cannot control the terminal on
-/// which an error is printed.
+/// A peer's text as the terminal may show it on which an error is printed.
 struct Harmless<'a>(&'a str);
 
 impl fmt::Display for Harmless<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for c in self.0.chars() {
-            if c.is_control() { c.escape_unicode().fmt(f)? } else { f.write_char(c)? }
+            if is_harmless(c) { f.write_char(c)? } else { c.escape_unicode().fmt(f)? }
         }
         Ok(())
     }
@@ -206,6 +205,7 @@ mod tests {
         let text = aborted("no\u{1b}]0;owned\u{7}\u{1b}[2J\n\u{9b}1m").to_string();
         assert!(!text.contains(char::is_control), "{text:?}");
         assert!(text.ends_with(r"no\u{1b}]0;owned\u{7}\u{1b}[2J\u{a}\u{9b}1m"), "{text}");
+        assert!(aborted("a\u{202e}b").to_string().ends_with(r"a\u{202e}b"));
         assert!(aborted("größer").to_string().ends_with("größer"));
     }
 

@@ -6,10 +6,12 @@
 //! client does not mix two versions (RFC 7959 section 2.4). Names that begin with a dot are neither
 //! served nor listed.
 
+mod disk;
 mod listing;
 mod write;
 
 use cap_std::fs::{Dir, FileExt, Metadata, MetadataExt};
+use disk::Disk;
 use ebbtide::server::{Call, Router, get, one_block};
 use ebbtide::{Code, ContentFormat, Response};
 use ebbtide_core::wire::{Message, OptionNumber};
@@ -18,7 +20,6 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
-use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -39,16 +40,19 @@ pub(crate) struct Access {
     pub(crate) writable: bool,
     /// A change is answered when it is on the disk, not only in the system's cache.
     pub(crate) durable: bool,
+    /// Bytes that the folder's files may occupy.
+    pub(crate) max_disk: Option<u64>,
 }
 
 /// The files of a folder.
 pub(crate) fn router(root: Dir, access: Access) -> Router {
+    let disk = access.writable.then(|| Disk::open(&root, access.max_disk));
     let files = Arc::new(Files {
         root,
+        disk,
         durable: access.durable,
         listings: Listings::default(),
         changes: Mutex::new(()),
-        parts: AtomicU64::new(0),
     });
     let readers = Arc::new(Semaphore::new(READERS));
     let reading = || {
@@ -108,7 +112,8 @@ async fn work(
 /// The response to an error. It reveals no more than the client asked for.
 fn refusal(error: &io::Error) -> Response {
     use io::ErrorKind::{
-        FileTooLarge, InvalidFilename, NotADirectory, NotFound, PermissionDenied, StorageFull,
+        FileTooLarge, InvalidFilename, NotADirectory, NotFound, PermissionDenied, QuotaExceeded,
+        ReadOnlyFilesystem, StorageFull,
     };
     if is_loop(error) {
         return Response::new(Code::NOT_FOUND);
@@ -116,9 +121,11 @@ fn refusal(error: &io::Error) -> Response {
     match error.kind() {
         NotFound | NotADirectory | InvalidFilename => Response::new(Code::NOT_FOUND),
         // Also what leads out of the folder.
-        PermissionDenied => Response::new(Code::FORBIDDEN),
-        StorageFull => Response::error(Code::INTERNAL_SERVER_ERROR, "no space is left"),
-        FileTooLarge => Response::error(Code::INTERNAL_SERVER_ERROR, error.to_string()),
+        PermissionDenied | ReadOnlyFilesystem => Response::new(Code::FORBIDDEN),
+        StorageFull | QuotaExceeded => {
+            Response::error(Code::SERVICE_UNAVAILABLE, "no room is left").max_age(disk::MAX_AGE)
+        }
+        FileTooLarge => Response::new(Code::REQUEST_ENTITY_TOO_LARGE),
         _ => Response::new(Code::INTERNAL_SERVER_ERROR),
     }
 }
@@ -132,13 +139,13 @@ fn is_loop(error: &io::Error) -> bool {
 #[derive(Debug)]
 struct Files {
     root: Dir,
+    /// Of a writable folder.
+    disk: Option<Disk>,
     /// See [`Access::durable`].
     durable: bool,
     listings: Listings,
     /// Held while a file is replaced or deleted, so that its preconditions still hold then.
     changes: Mutex<()>,
-    /// Numbers files that are being written.
-    parts: AtomicU64,
 }
 
 impl Files {

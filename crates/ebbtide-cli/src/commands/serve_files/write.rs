@@ -6,15 +6,15 @@
 //! rename, and the rename before the answer. Otherwise, the system may lose changes of the last
 //! seconds that were answered.
 
+use super::disk::create_part;
 use super::{Files, etag, options, relative};
-use cap_std::fs::{File, Metadata, OpenOptions};
+use cap_std::fs::{File, Metadata};
 use ebbtide::server::Call;
 use ebbtide::{Code, Response};
 use ebbtide_core::wire::OptionNumber;
 use std::io::{self, Read, Write};
 use std::path::Path;
 use std::sync::PoisonError;
-use std::sync::atomic::Ordering;
 
 impl Files {
     pub(super) fn put(&self, call: &Call<'_>) -> io::Result<Response> {
@@ -23,11 +23,13 @@ impl Files {
         let Some(folder) = path.parent() else {
             return Ok(Response::new(Code::METHOD_NOT_ALLOWED));
         };
+        let Some(disk) = &self.disk else { return Ok(Response::new(Code::METHOD_NOT_ALLOWED)) };
+        let room = match disk.room(&self.root, call.remote().ip(), body.len() as u64) {
+            Ok(room) => room,
+            Err(full) => return Ok(full),
+        };
         // Written aside and renamed: a reader meanwhile sees the one or the other.
-        let number = self.parts.fetch_add(1, Ordering::Relaxed);
-        let part = folder.join(format!(".ebbtide-{}-{number}.part", std::process::id()));
-        let mut file =
-            self.root.open_with(&part, OpenOptions::new().write(true).create_new(true))?;
+        let (part, mut file) = create_part(&self.root, folder)?;
         let replaced = self.write(&mut file, body).and_then(|()| {
             let _changes = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
             let before = self.existing(&path)?;
@@ -42,6 +44,7 @@ impl Files {
                 return Ok(Err(Response::new(Code::CHANGED).etag(&etag(before))));
             }
             self.root.rename(&part, &self.root, &path)?;
+            room.keep(path.clone(), before.as_ref().map(Metadata::len));
             self.sync(folder)?;
             let code = if before.is_some() { Code::CHANGED } else { Code::CREATED };
             Ok(Ok(Response::new(code).etag(&etag(&file.metadata()?))))
@@ -67,6 +70,9 @@ impl Files {
         }
         if before.is_some() {
             self.root.remove_file(&path)?;
+            if let (Some(disk), Some(before)) = (&self.disk, &before) {
+                disk.deleted(&path, before.len());
+            }
             self.sync(path.parent().unwrap_or(Path::new("")))?;
         }
         Ok(Response::new(Code::DELETED))

@@ -45,8 +45,8 @@ impl Download {
         Self { response, szx, sender, next: 0, requester, asked_again: None, repeats: blocks }
     }
 
-    /// Whether these blocks may be sent again. Who does not prove its address, as the first request has, may get each
-    /// block once more, so that a forged request gains nothing for long.
+    /// Whether these blocks may be sent again. A request that does not prove its address, as the first one has, yields
+    /// each block once more at most.
     pub(in crate::session) fn may_ask(
         &mut self,
         wanted: &RequestedBlocks,

@@ -21,7 +21,7 @@ pub(super) struct Pace {
     clients: RecencyMap<PeerId, Silence>,
 }
 
-/// What has left since a client was last heard, or since the last pause.
+/// The blocks that have left since a client was last heard, or since the last pause.
 #[derive(Debug)]
 struct Silence {
     blocks: u32,
