@@ -25,13 +25,14 @@ MUTANTS=${MUTANTS-0/40} # which part of all mutants
 MUTANTS_VERSION=27
 SEMVER_VERSION=0.45 # the newest whose Rust is ours or older
 TEST_LIMIT=1500   # seconds for the tests of one step: one that hangs must not eat the whole run
+ATTACKS=--quick   # or all rounds of each
 ANSWER_LTO=off    # of the release build whose answers are compared
 FUZZ_SECONDS=5    # per target, as many targets at once as there are cores
 # Of the property tests: whether a change lands must not be luck. `cargo test` alone and --full draw
 # a new one each time, to find what this one does not.
 export PROPTEST_RNG_SEED=${PROPTEST_RNG_SEED-7252}
 
-STEPS=(sizes prose links fmt tools deny clippy features no-std doc book packages peers test same-answer python c firmware fuzz clean)
+STEPS=(sizes prose links fmt tools deny clippy features no-std doc book packages peers test same-answer attacks python c firmware fuzz clean)
 QUICK=(prose links fmt clippy test)
 FULL=("${STEPS[@]:0:${#STEPS[@]}-1}" test-release statistics bench floods long-path matrix semver mutants clean)
 
@@ -375,6 +376,16 @@ step_bench() {
     note "see $logs/benchmarks.txt"
 }
 
+# What attacks cost an honest client, and whether they stay within their bounds (docs/security.md): a short round of each. With
+# --full all rounds; step floods has the floods of forged addresses and of slow connections.
+step_attacks() {
+    [ -x "$target/release/ebbtide" ] ||
+        CARGO_PROFILE_RELEASE_LTO=$ANSWER_LTO cargo build "${locked[@]}" -p ebbtide-cli --release
+    unshare -Urn true || skip "no right to make network namespaces"
+    python3 interop/attack/attack.py --ebbtide "$target/release/ebbtide" $ATTACKS
+    note "$(grep -c '^| [a-z]*:' "$logs/$step.log") attacks within their bounds"
+}
+
 # Honest clients beside floods from forged addresses, and beside ten thousand hostile connections, as
 # studies/benchmarks.md has them.
 step_floods() {
@@ -433,7 +444,7 @@ for arg; do
     case $arg in
         quick) chosen+=("${QUICK[@]}") ;;
         rest) for step in "${STEPS[@]}"; do [[ $step =~ ^(tools|peers|test)$ ]] || chosen+=("$step"); done ;;
-        --full) chosen+=("${FULL[@]}") FEATURES=("${ALL_FEATURES[@]}") FUZZ_SECONDS=600 TEST_LIMIT=7200 ANSWER_LTO=thin; unset PROPTEST_RNG_SEED ;;
+        --full) chosen+=("${FULL[@]}") FEATURES=("${ALL_FEATURES[@]}") FUZZ_SECONDS=600 TEST_LIMIT=7200 ANSWER_LTO=thin ATTACKS=; unset PROPTEST_RNG_SEED ;;
         -v) verbose=1 ;;
         --list) printf '%s\n' "${FULL[@]}"; exit ;;
         -h | --help) sed -n '2,/^set /{/^#/s/^# \{0,1\}//p}' ci.sh; exit ;;

@@ -49,6 +49,7 @@ mod refusals;
 mod request_timeout;
 mod restart;
 mod server_protocols;
+mod stranger_costs;
 mod stream_bad_input;
 mod stream_certificates;
 mod stream_floods;

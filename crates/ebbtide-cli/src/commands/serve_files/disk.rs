@@ -92,7 +92,8 @@ impl Disk {
     /// Removes what a server left behind that was killed while it wrote, unless another one serves the folder, and
     /// counts the files.
     pub(super) fn open(root: &Dir, limit: Option<u64>) -> Self {
-        let lock = root.try_clone().map(Dir::into_std_file).ok();
+        // A handle of the folder that is open for reading can be locked; `root` may not be.
+        let lock = root.open(".").map(File::into_std).ok();
         let alone = lock.as_ref().is_some_and(|lock| lock.try_lock().is_ok());
         let bytes = survey(root, alone);
         // From the exclusive lock to one that others may hold as well. Without locks nothing is removed.

@@ -1,0 +1,151 @@
+//! What a datagram of each kind may cost a server before its sender has shown that it receives at its address. A kind
+//! that gets dearer than its line fails; a new kind needs a line.
+
+use crate::common::counting::{allocations, bytes_in_use};
+use crate::common::many_clients::{GET, ManyClients, Outgoing};
+use ebbtide::server::{Call, Router, Server, Subject, Verify, get};
+use ebbtide::{Response, ServerConfig};
+use ebbtide_core::wire::{Code, Message, Type};
+
+const OBSERVE: u16 = 6;
+const PATH: u16 = 11;
+const Q_BLOCK1: u16 = 19;
+const BLOCK2: u16 = 23;
+const BLOCK1: u16 = 27;
+const Q_BLOCK2: u16 = 31;
+const PROXY_URI: u16 = 35;
+const SIZE1: u16 = 60;
+
+const ROUNDS: u16 = 64;
+/// Datagrams in a round, each of another address.
+const SOURCES: u32 = 16;
+/// IPv4 and UDP.
+const HEADERS: usize = 28;
+
+/// The most that a datagram of a kind may cost.
+struct Line {
+    name: &'static str,
+    datagram: Outgoing<'static>,
+    /// Allocations for a hundred datagrams: less than one each is memory that grows at times.
+    allocations: usize,
+    /// Bytes that are held for it afterwards.
+    held: isize,
+    /// Bytes that leave for each hundred bytes that came, headers included.
+    sent: usize,
+}
+
+const NON: Outgoing<'static> = Outgoing { kind: Type::NonConfirmable, ..GET };
+const EMPTY: Outgoing<'static> = Outgoing { code: Code::EMPTY, ..GET };
+
+const fn line(
+    name: &'static str,
+    datagram: Outgoing<'static>,
+    [allocations, held, sent]: [usize; 3],
+) -> Line {
+    Line { name, datagram, allocations, held: held as isize, sent }
+}
+
+fn lines() -> Vec<Line> {
+    let on = |path: &'static [(u16, &'static [u8])]| Outgoing { options: path, ..GET };
+    let non = |options: &'static [(u16, &'static [u8])]| Outgoing { options, ..NON };
+    let short: &[u8] = &[7; 16];
+    vec![
+        line("GET", on(&[(PATH, b"short")]), [5, 1, 110]),
+        line("GET of a resource that is not there", on(&[(PATH, b"none")]), [10, 1, 110]),
+        line("GET of a long resource", on(&[(PATH, b"long")]), [20, 1, 140]),
+        line("a later block", on(&[(PATH, b"long"), (BLOCK2, &[0x16])]), [20, 1, 140]),
+        line(
+            "POST",
+            Outgoing { code: Code::POST, payload: short, ..on(&[(PATH, b"short")]) },
+            [600, 400, 100],
+        ),
+        line("a registration", on(&[(OBSERVE, b""), (PATH, b"short")]), [800, 700, 120]),
+        line(
+            "the first block of an upload",
+            Outgoing {
+                code: Code::PUT,
+                payload: short,
+                ..on(&[(PATH, b"short"), (BLOCK1, &[0x08])])
+            },
+            [800, 700, 120],
+        ),
+        line(
+            "a block of RFC 9177",
+            Outgoing {
+                code: Code::PUT,
+                payload: short,
+                ..non(&[(PATH, b"short"), (Q_BLOCK1, &[0x08]), (SIZE1, &[64])])
+            },
+            [200, 200, 110],
+        ),
+        line(
+            "a long resource in blocks of RFC 9177",
+            non(&[(PATH, b"long"), (Q_BLOCK2, &[0x0e])]),
+            [200, 200, 140],
+        ),
+        line(
+            "missing blocks",
+            non(&[(PATH, b"long"), (Q_BLOCK2, &[0x06]), (Q_BLOCK2, &[0x16])]),
+            [300, 200, 140],
+        ),
+        line("a request for a proxy", on(&[(PROXY_URI, b"coap://192.0.2.1/x")]), [100, 1, 100]),
+        line("a ping", EMPTY, [5, 1, 100]),
+        line("an acknowledgement", Outgoing { kind: Type::Acknowledgement, ..EMPTY }, [5, 1, 0]),
+        line("a Reset", Outgoing { kind: Type::Reset, ..EMPTY }, [5, 1, 0]),
+        line("a response", Outgoing { code: Code::CONTENT, payload: short, ..NON }, [5, 1, 0]),
+    ]
+}
+
+/// What the datagrams of a line cost: allocations for a hundred, bytes held for each, bytes sent for a hundred.
+async fn measure(line: &Line) -> (usize, isize, usize) {
+    let body = |_: &Call<'_>| Response::content("on");
+    let long = |_: &Call<'_>| Response::content(vec![7; 5000]);
+    let router = Router::new()
+        .route("/short", get(body).post(body).put(body).observable(&Subject::default()))
+        .route("/long", get(long));
+    let server =
+        Server::with_config(router, ServerConfig::new().verify(Verify::All), ["127.0.0.1:0"])
+            .unwrap();
+    let mut many = ManyClients::new(server.local_addrs()[0]);
+    let (mut made, mut left, mut held) = (0, 0, 0);
+    for round in 0..2 * ROUNDS {
+        for n in 0..SOURCES {
+            let number = u32::from(round) * SOURCES + n;
+            many.say(number, &Outgoing { id: round, ..line.datagram });
+        }
+        many.flush();
+        let before = (allocations(), bytes_in_use());
+        for _ in 0..10 {
+            tokio::task::yield_now().await;
+        }
+        // What buffers have to grow, they have in the first half.
+        if round >= ROUNDS {
+            made += allocations() - before.0;
+            held += bytes_in_use() - before.1;
+        }
+        let mut add = |_: u32, message: &Message<'_>| left += message.as_bytes().len() + HEADERS;
+        while many.hear(|_| false, &mut add) > 0 {}
+    }
+    let received = usize::try_from(server.counters()[0].received).unwrap();
+    assert_eq!(received, 2 * usize::from(ROUNDS) * SOURCES as usize, "{}", line.name);
+    let counted = usize::from(ROUNDS) * SOURCES as usize;
+    let options: usize = line.datagram.options.iter().map(|(_, value)| value.len() + 2).sum();
+    let came = received * (4 + HEADERS + options + line.datagram.payload.len());
+    (100 * made / counted, held / counted as isize, 100 * left / came)
+}
+
+#[tokio::test]
+async fn no_datagram_costs_more_than_its_line_says() {
+    let mut dearer = Vec::new();
+    for line in lines() {
+        let (made, held, sent) = measure(&line).await;
+        println!("{}: {made} allocations, {held} bytes held, {sent} % sent", line.name);
+        if made > line.allocations || held > line.held || sent > line.sent {
+            dearer.push(format!(
+                "{}: {made} allocations, {held} bytes held, {sent} % sent",
+                line.name
+            ));
+        }
+    }
+    assert!(dearer.is_empty(), "dearer than its line: {dearer:#?}");
+}
