@@ -50,16 +50,16 @@ fn lines() -> Vec<Line> {
     let non = |options: &'static [(u16, &'static [u8])]| Outgoing { options, ..NON };
     let short: &[u8] = &[7; 16];
     vec![
-        line("GET", on(&[(PATH, b"short")]), [5, 1, 110]),
-        line("GET of a resource that is not there", on(&[(PATH, b"none")]), [10, 1, 110]),
-        line("GET of a long resource", on(&[(PATH, b"long")]), [20, 1, 140]),
-        line("a later block", on(&[(PATH, b"long"), (BLOCK2, &[0x16])]), [20, 1, 140]),
+        line("GET", on(&[(PATH, b"short")]), [10, 1, 95]),
+        line("GET of a resource that is not there", on(&[(PATH, b"none")]), [10, 1, 90]),
+        line("GET of a long resource", on(&[(PATH, b"long")]), [420, 1, 125]),
+        line("a later block", on(&[(PATH, b"long"), (BLOCK2, &[0x16])]), [420, 1, 120]),
         line(
             "POST",
             Outgoing { code: Code::POST, payload: short, ..on(&[(PATH, b"short")]) },
-            [600, 400, 100],
+            [120, 260, 70],
         ),
-        line("a registration", on(&[(OBSERVE, b""), (PATH, b"short")]), [800, 700, 120]),
+        line("a registration", on(&[(OBSERVE, b""), (PATH, b"short")]), [130, 230, 95]),
         line(
             "the first block of an upload",
             Outgoing {
@@ -67,7 +67,7 @@ fn lines() -> Vec<Line> {
                 payload: short,
                 ..on(&[(PATH, b"short"), (BLOCK1, &[0x08])])
             },
-            [800, 700, 120],
+            [320, 1, 80],
         ),
         line(
             "a block of RFC 9177",
@@ -76,23 +76,23 @@ fn lines() -> Vec<Line> {
                 payload: short,
                 ..non(&[(PATH, b"short"), (Q_BLOCK1, &[0x08]), (SIZE1, &[64])])
             },
-            [200, 200, 110],
+            [10, 270, 120],
         ),
         line(
             "a long resource in blocks of RFC 9177",
             non(&[(PATH, b"long"), (Q_BLOCK2, &[0x0e])]),
-            [200, 200, 140],
+            [520, 270, 120],
         ),
         line(
             "missing blocks",
             non(&[(PATH, b"long"), (Q_BLOCK2, &[0x06]), (Q_BLOCK2, &[0x16])]),
-            [300, 200, 140],
+            [620, 270, 110],
         ),
-        line("a request for a proxy", on(&[(PROXY_URI, b"coap://192.0.2.1/x")]), [100, 1, 100]),
-        line("a ping", EMPTY, [5, 1, 100]),
-        line("an acknowledgement", Outgoing { kind: Type::Acknowledgement, ..EMPTY }, [5, 1, 0]),
-        line("a Reset", Outgoing { kind: Type::Reset, ..EMPTY }, [5, 1, 0]),
-        line("a response", Outgoing { code: Code::CONTENT, payload: short, ..NON }, [5, 1, 0]),
+        line("a request for a proxy", on(&[(PROXY_URI, b"coap://192.0.2.1/x")]), [10, 1, 70]),
+        line("a ping", EMPTY, [10, 1, 100]),
+        line("an acknowledgement", Outgoing { kind: Type::Acknowledgement, ..EMPTY }, [10, 1, 0]),
+        line("a Reset", Outgoing { kind: Type::Reset, ..EMPTY }, [10, 1, 0]),
+        line("a response", Outgoing { code: Code::CONTENT, payload: short, ..NON }, [10, 1, 0]),
     ]
 }
 
@@ -104,8 +104,7 @@ async fn measure(line: &Line) -> (usize, isize, usize) {
         .route("/short", get(body).post(body).put(body).observable(&Subject::default()))
         .route("/long", get(long));
     let server =
-        Server::with_config(router, ServerConfig::new().verify(Verify::All), ["127.0.0.1:0"])
-            .unwrap();
+        Server::with_config(router, ServerConfig::new().verify(Verify::All), ["127.0.0.1:0"]).unwrap();
     let mut many = ManyClients::new(server.local_addrs()[0]);
     let (mut made, mut left, mut held) = (0, 0, 0);
     for round in 0..2 * ROUNDS {
