@@ -61,20 +61,20 @@ impl Used {
 
 /// Room for a file that is being written; given back if the file does not stay.
 #[derive(Debug)]
-pub(super) struct Room<'d> {
+pub(super) struct Reservation<'d> {
     disk: &'d Disk,
     from: IpAddr,
     bytes: u64,
 }
 
-impl Drop for Room<'_> {
+impl Drop for Reservation<'_> {
     fn drop(&mut self) {
         let mut used = self.disk.lock();
         used.bytes = used.bytes.saturating_sub(self.bytes);
     }
 }
 
-impl Room<'_> {
+impl Reservation<'_> {
     /// The file has its name, and replaces one of `before` bytes.
     pub(super) fn keep(mut self, path: PathBuf, before: Option<u64>) {
         let mut used = self.disk.lock();
@@ -107,7 +107,7 @@ impl Disk {
 
     /// Room for a file, or the answer to a client for whom there is none. A client has at most as much as is free
     /// to others.
-    pub(super) fn room(&self, root: &Dir, from: IpAddr, length: u64) -> Result<Room<'_>, Response> {
+    pub(super) fn room(&self, root: &Dir, from: IpAddr, length: u64) -> Result<Reservation<'_>, Response> {
         let (from, bytes) = (sharing_prefix(from), occupied(length));
         let full =
             || Response::error(Code::SERVICE_UNAVAILABLE, "no room is left").max_age(MAX_AGE);
@@ -126,7 +126,7 @@ impl Disk {
             }
         }
         used.bytes += bytes;
-        Ok(Room { disk: self, from, bytes })
+        Ok(Reservation { disk: self, from, bytes })
     }
 
     /// A file of so many bytes has been deleted.
