@@ -107,7 +107,12 @@ impl Disk {
 
     /// Room for a file, or the answer to a client for whom there is none. A client has at most as much as is free
     /// to others.
-    pub(super) fn room(&self, root: &Dir, from: IpAddr, length: u64) -> Result<Reservation<'_>, Response> {
+    pub(super) fn room(
+        &self,
+        root: &Dir,
+        from: IpAddr,
+        length: u64,
+    ) -> Result<Reservation<'_>, Response> {
         let (from, bytes) = (sharing_prefix(from), occupied(length));
         let full =
             || Response::error(Code::SERVICE_UNAVAILABLE, "no room is left").max_age(MAX_AGE);
