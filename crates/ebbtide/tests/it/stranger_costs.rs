@@ -104,7 +104,8 @@ async fn measure(line: &Line) -> (usize, isize, usize) {
         .route("/short", get(body).post(body).put(body).observable(&Subject::default()))
         .route("/long", get(long));
     let server =
-        Server::with_config(router, ServerConfig::new().verify(Verify::All), ["127.0.0.1:0"]).unwrap();
+        Server::with_config(router, ServerConfig::new().verify(Verify::All), ["127.0.0.1:0"])
+            .unwrap();
     let mut many = ManyClients::new(server.local_addrs()[0]);
     let (mut made, mut left, mut held) = (0, 0, 0);
     for round in 0..2 * ROUNDS {
