@@ -126,7 +126,7 @@ async fn measure(line: &Line) -> (usize, isize, usize) {
         let mut add = |_: u32, message: &Message<'_>| left += message.as_bytes().len() + HEADERS;
         while many.hear(|_| false, &mut add) > 0 {}
     }
-    let received = usize::try_from(server.counters()[0].received).unwrap();
+    let received = usize::try_from(server.snapshot().counters.received).unwrap();
     assert_eq!(received, 2 * usize::from(ROUNDS) * SOURCES as usize, "{}", line.name);
     let counted = usize::from(ROUNDS) * SOURCES as usize;
     let options: usize = line.datagram.options.iter().map(|(_, value)| value.len() + 2).sum();
