@@ -143,7 +143,7 @@ impl<S: SharedState<ServerState>> Server<S> {
         }
         if received.facts.begins_upload() {
             let pressed = self.tables.with(|tables| {
-                tables.blocks.bodies.is_half_full() && !!received.requester.may_be_forged()
+                tables.blocks.bodies.is_half_full() && received.requester.may_be_forged()
             });
             return pressed.then_some(Substitute::Challenge(None));
         }
