@@ -17,7 +17,6 @@ pub type SharedConfig = Shared<EndpointConfig>;
 
 /// Settings of an [`Endpoint`](super::Endpoint).
 #[derive(Clone, Debug)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a choice of its own")]
 pub struct EndpointConfig {
     /// RFC 7252's transmission parameters.
     pub params: Parameters,
