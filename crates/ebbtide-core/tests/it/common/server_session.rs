@@ -84,7 +84,7 @@ impl Bench {
         let mut vouched = true;
         let session = &self.session;
         let received = self.endpoint.receive(now, from.into(), datagram, |_, message| {
-            let remember = session.remember(now, from.into(), message, much);
+            let remember = session.remember(now, from, message, much);
             vouched = remember != Remember::No;
             remember
         });
