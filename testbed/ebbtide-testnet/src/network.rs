@@ -171,7 +171,6 @@ impl Fabric {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    #[expect(clippy::disallowed_methods, reason = "the virtual clock of a test")]
     fn now(&self) -> Instant {
         Instant::ZERO + self.epoch.elapsed()
     }

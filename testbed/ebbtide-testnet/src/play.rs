@@ -19,6 +19,7 @@ const LONGEST: Duration = Duration::from_secs(365 * 86_400);
 ///
 /// Panics as the test does, if a test takes more than a year of virtual time, within a tokio runtime, and if
 /// [`SEED_VARIABLE`] is set to something else than a number.
+#[expect(clippy::panic, reason = "a test with a wrong seed has to fail")]
 pub fn run(
     seeds: impl IntoIterator<Item = u64>,
     conditions: Conditions,
@@ -52,6 +53,7 @@ pub fn play(seed: u64, conditions: Conditions, test: impl AsyncFn(TestNetwork)) 
     }
 }
 
+#[expect(clippy::panic, reason = "a test without a runtime has to fail")]
 fn played(seed: u64, conditions: Conditions, test: impl AsyncFn(TestNetwork)) -> PacketTrace {
     let _seeded = SeededRandomness::new(seed);
     let mut builder = tokio::runtime::Builder::new_current_thread();

@@ -148,7 +148,7 @@ fn occupied(length: u64) -> u64 {
 #[cfg(target_os = "linux")]
 fn has_free(root: &Dir, bytes: u64) -> bool {
     let free = nix::sys::statvfs::fstatvfs(root)
-        .map(|disk| disk.blocks_available() as u64 * disk.fragment_size() as u64);
+        .map(|disk| disk.blocks_available() * disk.fragment_size());
     free.map_or(true, |free| free >= bytes.saturating_add(RESERVE))
 }
 
