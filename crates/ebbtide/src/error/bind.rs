@@ -9,25 +9,44 @@ use std::sync::Arc;
 /// The error of binding a socket, of a setting that does not allow it, or of a stored state that cannot be loaded.
 #[derive(Clone, Debug)]
 pub struct BindError {
-    address: Option<SocketAddr>,
+    step: FailedStep,
     source: Arc<io::Error>,
+}
+
+/// What failed: each says something else before the text of its source.
+#[derive(Clone, Copy, Debug)]
+enum FailedStep {
+    /// A setting, the stored state, or the system's randomness.
+    Preparing,
+    /// The name of an address.
+    Resolving,
+    /// Binding this address.
+    Binding(SocketAddr),
 }
 
 impl BindError {
     /// A failure at this address.
     pub(crate) fn new(address: SocketAddr, source: io::Error) -> Self {
-        Self { address: Some(address), source: Arc::new(source) }
+        Self { step: FailedStep::Binding(address), source: Arc::new(source) }
     }
 
-    /// A failure before there is an address.
-    pub(crate) fn without_address(source: io::Error) -> Self {
-        Self { address: None, source: Arc::new(source) }
+    /// A name that has no address.
+    pub(crate) fn unresolved(source: io::Error) -> Self {
+        Self { step: FailedStep::Resolving, source: Arc::new(source) }
+    }
+
+    /// A failure that has nothing to do with an address.
+    pub(crate) fn unprepared(source: io::Error) -> Self {
+        Self { step: FailedStep::Preparing, source: Arc::new(source) }
     }
 
     /// The address; `None` if a name has none, or if the failure has nothing to do with an address.
     #[must_use]
     pub const fn address(&self) -> Option<SocketAddr> {
-        self.address
+        match self.step {
+            FailedStep::Binding(address) => Some(address),
+            FailedStep::Preparing | FailedStep::Resolving => None,
+        }
     }
 
     /// The kind of the operating system's error.
@@ -45,12 +64,12 @@ impl fmt::Display for BindError {
         if is_setting || source.kind() == io::ErrorKind::InvalidData {
             return source.fmt(f);
         }
-        let Some(address) = self.address else {
-            return match source.get_ref() {
-                // The operating system's error for a real address never wraps an error of ours.
-                Some(_) => write!(f, "there is no address to bind to: {source}"),
-                None => source.fmt(f),
-            };
+        let address = match self.step {
+            FailedStep::Preparing => return source.fmt(f),
+            FailedStep::Resolving => {
+                return write!(f, "there is no address to bind to: {source}");
+            }
+            FailedStep::Binding(address) => address,
         };
         match source.kind() {
             io::ErrorKind::AddrInUse => {

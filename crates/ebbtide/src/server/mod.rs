@@ -124,7 +124,7 @@ impl Server {
         let config = config.0.for_its_path();
         let mut net = config.clone();
         let (store, workers) = (config.state.clone(), config.workers.max(1));
-        let unread = BindError::without_address;
+        let unread = BindError::unprepared;
         let saved = store.as_deref().map(state::SavedState::load).transpose().map_err(unread)?;
         net.endpoint.message_id_start = saved.as_ref().map(|saved| {
             let (key, restarts) = (saved.key, saved.restarts);
@@ -132,7 +132,7 @@ impl Server {
         });
         #[cfg(feature = "dtls")]
         let dtls = config.dtls_binds.clone();
-        let no_randomness = BindError::without_address;
+        let no_randomness = BindError::unprepared;
         let service = Service::new(router, config).map_err(no_randomness)?;
         let mut bound = Vec::new();
         let mut threads = Vec::new();
@@ -361,9 +361,5 @@ impl Drop for Server {
 }
 
 fn resolve(address: impl ToSocketAddrs) -> Result<Vec<SocketAddr>, BindError> {
-    let failed = |source: io::Error| {
-        let source = io::Error::new(source.kind(), source);
-        BindError::without_address(source)
-    };
-    Ok(address.to_socket_addrs().map_err(failed)?.collect())
+    Ok(address.to_socket_addrs().map_err(BindError::unresolved)?.collect())
 }

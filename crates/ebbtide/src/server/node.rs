@@ -29,7 +29,7 @@ impl Client {
     ///
     /// Returns an error if the system provides no randomness.
     pub fn serving(router: Router, config: ClientConfig) -> Result<Self, BindError> {
-        let no_randomness = BindError::without_address;
+        let no_randomness = BindError::unprepared;
         let service = Service::new(router, config.0).map_err(no_randomness)?;
         let (requests, clock) = (service.inner.requests.clone(), service.clock());
         let (datagrams, connections) = (Arc::new(service.clone()), Arc::new(service));

@@ -100,6 +100,8 @@ async fn a_state_that_is_not_one_is_refused_with_the_remedy() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("state");
     std::fs::write(&path, "ebbtide state 1\nsomething else").unwrap();
+    // A file that others can read is refused for that.
+    std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
     let config = ServerConfig::new().state(Arc::new(StateFile::new(&path)));
     let refused = Server::with_config(Router::new(), config, ["127.0.0.1:0"]).unwrap_err();
     assert_eq!(
