@@ -43,8 +43,8 @@ pub(super) fn unix_millis() -> u64 {
 }
 
 impl SavedState {
-    /// Loads the stored state, or creates that of a first start, and stores that the server was
-    /// started.
+    /// Loads the stored state, or creates that of a first start. Before it returns, it stores what lets the next
+    /// start use neither message IDs nor sequence numbers of this one, however soon this one ends.
     ///
     /// # Errors
     ///
@@ -54,6 +54,7 @@ impl SavedState {
             Some(state) => {
                 let mut state = Self::decode_or_error(&state)?;
                 state.restarts = state.restarts.wrapping_add(1);
+                state.observers.iter_mut().for_each(|(_, observer)| observer.advance());
                 state
             }
             None => {

@@ -1,13 +1,15 @@
 //! A server that is killed and started again: real processes, whose observers know nothing of it.
 
-use ebbtide::server::{Router, Server, State, StateFile, Subject, get};
+use crate::common::eventually::eventually;
+use ebbtide::server::{Call, Router, Server, State, StateFile, StateStore, Subject, get};
 use ebbtide::{Client, Code, ErrorKind, Request, Response, ServerConfig};
 use std::fs::File;
-use std::io::Write;
-use std::net::UdpSocket;
+use std::io::{self, Write};
+use std::net::{SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::task::JoinSet;
 
@@ -30,7 +32,7 @@ async fn show(State(store): State<Store>) -> Response {
 }
 
 /// Stores durably before it answers.
-async fn change(State(store): State<Store>, value: String) -> std::io::Result<Code> {
+async fn change(State(store): State<Store>, value: String) -> io::Result<Code> {
     let new = store.folder.join("value.new");
     let mut file = File::create(&new)?;
     file.write_all(value.as_bytes())?;
@@ -82,6 +84,35 @@ impl Drop for Process {
     }
 }
 
+/// The number of observers of `/value` in a stored state, which has the request of each.
+fn observers_of_value(state: &[u8]) -> usize {
+    state.windows(5).filter(|bytes| *bytes == b"value").count()
+}
+
+/// What a start of a server sees of a disk that outlives it: after some writes every further one fails.
+#[derive(Debug)]
+struct Disk {
+    state: Arc<Mutex<Option<Vec<u8>>>>,
+    writes: AtomicU32,
+}
+
+impl StateStore for Disk {
+    fn load(&self) -> io::Result<Option<Vec<u8>>> {
+        Ok(self.state.lock().unwrap().clone())
+    }
+
+    fn save(&self, state: &[u8]) -> io::Result<()> {
+        let fewer = |writes: u32| writes.checked_sub(1);
+        match self.writes.fetch_update(Ordering::SeqCst, Ordering::SeqCst, fewer) {
+            Ok(_) => {
+                *self.state.lock().unwrap() = Some(state.to_vec());
+                Ok(())
+            }
+            Err(_) => Err(io::ErrorKind::StorageFull.into()),
+        }
+    }
+}
+
 /// Asks until the server is there.
 async fn ask(client: &Client, request: impl Fn() -> Request) -> Response {
     for _ in 0..100 {
@@ -99,10 +130,9 @@ async fn ask(client: &Client, request: impl Fn() -> Request) -> Response {
 async fn a_state_that_is_not_one_is_refused_with_the_remedy() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("state");
-    std::fs::write(&path, "ebbtide state 1\nsomething else").unwrap();
-    // A file that others can read is refused for that.
-    std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
-    let config = ServerConfig::new().state(Arc::new(StateFile::new(&path)));
+    let file = StateFile::new(&path);
+    file.save(b"ebbtide state 1\nsomething else").unwrap();
+    let config = ServerConfig::new().state(Arc::new(file));
     let refused = Server::with_config(Router::new(), config, ["127.0.0.1:0"]).unwrap_err();
     assert_eq!(
         refused.to_string(),
@@ -110,6 +140,38 @@ async fn a_state_that_is_not_one_is_refused_with_the_remedy() {
     );
     let untouched = std::fs::read_to_string(&path).unwrap();
     assert!(untouched.ends_with("something else"), "what cannot be read is not overwritten");
+}
+
+#[tokio::test]
+async fn a_server_that_ends_before_it_stores_what_it_sent_is_followed_by_newer_notifications() {
+    let (state, value) = (Arc::new(Mutex::new(None)), Arc::new(AtomicU32::new(0)));
+    let start = |address: SocketAddr, writes| {
+        let value = value.clone();
+        let show = move |_: &Call<'_>| {
+            Response::content(value.load(Ordering::SeqCst).to_string()).max_age(3600)
+        };
+        let router = Router::new().route("/value", get(show).observable(&Subject::new()));
+        let disk = Disk { state: state.clone(), writes: AtomicU32::new(writes) };
+        let config = ServerConfig::new().state(Arc::new(disk));
+        Server::with_config(router, config, [address]).unwrap()
+    };
+    let mut server = start(([127, 0, 0, 1], 0).into(), u32::MAX);
+    let address = server.local_addrs()[0];
+    let client = Client::new();
+    let mut states =
+        client.observe(format!("coap://{address}/value")).await.unwrap().end_at_error();
+    assert_eq!(states.next().await.unwrap().unwrap().text(), "0");
+    eventually(|| state.lock().unwrap().as_deref().map(observers_of_value) == Some(1)).await;
+    for restarts in 1..=3 {
+        server.close();
+        server.run().await.unwrap();
+        value.store(restarts, Ordering::SeqCst);
+        // It stores that it has started, and nothing of what it sends.
+        server = start(address, 1);
+        let told = tokio::time::timeout(Duration::from_secs(60), states.next()).await;
+        let told = told.expect("the notification is taken for an old one").unwrap().unwrap();
+        assert_eq!(told.text(), restarts.to_string());
+    }
 }
 
 #[tokio::test]
@@ -125,14 +187,16 @@ async fn every_observer_gets_the_next_change_after_each_restart_and_no_change_is
     let mut observers = Vec::new();
     for _ in 0..10 {
         let client = Client::new();
-        for _ in 0..OBSERVERS / 10 {
-            let mut states = client.observe(&*uri).await.unwrap().end_at_error();
+        for number in 0..OBSERVERS / 10 {
+            // Observers of one URI would share a registration.
+            let mut states =
+                client.observe(format!("{uri}?{number}")).await.unwrap().end_at_error();
             assert_eq!(states.next().await.unwrap().unwrap().text(), "0");
             observers.push(states);
         }
     }
-    // Until it is stored who observes.
-    tokio::time::sleep(Duration::from_secs(1)).await;
+    let state = folder.path().join("state");
+    eventually(|| observers_of_value(&std::fs::read(&state).unwrap()) == OBSERVERS).await;
     for value in 1..=RESTARTS {
         drop(process.take());
         process = Some(Process::start(folder.path(), port));

@@ -9,7 +9,7 @@ use core::net::{IpAddr, SocketAddr};
 
 /// The step of sequence numbers at a restart. It exceeds the number of notifications that one
 /// observer may have received since it was stored. RFC 7641 section 3.4 takes a number that is
-/// ahead by less than 2^23 for newer.
+/// ahead by less than 2^23 for newer, which 127 restarts in a row do not exceed.
 const AHEAD: u32 = 1 << 16;
 
 /// The stored part of an observer.
@@ -31,6 +31,15 @@ pub struct SavedObserver {
     pub sent: u16,
     /// Its request.
     pub request: Shared<[u8]>,
+}
+
+impl SavedObserver {
+    /// Moves the sequence number past all those that the program before may have used. Store the result before
+    /// you restore the observer: a program that ends before it stores anything else would otherwise be
+    /// followed by one that uses the same numbers again, which observers take for old ones.
+    pub fn advance(&mut self) {
+        self.sequence = self.sequence.wrapping_add(AHEAD) & 0xff_ffff;
+    }
 }
 
 impl Observers {
@@ -58,8 +67,8 @@ impl Observers {
         })
     }
 
-    /// Restores an observer after a restart. It is due, since the resource may have changed
-    /// meanwhile. It is left out if there are `max` already.
+    /// Restores an observer that was [advanced](SavedObserver::advance). It is due, since the resource may
+    /// have changed meanwhile. It is left out if there are `max` already.
     pub fn restore(&mut self, now: Instant, saved: &SavedObserver, subject: Subject, max: usize) {
         let new = Registration {
             remote: saved.remote.into(),
@@ -78,7 +87,7 @@ impl Observers {
         if let Some(index) = self.find(new.remote, saved.token)
             && let Some(observer) = self.places.at_mut(index)
         {
-            observer.sequence = saved.sequence.wrapping_add(AHEAD) & 0xff_ffff;
+            observer.sequence = saved.sequence;
             observer.proven = saved.proven;
         }
         self.changed_for(new.remote, saved.token);
