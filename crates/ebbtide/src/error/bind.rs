@@ -13,7 +13,7 @@ pub struct BindError {
     source: Arc<io::Error>,
 }
 
-/// What failed: each says something else before the text of its source.
+/// The step that failed, which decides the text before that of the source.
 #[derive(Clone, Copy, Debug)]
 enum FailedStep {
     /// A setting, the stored state, or the system's randomness.
