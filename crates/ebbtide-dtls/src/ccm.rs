@@ -35,9 +35,11 @@ pub(crate) fn seal(
     data: &mut [u8],
     tag: &mut [u8],
 ) -> bool {
-    let Some(full) = run(cipher, Direction::Seal, (nonce, aad, tag.len()), data) else {
+    let (tag_length, mut full) = (tag.len(), [0; 16]);
+    let pass = Pass { direction: Direction::Seal, nonce, aad, tag_length, data, tag: &mut full };
+    if !pass.run(cipher) {
         return false;
-    };
+    }
     tag.copy_from_slice(full.get(..tag.len()).unwrap_or_default());
     true
 }
@@ -50,29 +52,15 @@ pub(crate) fn open(
     data: &mut [u8],
     tag: &[u8],
 ) -> bool {
-    let expected = run(cipher, Direction::Open, (nonce, aad, tag.len()), data);
-    let is_authentic = expected
-        .is_some_and(|full| full.get(..tag.len()).is_some_and(|full| full.ct_eq(tag).into()));
+    let (tag_length, mut full) = (tag.len(), [0; 16]);
+    let direction = Direction::Open;
+    let pass = Pass { direction, nonce, aad, tag_length, data: &mut *data, tag: &mut full };
+    let is_authentic =
+        pass.run(cipher) && full.get(..tag_length).is_some_and(|full| full.ct_eq(tag).into());
     if !is_authentic {
         data.zeroize();
     }
     is_authentic
-}
-
-fn run(
-    cipher: &Aes128Enc,
-    direction: Direction,
-    (nonce, aad, tag_length): (&[u8; 12], &[u8], usize),
-    data: &mut [u8],
-) -> Option<[u8; 16]> {
-    // A tag of less than 8 bytes belongs to none of our suites; one of 0 would make every record authentic.
-    let fits = data.len() < TOO_LONG && aad.len() < TOO_MUCH_AAD && matches!(tag_length, 8 | 16);
-    if !fits {
-        return None;
-    }
-    let mut tag = [0; 16];
-    cipher.encrypt_with_backend(Pass { direction, nonce, aad, tag_length, data, tag: &mut tag });
-    Some(tag)
 }
 
 /// One record in one call of the block cipher.
@@ -84,6 +72,20 @@ struct Pass<'a> {
     data: &'a mut [u8],
     /// Receives the whole tag.
     tag: &'a mut [u8; 16],
+}
+
+impl Pass<'_> {
+    /// Returns false, having done nothing, if a length is not allowed.
+    fn run(self, cipher: &Aes128Enc) -> bool {
+        // A tag of less than 8 bytes belongs to none of our suites; one of 0 would make every record authentic.
+        let fits = self.data.len() < TOO_LONG
+            && self.aad.len() < TOO_MUCH_AAD
+            && matches!(self.tag_length, 8 | 16);
+        if fits {
+            cipher.encrypt_with_backend(self);
+        }
+        fits
+    }
 }
 
 impl BlockSizeUser for Pass<'_> {

@@ -1,7 +1,7 @@
 //! Flights: messages that are sent, retransmitted and answered together (RFC 6347 section 4.2.4).
 
 use crate::config::Timing;
-use crate::message::{self, HandshakeType, put_header};
+use crate::message::{self, Fragment, HandshakeType};
 use crate::outbox::Outbox;
 use crate::protect::Protection;
 use crate::record::{self, ContentType, DTLS_1_2};
@@ -29,22 +29,25 @@ impl From<&RoundTrip> for Sample {
     }
 }
 
+/// A handshake message of our own.
 #[derive(Debug)]
-enum Part {
-    /// A handshake message, and whether it is encrypted.
-    Message {
-        kind: HandshakeType,
-        sequence: u16,
-        body: Vec<u8>,
-        encrypted: bool,
-    },
+pub(crate) struct HandshakeMessage {
+    pub(crate) kind: HandshakeType,
+    pub(crate) sequence: u16,
+    pub(crate) body: Vec<u8>,
+    pub(crate) encrypted: bool,
+}
+
+#[derive(Debug)]
+enum FlightPart {
+    Message(HandshakeMessage),
     ChangeCipherSpec,
 }
 
 /// The flight that was sent last.
 #[derive(Debug, Default)]
 pub(crate) struct Flight {
-    parts: Vec<Part>,
+    parts: Vec<FlightPart>,
     first_sent: Instant,
     last_sent: Instant,
     timeout: Duration,
@@ -64,17 +67,12 @@ pub(crate) struct Path<'a> {
 }
 
 impl Flight {
-    pub(crate) fn message(
-        &mut self,
-        (kind, sequence): (HandshakeType, u16),
-        body: Vec<u8>,
-        encrypted: bool,
-    ) {
-        self.parts.push(Part::Message { kind, sequence, body, encrypted });
+    pub(crate) fn message(&mut self, message: HandshakeMessage) {
+        self.parts.push(FlightPart::Message(message));
     }
 
     pub(crate) fn change_cipher_spec(&mut self) {
-        self.parts.push(Part::ChangeCipherSpec);
+        self.parts.push(FlightPart::ChangeCipherSpec);
     }
 
     /// Forgets the previous flight, whose answer has arrived.
@@ -143,13 +141,11 @@ impl Flight {
         let mut datagram = Vec::with_capacity(256);
         for part in &self.parts {
             match part {
-                Part::ChangeCipherSpec => {
+                FlightPart::ChangeCipherSpec => {
                     path.reserve(&mut datagram, record::HEADER + 1);
                     path.plain(&mut datagram, ContentType::ChangeCipherSpec, &[1]);
                 }
-                Part::Message { kind, sequence, body, encrypted } => {
-                    path.message(&mut datagram, (kind.number(), *sequence), body, *encrypted);
-                }
+                FlightPart::Message(message) => path.message(&mut datagram, message),
             }
         }
         path.flush(&mut datagram);
@@ -178,13 +174,8 @@ impl Path<'_> {
 
     /// Encodes a message in as many fragments as datagrams of this length require (RFC 6347
     /// section 4.2.3).
-    fn message(
-        &mut self,
-        datagram: &mut Vec<u8>,
-        (kind, sequence): (u8, u16),
-        body: &[u8],
-        encrypted: bool,
-    ) {
+    fn message(&mut self, datagram: &mut Vec<u8>, message: &HandshakeMessage) {
+        let HandshakeMessage { kind, sequence, ref body, encrypted } = *message;
         let overhead = message::HEADER
             + match &self.protection {
                 Some(protection) if encrypted => protection.overhead(),
@@ -197,8 +188,8 @@ impl Path<'_> {
             let length = (body.len() - offset).min(room);
             self.reserve(datagram, overhead + length);
             fragment.clear();
-            put_header(&mut fragment, (kind, body.len(), sequence), (offset, length));
-            fragment.extend_from_slice(body.get(offset..offset + length).unwrap_or_default());
+            let bytes = body.get(offset..offset + length).unwrap_or_default();
+            Fragment { kind, total: body.len(), sequence, offset, bytes }.encode(&mut fragment);
             match &mut self.protection {
                 Some(protection) if encrypted => {
                     protection.seal(ContentType::Handshake, &fragment, datagram);

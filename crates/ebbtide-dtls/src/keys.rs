@@ -129,9 +129,9 @@ impl MasterSecret {
         data
     }
 
-    /// The keys of both directions (RFC 5246 section 6.3): an AEAD has no MAC keys, and four bytes
+    /// The keys of a connection for this side (RFC 5246 section 6.3): an AEAD has no MAC keys, and four bytes
     /// of the nonce are implicit (RFC 6655 section 3).
-    pub(crate) fn keys(&self, role: Role, randoms: &Randoms) -> (DirectionKeys, DirectionKeys) {
+    pub(crate) fn keys(&self, role: Role, randoms: &Randoms) -> ConnectionKeys {
         let mut block = Zeroizing::new([0; 40]);
         prf(&*self.0, b"key expansion", &[&randoms.server, &randoms.client], &mut *block);
         let mut client = DirectionKeys::default();
@@ -142,8 +142,8 @@ impl MasterSecret {
         client.salt.copy_from_slice(&block[b..c]);
         server.salt.copy_from_slice(&block[c..d]);
         match role {
-            Role::Client => (client, server),
-            Role::Server => (server, client),
+            Role::Client => ConnectionKeys { write: client, read: server },
+            Role::Server => ConnectionKeys { write: server, read: client },
         }
     }
 }
@@ -161,6 +161,12 @@ pub enum Role {
     Client,
     /// It answered the handshake.
     Server,
+}
+
+/// The keys of both directions, seen from one side.
+pub(crate) struct ConnectionKeys {
+    pub(crate) write: DirectionKeys,
+    pub(crate) read: DirectionKeys,
 }
 
 /// The keys of one direction.

@@ -100,19 +100,16 @@ impl<'a> Fragment<'a> {
     pub(crate) const fn is_whole(&self) -> bool {
         self.bytes.len() == self.total
     }
-}
 
-/// Appends a header.
-pub(crate) fn put_header(
-    out: &mut Vec<u8>,
-    (kind, total, sequence): (u8, usize, u16),
-    (offset, length): (usize, usize),
-) {
-    out.push(kind);
-    put_u24(out, total as u32);
-    put_u16(out, sequence);
-    put_u24(out, offset as u32);
-    put_u24(out, length as u32);
+    /// Appends its header and its bytes.
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
+        out.push(self.kind.number());
+        put_u24(out, self.total as u32);
+        put_u16(out, self.sequence);
+        put_u24(out, self.offset as u32);
+        put_u24(out, self.bytes.len() as u32);
+        out.extend_from_slice(self.bytes);
+    }
 }
 
 /// The header of an unfragmented message, which enters the transcript whatever the fragmentation

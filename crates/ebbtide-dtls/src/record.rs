@@ -101,32 +101,6 @@ impl RecordHeader {
     }
 }
 
-/// Appends a header. [`finish`] fills in the two bytes of the length.
-pub(crate) fn begin(
-    out: &mut Vec<u8>,
-    (content, version): (ContentType, u16),
-    (epoch, sequence): (u16, u64),
-    cid: &[u8],
-) -> usize {
-    let at = out.len();
-    out.push(content.number());
-    put_u16(out, version);
-    put_u16(out, epoch);
-    put_u48(out, sequence);
-    out.extend_from_slice(cid);
-    put_u16(out, 0);
-    at
-}
-
-/// Writes the length of the record that [`begin`] began at `at` with a connection ID of this
-/// length.
-pub(crate) fn finish(out: &mut [u8], at: usize, cid_length: usize) {
-    let fragment = out.len().saturating_sub(at + HEADER + cid_length) as u16;
-    if let Some(length) = out.get_mut(at + 11 + cid_length..at + 13 + cid_length) {
-        length.copy_from_slice(&fragment.to_be_bytes());
-    }
-}
-
 /// Appends an unprotected record.
 pub(crate) fn plain(
     out: &mut Vec<u8>,
@@ -135,7 +109,11 @@ pub(crate) fn plain(
     sequence: u64,
     body: &[u8],
 ) {
-    let at = begin(out, (content, version), (0, sequence), &[]);
+    out.push(content.number());
+    put_u16(out, version);
+    // The epoch.
+    put_u16(out, 0);
+    put_u48(out, sequence);
+    put_u16(out, body.len() as u16);
     out.extend_from_slice(body);
-    finish(out, at, 0);
 }

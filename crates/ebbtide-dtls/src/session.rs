@@ -61,7 +61,7 @@ pub(crate) struct Resumable {
     pub(crate) suite: CipherSuite,
     pub(crate) master: MasterSecret,
     pub(crate) identity: Identity,
-    made: Instant,
+    pub(crate) made: Instant,
 }
 
 /// A server's resumable sessions, by their ID. Only those with an extended master secret are kept,
@@ -90,19 +90,14 @@ impl SessionCache {
         (now - found.made <= self.lifetime).then_some(found)
     }
 
-    pub(crate) fn insert(
-        &mut self,
-        now: Instant,
-        id: ServerSessionId,
-        (suite, master, identity): (CipherSuite, MasterSecret, Identity),
-    ) {
+    pub(crate) fn insert(&mut self, id: ServerSessionId, session: Resumable) {
         while self.order.len() >= self.max.max(1) {
             if let Some(oldest) = self.order.pop_front() {
                 self.by_id.remove(&oldest);
             }
         }
         self.order.push_back(id);
-        self.by_id.insert(id, Resumable { suite, master, identity, made: now });
+        self.by_id.insert(id, session);
     }
 
     pub(crate) fn remove(&mut self, id: &ServerSessionId) {

@@ -3,10 +3,10 @@
 #![no_main]
 
 use ebbtide_core::cc::{
-    Algorithm, Attempts, Context, ControlConfig, Kind, Outcome, Sample, Shell, Slot,
+    Algorithm, Attempts, Context, ControlConfig, Kind, Outcome, Sample, Shell, Slot, Transmission,
 };
 use ebbtide_core::params::Parameters;
-use ebbtide_core::time::{Instant, Micros};
+use ebbtide_core::time::Instant;
 use ebbtide_core::wire::{Code, Content, Message, MessageId, Opt, OptionNumber, Token, Type};
 use ebbtide_firmware::arguments::Arguments;
 use ebbtide_firmware::link::{Datagrams, Link, host};
@@ -36,7 +36,7 @@ fn run(arguments: &Arguments) {
         shell.open_exchange();
         let outcome = loop {
             let sent = board::now();
-            let copy = (Kind::Message, attempts.transmissions, Micros::MAX);
+            let copy = Transmission::new(Kind::Message, attempts.transmissions);
             let timeout = shell.on_transmit(copy, &mut slot, &mut setting.at(sent));
             attempts.transmissions += 1;
             link.send(server, &datagram[..length]);

@@ -99,9 +99,9 @@ impl Application {
             let mut value = [0; 4];
             let value = encode_uint(due.sequence, &mut value);
             let observe = Opt { number: OptionNumber::OBSERVE, value };
-            let (to, endpoint) = ((due.remote, due.token), &mut self.driver.endpoint);
+            let endpoint = &mut self.driver.endpoint;
             let sent = Self::time(now).with_content(Some(observe), |content| {
-                endpoint.notify(now, to, content, Reliability::Confirmable)
+                endpoint.notify(now, due.remote, due.token, content, Reliability::Confirmable)
             });
             match sent {
                 Ok(exchange) => {

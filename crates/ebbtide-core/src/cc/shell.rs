@@ -1,8 +1,8 @@
 //! The shell, which bounds every control.
 
 use super::{
-    Admission, Attempts, CongestionControl, Context, Controller, Expiry, Kind, Load, Marking,
-    Metrics, Outcome, OutgoingMessage, ProbeReply, Sample, Slot, Transmission,
+    Admission, Attempts, CongestionControl, Context, Controller, Expiry, Load, Marking, Metrics,
+    Outcome, OutgoingMessage, ProbeReply, Sample, Slot, Transmission,
 };
 use crate::params::Parameters;
 use crate::time::{Instant, Micros};
@@ -97,18 +97,17 @@ impl Shell {
         self.open = self.open.saturating_add(1);
     }
 
-    /// A transmission of the message or of a probe leaves: its kind, its ordinal, and the time within which
-    /// copies may still leave ([`Transmission::remaining`]). Returns the timeout to arm and writes it to
-    /// `slot.armed`.
+    /// A transmission of the message or of a probe leaves. The shell itself counts the other open exchanges
+    /// ([`Transmission::beside`]). Returns the timeout to arm and writes it to `slot.armed`.
     #[inline]
     pub fn on_transmit(
         &mut self,
-        (kind, ordinal, remaining): (Kind, u8, Micros),
+        transmission: Transmission,
         slot: &mut Slot,
         cx: &mut Context<'_>,
     ) -> Micros {
         let beside = self.open.saturating_sub(1);
-        let transmission = Transmission { kind, ordinal, beside, remaining };
+        let transmission = Transmission { beside, ..transmission };
         let timeout = self.control.on_transmit(&transmission, slot, cx);
         slot.armed = timeout.clamp(Self::FLOOR, Self::CEILING);
         slot.armed

@@ -1,5 +1,6 @@
 //! Requests that are sent again under the same token (RFC 7641 sections 3.3.1 and 3.6).
 
+use super::send::NewMessage;
 use super::types::{Reliability, SendError};
 use super::{Endpoint, Outcome};
 use crate::exchange::ExchangeId;
@@ -39,6 +40,7 @@ impl Endpoint {
         }
         self.check_length(content)?;
         self.end(now, index, Outcome::Cancelled, None);
-        self.start(now, to, content, reliability, (Purpose::Request, token))
+        let purpose = Purpose::Request;
+        self.start(now, &NewMessage { to, content, reliability, purpose, token })
     }
 }

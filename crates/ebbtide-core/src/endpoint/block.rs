@@ -1,5 +1,6 @@
 //! Requests that carry or request Non-confirmable blocks (RFC 9177).
 
+use super::send::NewMessage;
 use super::types::{Reliability, SendError};
 use super::{Endpoint, ExchangeState};
 use crate::cc::Load;
@@ -37,9 +38,14 @@ impl Endpoint {
             self.counters.rare().queue_full += 1;
             return Err(SendError::QueueFull);
         };
-        let what = (Purpose::Request, Token::EMPTY);
-        let index =
-            self.accept(now, (to, peer), (content, length), Reliability::NonConfirmable, what)?;
+        let message = NewMessage {
+            to,
+            content,
+            reliability: Reliability::NonConfirmable,
+            purpose: Purpose::Request,
+            token: Token::EMPTY,
+        };
+        let index = self.accept(now, peer, &message, length)?;
         let exchange = self.table.get_mut(index);
         exchange.answers = Answers::Many;
         exchange.depart_as(now, id);

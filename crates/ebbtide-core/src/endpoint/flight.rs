@@ -3,7 +3,7 @@
 //! and learns from it.
 
 use super::{Endpoint, context};
-use crate::cc::{Kind, Outcome, Sample, Slot};
+use crate::cc::{Kind, Outcome, Sample, Slot, Transmission};
 use crate::peer::PeerId;
 use crate::time::{Instant, Micros};
 
@@ -32,7 +32,7 @@ impl Endpoint {
         let cx = &mut context(now, &self.config, &self.controls[peer.control()], &mut *self.rng);
         let mut slot = Slot::default();
         peer.shell.open_exchange();
-        peer.shell.on_transmit((Kind::Unprobed, 0, Micros::MAX), &mut slot, cx);
+        peer.shell.on_transmit(Transmission::new(Kind::Unprobed, 0), &mut slot, cx);
         self.peers.begin_exchange(index);
         Some(Flight { slot })
     }

@@ -57,7 +57,7 @@ pub use types::{
 
 use crate::cc::{Context, ControlConfig, Metrics, Outcome, Sample, Slot};
 use crate::exchange::ExchangeId;
-use crate::exchange::dedup::Dedup;
+use crate::exchange::dedup::{Dedup, MessageKey};
 use crate::exchange::table::{Due, ExchangeState, Table};
 use crate::exchange::timers::Timers;
 use crate::exchange::under_way::RequestsUnderWay;
@@ -334,7 +334,8 @@ impl Endpoint {
     /// since. The oldest such requests make room: the application must refuse those that it has accepted before.
     pub fn remember_verified(&mut self, now: Instant, incoming: &Incoming) {
         let now = self.advance(now);
-        self.dedup.insert_verified(now, self.exchange_lifetime, (incoming.remote, incoming.id));
+        let key = MessageKey { remote: incoming.remote, id: incoming.id };
+        self.dedup.insert_verified(now, self.exchange_lifetime, key);
     }
 
     /// Limits the number of transmissions of an exchange, which is otherwise MAX_RETRANSMIT + 1.

@@ -7,7 +7,7 @@
 
 use super::types::{Ignored, Received, Sent};
 use super::{Endpoint, context};
-use crate::cc::{Kind, Shell};
+use crate::cc::{Kind, Shell, Transmission};
 use crate::exchange::table::{Due, ExchangeState, Probe};
 use crate::time::{Instant, Micros};
 use crate::wire::{Code, Content, HEADER_LEN, MessageId, Token, Type};
@@ -42,11 +42,12 @@ impl Endpoint {
         let Ok(id) = self.fresh_id(now, self.table.get(index).peer) else { return false };
         let remaining = self.remaining(now, self.table.get(index));
         let exchange = self.table.get_mut(index);
-        let probe = (Kind::Probe, exchange.effort().probes, remaining);
+        let ordinal = exchange.effort().probes;
+        let probe = Transmission { remaining, ..Transmission::new(Kind::Probe, ordinal) };
         let peer = self.peers.get_mut(exchange.peer);
         let cx = &mut context(now, &self.config, &self.controls[peer.control()], &mut *self.rng);
         let timeout = peer.shell.on_transmit(probe, &mut exchange.slot, cx);
-        self.emit_probe(now, (index, id), timeout);
+        self.emit_probe(now, index, id, timeout);
         let wait = self.wait_after(now, index, timeout);
         self.timers.arm(index, now + wait);
         true
@@ -56,11 +57,11 @@ impl Endpoint {
     /// sends nothing and returns the instant from which one is.
     pub(super) fn probe_queued(&mut self, now: Instant, index: u32) -> Result<(), Instant> {
         let id = self.fresh_id(now, self.table.get(index).peer)?;
-        self.emit_probe(now, (index, id), Micros::ZERO);
+        self.emit_probe(now, index, id, Micros::ZERO);
         Ok(())
     }
 
-    fn emit_probe(&mut self, now: Instant, (index, id): (u32, MessageId), timeout: Micros) {
+    fn emit_probe(&mut self, now: Instant, index: u32, id: MessageId, timeout: Micros) {
         self.table.remember_probe(index, Probe { id, sent: now, answered: false });
         let exchange = self.table.get(index);
         let what = Sent::Probe { exchange: self.table.name(index), timeout };

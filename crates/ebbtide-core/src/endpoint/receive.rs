@@ -3,7 +3,7 @@
 use super::Endpoint;
 use super::types::{Arrival, Ignored, Incoming, Received, Remember};
 use crate::cc::{Marking, Outcome, Sample};
-use crate::exchange::dedup::{RepeatedRequest, Reply};
+use crate::exchange::dedup::{MessageKey, RepeatedRequest, Reply};
 use crate::exchange::table::{Answers, ExchangeState, Purpose};
 use crate::exchange::token::{strip_mark, unmark};
 use crate::peer::PeerId;
@@ -136,7 +136,7 @@ impl Endpoint {
         if incoming.idempotent {
             return Received::Request(incoming, message);
         }
-        let (lifetime, key) = (self.exchange_lifetime, (from, id));
+        let (lifetime, key) = (self.exchange_lifetime, MessageKey { remote: from, id });
         let remembered = match remember(&incoming, &message) {
             Remember::No => RepeatedRequest::New,
             Remember::Yes if self.dedup.insert(now, lifetime, key, Reply::Pending) => {
@@ -300,7 +300,7 @@ impl Endpoint {
         } else if confirmable {
             self.emit_empty(from, Type::Acknowledgement, message.message_id());
             let lifetime = self.exchange_lifetime;
-            let key = (from, message.message_id());
+            let key = MessageKey { remote: from, id: message.message_id() };
             if !self.dedup.insert(now, lifetime, key, Reply::Acknowledgement) {
                 self.counters.rare().unstored += 1;
             }

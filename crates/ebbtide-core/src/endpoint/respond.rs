@@ -1,11 +1,12 @@
 //! Responses to requests that have arrived.
 
 use super::Endpoint;
+use super::send::NewMessage;
 use super::types::{Incoming, Reliability, SendError, Sent};
 use crate::exchange::ExchangeId;
-use crate::exchange::dedup::{Reply, Stored};
+use crate::exchange::dedup::{MessageKey, Reply, Stored};
 use crate::exchange::table::Purpose;
-use crate::exchange::token::with_count_option;
+use crate::exchange::token::{OptionsEnd, with_count_option};
 use crate::peer::PeerId;
 use crate::time::Instant;
 use crate::wire::{Code, Content, Encoded, HEADER_LEN, MAX_TOKEN_LEN, MessageId, Token, Type};
@@ -31,9 +32,14 @@ impl Endpoint {
         }
         let now = self.advance(now);
         if incoming.acknowledged {
-            let purpose = (Purpose::Response, incoming.token);
-            let started =
-                self.start(now, incoming.remote, content, Reliability::Confirmable, purpose)?;
+            let message = NewMessage {
+                to: incoming.remote,
+                content,
+                reliability: Reliability::Confirmable,
+                purpose: Purpose::Response,
+                token: incoming.token,
+            };
+            let started = self.start(now, &message)?;
             self.conclude(incoming);
             return Ok(Some(started));
         }
@@ -126,7 +132,8 @@ impl Endpoint {
         // From now on a duplicate is acknowledged again, whatever its method.
         if !self.dedup.set_reply(remote, id, Reply::Acknowledgement) {
             let lifetime = self.exchange_lifetime;
-            if !self.dedup.insert(now, lifetime, (remote, id), Reply::Acknowledgement) {
+            let key = MessageKey { remote, id };
+            if !self.dedup.insert(now, lifetime, key, Reply::Acknowledgement) {
                 self.counters.rare().unstored += 1;
             }
         }
@@ -181,8 +188,9 @@ impl Endpoint {
                         if let (Some(count), Type::Acknowledgement) = (incoming.rexmit_count, kind)
                         {
                             let plain: Vec<u8> = out.drain(start..).collect();
-                            let end = (encoded.options_end, encoded.last_option);
-                            with_count_option(&plain, end, (option, count), out);
+                            let Encoded { options_end: offset, last_option, .. } = encoded;
+                            let end = OptionsEnd { offset, last_option };
+                            with_count_option(&plain, end, option, count, out);
                         }
                     }
                 }
@@ -240,8 +248,11 @@ impl Endpoint {
             match count {
                 None => add(&stored.bytes[HEADER_LEN..]),
                 Some(count) => {
-                    let end = (stored.options_end - HEADER_LEN, stored.last_option);
-                    with_count_option(&stored.bytes[HEADER_LEN..], end, (option, count), out);
+                    let end = OptionsEnd {
+                        offset: stored.options_end - HEADER_LEN,
+                        last_option: stored.last_option,
+                    };
+                    with_count_option(&stored.bytes[HEADER_LEN..], end, option, count, out);
                 }
             }
             true

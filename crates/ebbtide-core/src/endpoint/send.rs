@@ -4,12 +4,13 @@ use super::peers::OptionSupport;
 use super::types::{Event, Failure, Reliability, SendError, Sent};
 use super::{Endpoint, context};
 use crate::cc::{
-    Admission, Expiry, Kind, Load, Marking, Outcome, OutgoingMessage, Shell, probing_instant,
+    Admission, Expiry, Kind, Load, Marking, Outcome, OutgoingMessage, Shell, Transmission,
+    probing_instant,
 };
 use crate::exchange::ExchangeId;
 use crate::exchange::table::{Answers, Due, Exchange, ExchangeState, NONE, Purpose};
 use crate::exchange::token::{
-    COUNT_PROBE, MAX_MARK, random_token, with_count_option, with_marked_token,
+    COUNT_PROBE, MAX_MARK, OptionsEnd, random_token, with_count_option, with_marked_token,
 };
 use crate::peer::PeerId;
 use crate::time::{Duration, Instant, Micros};
@@ -35,6 +36,16 @@ enum Mark {
     Option(u8),
 }
 
+/// A message that becomes an exchange.
+pub(super) struct NewMessage<'c> {
+    pub(super) to: PeerId,
+    pub(super) content: &'c Content<'c>,
+    pub(super) reliability: Reliability,
+    pub(super) purpose: Purpose,
+    /// Empty in a request that gets a token of its own.
+    pub(super) token: Token,
+}
+
 impl Endpoint {
     /// Sends a request, now or when congestion control admits it. The response arrives as
     /// [`Received::Response`](super::Received::Response), or the exchange fails.
@@ -52,7 +63,8 @@ impl Endpoint {
         if !content.code.is_request() {
             return Err(SendError::WrongCode(content.code));
         }
-        self.start(now, to, content, reliability, (Purpose::Request, Token::EMPTY))
+        let (purpose, token) = (Purpose::Request, Token::EMPTY);
+        self.start(now, &NewMessage { to, content, reliability, purpose, token })
     }
 
     /// Sends a notification to an observer (RFC 7641 section 4.2), which is a response of its own
@@ -68,14 +80,16 @@ impl Endpoint {
     pub fn notify(
         &mut self,
         now: Instant,
-        (to, token): (PeerId, Token),
+        to: PeerId,
+        token: Token,
         content: &Content<'_>,
         reliability: Reliability,
     ) -> Result<ExchangeId, SendError> {
         if !content.code.is_response() {
             return Err(SendError::WrongCode(content.code));
         }
-        self.start(now, to, content, reliability, (Purpose::Response, token))
+        let purpose = Purpose::Response;
+        self.start(now, &NewMessage { to, content, reliability, purpose, token })
     }
 
     /// Sends a CoAP ping: an empty Confirmable message, which every endpoint answers with a Reset
@@ -85,27 +99,30 @@ impl Endpoint {
     ///
     /// See [`SendError`]; nothing was sent then.
     pub fn ping(&mut self, now: Instant, to: PeerId) -> Result<ExchangeId, SendError> {
-        let empty = Content { code: Code::EMPTY, options: &[], payload: &[] };
-        self.start(now, to, &empty, Reliability::Confirmable, (Purpose::Ping, Token::EMPTY))
+        let message = NewMessage {
+            to,
+            content: &Content { code: Code::EMPTY, options: &[], payload: &[] },
+            reliability: Reliability::Confirmable,
+            purpose: Purpose::Ping,
+            token: Token::EMPTY,
+        };
+        self.start(now, &message)
     }
 
     /// Accepts a message: encodes it into a new exchange at the end of its peer's queue.
     pub(super) fn start(
         &mut self,
         now: Instant,
-        to: PeerId,
-        content: &Content<'_>,
-        reliability: Reliability,
-        what: (Purpose, Token),
+        message: &NewMessage<'_>,
     ) -> Result<ExchangeId, SendError> {
         let now = self.advance(now);
-        let length = self.check_length(content)?;
-        let peer_index = self.peer(now, to)?;
+        let length = self.check_length(message.content)?;
+        let peer_index = self.peer(now, message.to)?;
         if self.peers.get(peer_index).queued >= self.config.limits.queue_per_peer {
             self.counters.rare().queue_full += 1;
             return Err(SendError::QueueFull);
         }
-        let index = self.accept(now, (to, peer_index), (content, length), reliability, what)?;
+        let index = self.accept(now, peer_index, message, length)?;
         let peer = self.peers.get_mut(peer_index);
         peer.queued += 1;
         let tail = peer.tail;
@@ -117,7 +134,7 @@ impl Endpoint {
         }
         let name = self.table.name(index);
         // Only a Confirmable message may pass the messages before it in the queue.
-        if tail == NONE || reliability == Reliability::Confirmable {
+        if tail == NONE || message.reliability == Reliability::Confirmable {
             self.pump(now, peer_index);
         }
         Ok(name)
@@ -128,11 +145,11 @@ impl Endpoint {
     pub(super) fn accept(
         &mut self,
         now: Instant,
-        (to, peer_index): (PeerId, u32),
-        (content, length): (&Content<'_>, usize),
-        reliability: Reliability,
-        (purpose, token): (Purpose, Token),
+        peer_index: u32,
+        message: &NewMessage<'_>,
+        length: usize,
     ) -> Result<u32, SendError> {
+        let NewMessage { to, content, reliability, purpose, token } = *message;
         let peer = self.peers.get(peer_index);
         // A server identifies an observation by its token (RFC 7641 section 4.1). With marked
         // tokens a repeated request would register twice.
@@ -394,7 +411,8 @@ impl Endpoint {
         let peer = self.peers.get_mut(exchange.peer);
         let cx = &mut context(now, &self.config, &self.controls[peer.control()], &mut *self.rng);
         let kind = if exchange.may_be_probed() { Kind::Message } else { Kind::Unprobed };
-        let timeout = peer.shell.on_transmit((kind, ordinal, remaining), &mut exchange.slot, cx);
+        let transmission = Transmission { remaining, ..Transmission::new(kind, ordinal) };
+        let timeout = peer.shell.on_transmit(transmission, &mut exchange.slot, cx);
         let control = peer.control();
         let timeout = self.wait_after(now, index, timeout);
         self.controls.count(control, |counters| counters.transmitted(ordinal, timeout));
@@ -435,8 +453,11 @@ impl Endpoint {
             self.output.push(self.config.limits.outbox_bytes, exchange.remote, what, |out| {
                 match mark {
                     Mark::Option(count) => {
-                        let end = (usize::from(exchange.options_end), exchange.last_option);
-                        with_count_option(&exchange.datagram, end, (option, count), out);
+                        let end = OptionsEnd {
+                            offset: exchange.options_end.into(),
+                            last_option: exchange.last_option,
+                        };
+                        with_count_option(&exchange.datagram, end, option, count, out);
                     }
                     Mark::Token(mark) => with_marked_token(&exchange.datagram, mark, out),
                     Mark::Encoded => out.extend_from_slice(&exchange.datagram),

@@ -53,10 +53,16 @@ pub(crate) struct Stored {
     pub(crate) last_option: OptionNumber,
 }
 
+/// What identifies a message: a copy has the same source and the same ID (RFC 7252 section 4.5).
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct MessageKey {
+    pub(crate) remote: PeerId,
+    pub(crate) id: MessageId,
+}
+
 #[derive(Debug)]
-struct Entry {
-    remote: PeerId,
-    id: MessageId,
+struct RememberedMessage {
+    key: MessageKey,
     expires: Instant,
     reply: Reply,
 }
@@ -88,7 +94,7 @@ pub(crate) struct Dedup {
 
 #[derive(Debug)]
 struct Memory {
-    entries: VecDeque<Entry>,
+    entries: VecDeque<RememberedMessage>,
     /// The sequence number of the first entry. An entry keeps its number while earlier ones leave.
     first: u64,
     by_id: HashTable<u64>,
@@ -143,19 +149,14 @@ impl Dedup {
         &mut self,
         now: Instant,
         lifetime: Duration,
-        key: (PeerId, MessageId),
+        key: MessageKey,
         reply: Reply,
     ) -> bool {
         self.memory().insert(now, lifetime, key, reply)
     }
 
     /// Remembers a request that is verified by a key. If there is no room, the oldest such requests are forgotten.
-    pub(crate) fn insert_verified(
-        &mut self,
-        now: Instant,
-        lifetime: Duration,
-        key: (PeerId, MessageId),
-    ) {
+    pub(crate) fn insert_verified(&mut self, now: Instant, lifetime: Duration, key: MessageKey) {
         let (entries, bytes, seed) = (self.max_entries, self.max_bytes, self.hash_seed);
         let memory =
             self.verified.get_or_insert_with(|| Box::new(Memory::new(entries, bytes, seed)));
@@ -168,7 +169,7 @@ impl Dedup {
         &mut self,
         now: Instant,
         lifetime: Duration,
-        key: (PeerId, MessageId),
+        key: MessageKey,
         first: MessageId,
     ) -> RepeatedRequest {
         self.memory().insert_after(now, lifetime, key, first)
@@ -212,25 +213,19 @@ impl Memory {
         self.find(remote, id)
     }
 
-    fn insert(
-        &mut self,
-        now: Instant,
-        lifetime: Duration,
-        (remote, id): (PeerId, MessageId),
-        reply: Reply,
-    ) -> bool {
+    fn insert(&mut self, now: Instant, lifetime: Duration, key: MessageKey, reply: Reply) -> bool {
         self.expire(now);
         let free = self.max_entries.saturating_sub(self.entries.len());
-        let share = self.share(remote);
+        let share = self.share(key.remote);
         if share.entries >= free {
             return false;
         }
         share.entries += 1;
         let sequence = self.first + self.entries.len() as u64;
-        self.entries.push_back(Entry { remote, id, expires: now + lifetime, reply });
+        self.entries.push_back(RememberedMessage { key, expires: now + lifetime, reply });
         let (entries, first, hasher) = (&self.entries, self.first, &self.hasher);
-        self.by_id.insert_unique(hasher.hash_one((remote, id)), sequence, |&other| {
-            key(entries, first, other).map_or(0, |(remote, id)| hasher.hash_one((remote, id)))
+        self.by_id.insert_unique(hasher.hash_one(key), sequence, |&other| {
+            key_of(entries, first, other).map_or(0, |key| hasher.hash_one(key))
         });
         true
     }
@@ -239,10 +234,11 @@ impl Memory {
         &mut self,
         now: Instant,
         lifetime: Duration,
-        (remote, id): (PeerId, MessageId),
+        key: MessageKey,
         first: MessageId,
     ) -> RepeatedRequest {
         self.expire(now);
+        let MessageKey { remote, id } = key;
         let mut reply = Reply::Pending;
         let mut known = false;
         let before = self.find(remote, first);
@@ -255,10 +251,10 @@ impl Memory {
                 self.bytes -= size;
                 self.share(remote).bytes -= size;
             }
-        } else if !self.insert(now, lifetime, (remote, first), Reply::Superseded) {
+        } else if !self.insert(now, lifetime, MessageKey { remote, id: first }, Reply::Superseded) {
             return RepeatedRequest::NoRoom;
         }
-        if !self.insert(now, lifetime, (remote, id), Reply::Pending) {
+        if !self.insert(now, lifetime, key, Reply::Pending) {
             return RepeatedRequest::NoRoom;
         }
         if known {
@@ -314,10 +310,11 @@ impl Memory {
     }
 
     fn find(&self, remote: PeerId, id: MessageId) -> Option<usize> {
-        let hash = self.hasher.hash_one((remote, id));
+        let key = MessageKey { remote, id };
+        let hash = self.hasher.hash_one(key);
         let sequence = self
             .by_id
-            .find(hash, |&other| key(&self.entries, self.first, other) == Some((remote, id)))?;
+            .find(hash, |&other| key_of(&self.entries, self.first, other) == Some(key))?;
         usize::try_from(sequence - self.first).ok()
     }
 
@@ -334,8 +331,8 @@ impl Memory {
         self.first += 1;
         let size = entry.reply.size();
         self.bytes -= size;
-        self.give_back(entry.remote, size);
-        let hash = self.hasher.hash_one((entry.remote, entry.id));
+        self.give_back(entry.key.remote, size);
+        let hash = self.hasher.hash_one(entry.key);
         if let Ok(found) = self.by_id.find_entry(hash, |&other| other == sequence) {
             found.remove();
         }
@@ -366,9 +363,9 @@ fn share<'s>(
     found.or_insert(Share { source, entries: 0, bytes: 0 }).into_mut()
 }
 
-fn key(entries: &VecDeque<Entry>, first: u64, sequence: u64) -> Option<(PeerId, MessageId)> {
+fn key_of(entries: &VecDeque<RememberedMessage>, first: u64, sequence: u64) -> Option<MessageKey> {
     let at = usize::try_from(sequence.checked_sub(first)?).ok()?;
-    entries.get(at).map(|entry| (entry.remote, entry.id))
+    entries.get(at).map(|entry| entry.key)
 }
 
 #[cfg(test)]
@@ -382,6 +379,10 @@ mod tests {
         PeerId::Address(SocketAddr::from(([10, 0, 0, n], 5683)))
     }
 
+    fn key(n: u8, id: u16) -> MessageKey {
+        MessageKey { remote: remote(n), id: MessageId(id) }
+    }
+
     fn at(seconds: u64) -> Instant {
         Instant::from_nanos(seconds * 1_000_000_000)
     }
@@ -389,7 +390,7 @@ mod tests {
     #[test]
     fn a_message_is_remembered_for_its_lifetime_and_no_longer() {
         let mut dedup = Dedup::new(10, 100, 7);
-        assert!(dedup.insert(at(0), LIFETIME, (remote(1), MessageId(5)), Reply::Pending));
+        assert!(dedup.insert(at(0), LIFETIME, key(1, 5), Reply::Pending));
         assert_eq!(dedup.lookup(at(246), remote(1), MessageId(5)), Some(&Reply::Pending));
         assert_eq!(dedup.lookup(at(246), remote(2), MessageId(5)), None);
         assert_eq!(dedup.lookup(at(247), remote(1), MessageId(5)), None);
@@ -397,7 +398,12 @@ mod tests {
     }
 
     fn pending(dedup: &mut Dedup, second: u64, from: PeerId, id: u16) -> bool {
-        dedup.insert(at(second), LIFETIME, (from, MessageId(id)), Reply::Pending)
+        dedup.insert(
+            at(second),
+            LIFETIME,
+            MessageKey { remote: from, id: MessageId(id) },
+            Reply::Pending,
+        )
     }
 
     fn response(len: usize) -> Reply {
@@ -439,7 +445,7 @@ mod tests {
     fn the_oldest_verified_requests_make_room_and_take_none_from_others() {
         let mut dedup = Dedup::new(10, 20, 7);
         for id in 0..100 {
-            dedup.insert_verified(at(0), LIFETIME, (remote(1), MessageId(id)));
+            dedup.insert_verified(at(0), LIFETIME, key(1, id));
             assert!(dedup.set_reply(remote(1), MessageId(id), response(4)));
         }
         let known = |dedup: &mut Dedup, id| dedup.lookup(at(1), remote(1), MessageId(id)).is_some();
@@ -447,7 +453,7 @@ mod tests {
         assert!(!known(&mut dedup, 90), "one source holds at most half");
         assert!(!dedup.is_half_full() && pending(&mut dedup, 1, remote(1), 200));
         assert!(!dedup.set_reply(remote(1), MessageId(99), response(30)), "longer than all room");
-        dedup.insert_verified(at(247), LIFETIME, (remote(1), MessageId(300)));
+        dedup.insert_verified(at(247), LIFETIME, key(1, 300));
         assert_eq!(dedup.len(), 2);
     }
 

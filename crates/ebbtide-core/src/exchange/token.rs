@@ -56,20 +56,29 @@ pub(crate) fn with_marked_token(message: &[u8], mark: u8, out: &mut Vec<u8>) {
     out.extend_from_slice(rest);
 }
 
-/// Appends `message` to `out` with the option Rexmit-Cnt of value `count` as its last option, at
-/// the place that `options_end` and `last_option` give. Appends it unchanged if it has an option
+/// Where the options of an encoded message end.
+#[derive(Copy, Clone)]
+pub(crate) struct OptionsEnd {
+    pub(crate) offset: usize,
+    /// The number of the last one, from which the next one is counted.
+    pub(crate) last_option: OptionNumber,
+}
+
+/// Appends `message` to `out` with the option Rexmit-Cnt, which has this number, of value `count`
+/// as its last option, at `end`. Appends it unchanged if it has an option
 /// with a higher number, since that option would have to be re-encoded.
 pub(crate) fn with_count_option(
     message: &[u8],
-    (options_end, last_option): (usize, OptionNumber),
-    (number, count): (OptionNumber, u8),
+    end: OptionsEnd,
+    number: OptionNumber,
+    count: u8,
     out: &mut Vec<u8>,
 ) -> bool {
     let mut option = [0; 8];
     // RFC 7252 section 3.2: zero is the empty value.
     let value = if count == 0 { &[][..] } else { core::slice::from_ref(&count) };
-    let encoded = encode_option(&mut option, last_option, number, value);
-    match (encoded, message.get(..options_end), message.get(options_end..)) {
+    let encoded = encode_option(&mut option, end.last_option, number, value);
+    match (encoded, message.get(..end.offset), message.get(end.offset..)) {
         (Ok(len), Some(head), Some(tail)) => {
             out.extend_from_slice(head);
             out.extend_from_slice(&option[..len]);

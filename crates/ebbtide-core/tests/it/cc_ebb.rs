@@ -3,10 +3,9 @@
 use crate::common::ebb::{answered, config_faithful, lossy, state, timeout};
 use crate::common::float;
 use crate::common::node::{Node, PEER, config, message};
-use ebbtide_core::cc::{Context, ControlConfig, Kind, Shell, Slot};
+use ebbtide_core::cc::{Context, ControlConfig, Kind, Shell, Slot, Transmission};
 use ebbtide_core::endpoint::Ignored;
 use ebbtide_core::params::Parameters;
-use ebbtide_core::time::Micros;
 use ebbtide_core::wire::{Code, Type};
 
 #[test]
@@ -110,7 +109,8 @@ fn without_a_message_id_for_the_probe_copies_are_as_far_apart_as_if_it_had_left(
     let (mut shell, mut slot) = (Shell::new(config.build()), Slot::default());
     let mut timeouts = [0.0; 4];
     for (ordinal, timeout) in (0..).zip(&mut timeouts) {
-        *timeout = float(shell.on_transmit((Kind::Message, ordinal, Micros::MAX), &mut slot, cx));
+        *timeout =
+            float(shell.on_transmit(Transmission::new(Kind::Message, ordinal), &mut slot, cx));
     }
     assert_eq!(timeouts, [0.4, 10.5, 10.5, 21.0]);
 }

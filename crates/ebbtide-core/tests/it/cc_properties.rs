@@ -3,7 +3,7 @@
 use crate::common::seeded;
 use ebbtide_core::cc::{
     Admission, Algorithm, Answered, Attempts, Context, ControlConfig, Expiry, Kind, Load, Outcome,
-    OutgoingMessage, ProbeReply, Sample, Shell, Slot,
+    OutgoingMessage, ProbeReply, Sample, Shell, Slot, Transmission,
 };
 use ebbtide_core::params::Parameters;
 use ebbtide_core::time::{Duration, Instant, Micros};
@@ -120,7 +120,7 @@ proptest! {
                         Admission::Send | Admission::SendAsConfirmable => {
                             let mut slot = Slot::default();
                             shell.open_exchange();
-                            let timeout = shell.on_transmit((Kind::Message, 0, Micros::MAX), &mut slot, cx);
+                            let timeout = shell.on_transmit(Transmission::new(Kind::Message, 0), &mut slot, cx);
                             prop_assert!(bounds.contains(&timeout), "{timeout:?}");
                             prop_assert_eq!(slot.armed, timeout);
                             open.push((slot, Attempts { transmissions: 1, ..Attempts::default() }));
@@ -162,11 +162,11 @@ proptest! {
                     let cx = &mut Context { now, params: &params, settings: &config.settings, rng: &mut *rng };
                     let next = shell.on_expire(*effort, slot, cx);
                     if let Some(next) = next {
-                        let kind = match next {
-                            Expiry::Repeat => (Kind::Message, effort.transmissions, Micros::MAX),
-                            Expiry::Probe => (Kind::Probe, effort.probes, Micros::MAX),
+                        let transmission = match next {
+                            Expiry::Repeat => Transmission::new(Kind::Message, effort.transmissions),
+                            Expiry::Probe => Transmission::new(Kind::Probe, effort.probes),
                         };
-                        let timeout = shell.on_transmit(kind, slot, cx);
+                        let timeout = shell.on_transmit(transmission, slot, cx);
                         prop_assert!(bounds.contains(&timeout), "{timeout:?}");
                         prop_assert_eq!(slot.armed, timeout);
                         match next {
@@ -193,7 +193,7 @@ proptest! {
                         prop_assert!(wait.is_none_or(|wait| wait <= Shell::CEILING));
                         if wait.is_some() && effort.transmissions < u8::MAX {
                             // As the endpoint does: no expiry is asked about, the message leaves.
-                            let repeat = (Kind::Message, effort.transmissions, Micros::MAX);
+                            let repeat = Transmission::new(Kind::Message, effort.transmissions);
                             let timeout = shell.on_transmit(repeat, slot, cx);
                             prop_assert!(bounds.contains(&timeout), "{timeout:?}");
                             effort.transmissions += 1;

@@ -67,14 +67,17 @@ fn timeouts_are_held_between_floor_and_ceiling() {
     with(|cx| {
         let mut slot = Slot::default();
         let mut shell = shell(Micros::ZERO, Admission::Send);
-        assert_eq!(shell.on_transmit((Kind::Message, 0, Micros::MAX), &mut slot, cx), Shell::FLOOR);
+        assert_eq!(
+            shell.on_transmit(Transmission::new(Kind::Message, 0), &mut slot, cx),
+            Shell::FLOOR
+        );
         assert_eq!(slot.armed, Shell::FLOOR);
     });
     with(|cx| {
         let mut slot = Slot::default();
         let mut shell = shell(Micros::MAX, Admission::Send);
         assert_eq!(
-            shell.on_transmit((Kind::Message, 0, Micros::MAX), &mut slot, cx),
+            shell.on_transmit(Transmission::new(Kind::Message, 0), &mut slot, cx),
             Shell::CEILING
         );
         assert_eq!(slot.armed, Shell::CEILING);
@@ -210,7 +213,10 @@ fn a_control_that_takes_over_an_open_exchange_does_not_flood() {
         let mut slot = Slot::default();
         shell.open_exchange();
         with(|cx| {
-            assert_eq!(shell.on_transmit((Kind::Message, 0, Micros::MAX), &mut slot, cx), secs(2.0))
+            assert_eq!(
+                shell.on_transmit(Transmission::new(Kind::Message, 0), &mut slot, cx),
+                secs(2.0)
+            )
         });
         let config = ControlConfig::new(*algorithm);
         let params = Parameters::DEFAULT;
@@ -220,7 +226,8 @@ fn a_control_that_takes_over_an_open_exchange_does_not_flood() {
         shell.replace(config.build());
         assert_eq!(shell.open(), 1);
         for ordinal in 1..=4 {
-            let timeout = shell.on_transmit((Kind::Message, ordinal, Micros::MAX), &mut slot, cx);
+            let timeout =
+                shell.on_transmit(Transmission::new(Kind::Message, ordinal), &mut slot, cx);
             assert!(timeout >= secs(2.0), "{algorithm}: {timeout:?} for {ordinal}");
         }
         shell.close_exchange(&slot, Outcome::GaveUp, 4, cx);

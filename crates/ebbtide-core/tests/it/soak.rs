@@ -321,8 +321,9 @@ impl Soak {
             };
             let options = [Opt { number: OptionNumber::OBSERVE, value: &value[1..] }];
             let content = Content { code: Code::CONTENT, options: &options, payload: b"new" };
-            let whom = (remote, Token::new(&token).unwrap());
-            let exchange = self.server.notify(self.now, whom, &content, kind).expect("accepted");
+            let known = Token::new(&token).unwrap();
+            let sent = self.server.notify(self.now, remote, known, &content, kind);
+            let exchange = sent.expect("accepted");
             self.notifications.insert(exchange, (remote, token));
         }
         self.settle_server();

@@ -3,9 +3,7 @@
 
 use super::Endpoint;
 use crate::handshake::Handshake;
-use crate::handshake::hello::ClientHello;
-use crate::message::Fragment;
-use crate::wire::Reader;
+use crate::handshake::hello::{ClientHello, ReceivedHello};
 use alloc::vec::Vec;
 use core::net::SocketAddr;
 use ebbtide_core::time::Instant;
@@ -54,11 +52,9 @@ impl Endpoint {
         let Some(WaitingHello { from, body, record_sequence }) = self.costly.pop(self.now) else {
             return;
         };
-        let fragment = Fragment::parse(&mut Reader::new(&body));
-        let parsed = fragment.and_then(|f| ClientHello::parse(f.bytes).map(|hello| (f, hello)));
-        let Some((fragment, hello)) = parsed else { return };
+        let Some(received) = ReceivedHello::parse(&body, record_sequence) else { return };
         self.counters.signatures += 1;
-        self.accept_hello(from, (&fragment, &hello), record_sequence);
+        self.accept_hello(from, &received);
     }
 
     /// Whether the answer to a hello needs a signature.

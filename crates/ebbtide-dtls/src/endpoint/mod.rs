@@ -18,7 +18,6 @@ use crate::failure::Failure;
 use crate::flight::RoundTrip;
 use crate::handshake::{ClientCredentials, Context, Handshake};
 use crate::key_log::KeyLog;
-use crate::keys::Role;
 use crate::outbox::Outbox;
 use crate::record::ContentType;
 use crate::session::{SavedSession, SessionCache};
@@ -143,8 +142,8 @@ impl Endpoint {
         self.make_room(remote);
         let own_cid = self.fresh_cid();
         let mut cx = self.context(remote);
-        let handshake = Handshake::connect(&mut cx, (credentials.into(), timing), own_cid);
-        let index = self.begin(Session::new((Role::Client, remote), now, handshake));
+        let handshake = Handshake::connect(&mut cx, credentials.into(), timing, own_cid);
+        let index = self.begin(Session::new(remote, now, handshake));
         self.table.name(index)
     }
 

@@ -6,13 +6,12 @@ use super::types::{Event, SessionId};
 use crate::alert::{self, AlertDescription, AlertLevel};
 use crate::cid::OwnCid;
 use crate::failure::Failure;
-use crate::handshake::hello::{ClientHello, verify_request};
+use crate::handshake::hello::{ReceivedHello, verify_request};
 use crate::handshake::{Context, Handshake};
 use crate::keys::Role;
-use crate::message::{Fragment, HandshakeType, put_header};
+use crate::message::{Fragment, HandshakeType};
 use crate::protect::Discarded;
 use crate::record::{self, ContentType, DTLS_1_0, DTLS_1_2, RecordHeader};
-use crate::wire::Reader;
 use alloc::vec::Vec;
 use core::net::SocketAddr;
 use ebbtide_core::time::Instant;
@@ -117,12 +116,11 @@ impl Endpoint {
     fn handle_hello(&mut self, from: SocketAddr, body: &[u8], record_sequence: u64) {
         // Fragments would require state, so a hello must not be fragmented until its cookie is
         // correct.
-        let fragment = Fragment::parse(&mut Reader::new(body)).filter(Fragment::is_whole);
-        let parsed = fragment.and_then(|f| ClientHello::parse(f.bytes).map(|hello| (f, hello)));
-        let Some((fragment, hello)) = parsed else {
+        let Some(received) = ReceivedHello::parse(body, record_sequence) else {
             self.counters.records_malformed += 1;
             return;
         };
+        let hello = &received.hello;
         if let Some(index) = self.table.handshakes.get(&from).copied()
             && let Some(handshake) = self.table.get(index).and_then(|s| s.handshake.as_ref())
             && handshake.role() == Role::Server
@@ -139,57 +137,52 @@ impl Endpoint {
         if !self.cookies.check(self.now, from, &parameters, hello.cookie) {
             let cookie = self.cookies.make(self.now, from, &parameters);
             self.counters.hellos_verified += 1;
-            self.ask_for_cookie(from, (fragment.sequence, record_sequence), &cookie);
+            self.ask_for_cookie(from, &received, &cookie);
             return;
         }
         if !hello.speaks_dtls_1_2() {
             self.refuse(from, record_sequence, Failure::NoCommonVersion);
             return;
         }
-        if self.is_costly(from, &hello) {
+        if self.is_costly(from, hello) {
             self.keep_hello(from, body, record_sequence);
         } else {
-            self.accept_hello(from, (&fragment, &hello), record_sequence);
+            self.accept_hello(from, &received);
         }
     }
 
     /// Begins the handshake of a hello whose cookie was correct.
-    pub(super) fn accept_hello(
-        &mut self,
-        from: SocketAddr,
-        (fragment, hello): (&Fragment<'_>, &ClientHello<'_>),
-        record_sequence: u64,
-    ) {
+    pub(super) fn accept_hello(&mut self, from: SocketAddr, received: &ReceivedHello<'_>) {
         self.make_room(from);
         let own_cid = self.fresh_cid();
         let mut protection = None;
         let mut cx = self.context(from);
-        match Handshake::accept(
-            &mut cx,
-            &mut protection,
-            (fragment, hello),
-            record_sequence,
-            own_cid,
-        ) {
+        match Handshake::accept(&mut cx, &mut protection, received, own_cid) {
             Ok(handshake) => {
-                let mut session = Session::new((Role::Server, from), self.now, handshake);
+                let mut session = Session::new(from, self.now, handshake);
                 session.protection = protection;
                 self.begin(session);
             }
-            Err(failure) => self.refuse(from, record_sequence, failure),
+            Err(failure) => self.refuse(from, received.record_sequence, failure),
         }
     }
 
     /// Sends a HelloVerifyRequest with the sequence numbers of the hello that it answers (RFC 6347
     /// section 4.2.1).
-    fn ask_for_cookie(&mut self, to: SocketAddr, (message, record): (u16, u64), cookie: &[u8]) {
+    fn ask_for_cookie(&mut self, to: SocketAddr, hello: &ReceivedHello<'_>, cookie: &[u8]) {
         let body = verify_request(cookie);
-        let kind = HandshakeType::HelloVerifyRequest.number();
-        let mut whole = Vec::with_capacity(12 + body.len());
-        put_header(&mut whole, (kind, body.len(), message), (0, body.len()));
-        whole.extend_from_slice(&body);
+        let whole = Fragment {
+            kind: HandshakeType::HelloVerifyRequest,
+            total: body.len(),
+            sequence: hello.fragment.sequence,
+            offset: 0,
+            bytes: &body,
+        };
+        let mut message = Vec::with_capacity(12 + body.len());
+        whole.encode(&mut message);
         let mut datagram = Vec::with_capacity(64);
-        record::plain(&mut datagram, ContentType::Handshake, DTLS_1_0, record, &whole);
+        let sequence = hello.record_sequence;
+        record::plain(&mut datagram, ContentType::Handshake, DTLS_1_0, sequence, &message);
         self.out.push(to, &datagram);
     }
 

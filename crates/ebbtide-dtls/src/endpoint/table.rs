@@ -47,13 +47,9 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    pub(crate) fn new(
-        (role, remote): (Role, SocketAddr),
-        began: Instant,
-        handshake: Box<Handshake>,
-    ) -> Self {
+    pub(crate) fn new(remote: SocketAddr, began: Instant, handshake: Box<Handshake>) -> Self {
         Self {
-            role,
+            role: handshake.role(),
             remote,
             protection: None,
             identity: handshake.identity().clone(),

@@ -3,13 +3,13 @@
 use super::certificates::{CertificateCredentials, Certificates};
 use super::hello::{Offer, ServerHello, parse_verify_request};
 use super::reassembly::Message;
-use super::{Context, Handshake, Step};
+use super::{Context, Handshake, MessageSequences, Step};
 use crate::CipherSuite;
 use crate::certificate::Identity;
 use crate::cid::OwnCid;
 use crate::config::{Config, Timing};
 use crate::failure::Failure;
-use crate::keys::{MasterSecret, Psk, Role};
+use crate::keys::{MasterSecret, Psk, Randoms, Role};
 use crate::message::{HandshakeType, psk_exchange};
 use crate::protect::Protection;
 use crate::record::DTLS_1_2;
@@ -63,12 +63,15 @@ impl Handshake {
     /// Sends the first ClientHello.
     pub(crate) fn connect(
         cx: &mut Context<'_>,
-        (credentials, timing): (ClientCredentials, Timing),
+        credentials: ClientCredentials,
+        timing: Timing,
         own_cid: OwnCid,
     ) -> Box<Self> {
         let mut random = [0; 32];
         cx.rng.fill_bytes(&mut random);
-        let mut handshake = Self::new(Role::Client, timing, (random, [0; 32]), (0, 0), own_cid);
+        let randoms = Randoms { client: random, server: [0; 32] };
+        let sequences = MessageSequences { next_receive: 0, next_send: 0 };
+        let mut handshake = Self::new(Role::Client, timing, randoms, sequences, own_cid);
         let saved = match credentials {
             ClientCredentials::Key(credentials) => {
                 handshake.identity = Identity::Key(credentials.identity);

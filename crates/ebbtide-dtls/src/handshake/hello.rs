@@ -3,6 +3,7 @@
 
 use crate::CipherSuite;
 use crate::key_exchange::{ECDSA_SHA256, OFFERED_SIGNATURES, SECP256R1, contains};
+use crate::message::Fragment;
 use crate::record::{DTLS_1_0, DTLS_1_2};
 use crate::wire::{Reader, put_u16, put_vector8, put_vector16};
 use alloc::vec::Vec;
@@ -27,6 +28,24 @@ const RETURN_ROUTABILITY: u16 = 61;
 const RENEGOTIATION_INFO: u16 = 0xff01;
 
 const DTLS_1_3: [u8; 2] = [0xfe, 0xfc];
+
+/// A ClientHello as it arrived, in one fragment.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ReceivedHello<'a> {
+    pub(crate) fragment: Fragment<'a>,
+    pub(crate) hello: ClientHello<'a>,
+    /// The sequence number of its record, with which the answer continues (RFC 6347 section 4.2.1).
+    pub(crate) record_sequence: u64,
+}
+
+impl<'a> ReceivedHello<'a> {
+    /// Reads the contents of a record. `None` if they are malformed or only a part of a hello.
+    pub(crate) fn parse(body: &'a [u8], record_sequence: u64) -> Option<Self> {
+        let fragment = Fragment::parse(&mut Reader::new(body)).filter(Fragment::is_whole)?;
+        let hello = ClientHello::parse(fragment.bytes)?;
+        Some(Self { fragment, hello, record_sequence })
+    }
+}
 
 /// The extensions of both hellos. Other extensions are ignored in a ClientHello and are errors in
 /// a ServerHello.

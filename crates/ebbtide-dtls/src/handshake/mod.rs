@@ -27,13 +27,13 @@ use crate::certificate::{Identity, ServerCertificates};
 use crate::cid::OwnCid;
 use crate::config::{Config, PskLookup, Timing};
 use crate::failure::Failure;
-use crate::flight::{Flight, Path, RoundTrip};
+use crate::flight::{Flight, HandshakeMessage, Path, RoundTrip};
 use crate::key_log::KeyLog;
 use crate::keys::{MasterSecret, Psk, Randoms, Role};
 use crate::message::{Fragment, HandshakeType};
 use crate::outbox::Outbox;
 use crate::protect::Protection;
-use crate::session::{SavedSession, ServerSessionId, SessionCache};
+use crate::session::{Resumable, SavedSession, ServerSessionId, SessionCache};
 use crate::wire::Reader;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -88,6 +88,13 @@ enum Step {
     Finished,
     /// None: both Finished messages were valid.
     Done,
+}
+
+/// The sequence numbers of messages with which a handshake begins (RFC 6347 section 4.2.2).
+#[derive(Clone, Copy)]
+struct MessageSequences {
+    next_receive: u16,
+    next_send: u16,
 }
 
 /// A handshake under way.
@@ -361,8 +368,8 @@ impl Handshake {
             && !self.resumed
             && let (Some(id), Some(master)) = (self.server_session_id(), self.master.clone())
         {
-            let session = (self.suite, master, self.identity.clone());
-            cx.cache.insert(cx.now, id, session);
+            let (suite, identity) = (self.suite, self.identity.clone());
+            cx.cache.insert(id, Resumable { suite, master, identity, made: cx.now });
         }
         Ok(true)
     }
@@ -375,7 +382,12 @@ impl Handshake {
     /// Adds a message to the flight and to the transcript.
     fn push(&mut self, kind: HandshakeType, body: Vec<u8>, encrypted: bool) {
         self.transcript.add(kind, self.next_message, &body);
-        self.flight.message((kind, self.next_message), body, encrypted);
+        self.flight.message(HandshakeMessage {
+            kind,
+            sequence: self.next_message,
+            body,
+            encrypted,
+        });
         self.next_message = self.next_message.saturating_add(1);
     }
 
@@ -432,8 +444,8 @@ impl Handshake {
     fn new(
         role: Role,
         timing: Timing,
-        (client_random, server_random): ([u8; 32], [u8; 32]),
-        (receives, sends): (u16, u16),
+        randoms: Randoms,
+        sequences: MessageSequences,
         own_cid: OwnCid,
     ) -> Box<Self> {
         Box::new(Self {
@@ -444,12 +456,12 @@ impl Handshake {
             },
             resumed: false,
             transcript: Transcript::default(),
-            reassembly: Reassembly::new(receives),
+            reassembly: Reassembly::new(sequences.next_receive),
             flight: Flight::default(),
             timing,
-            next_message: sends,
+            next_message: sequences.next_send,
             plain_sequence: 0,
-            randoms: Randoms { client: client_random, server: server_random },
+            randoms,
             suite: CipherSuite::PskAes128Ccm8,
             extended_master_secret: false,
             master: None,

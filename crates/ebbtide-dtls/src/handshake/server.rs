@@ -1,29 +1,28 @@
 //! The server's side of a handshake, from a ClientHello with a correct cookie on.
 
-use super::hello::{ClientHello, Extensions, ServerHello};
+use super::hello::{ClientHello, Extensions, ReceivedHello, ServerHello};
 use super::reassembly::Message;
-use super::{Context, Handshake, Step};
+use super::{Context, Handshake, MessageSequences, Step};
 use crate::CipherSuite;
 use crate::certificate::Identity;
 use crate::cid::OwnCid;
 use crate::failure::Failure;
-use crate::keys::{Psk, Role};
-use crate::message::{Fragment, HandshakeType, parse_identity};
+use crate::keys::{Psk, Randoms, Role};
+use crate::message::{HandshakeType, parse_identity};
 use crate::protect::Protection;
 use crate::session::Resumable;
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 
 impl Handshake {
-    /// Answers a ClientHello whose cookie was correct. `record_sequence` is the sequence number of
-    /// its record, with which the answer continues (RFC 6347 section 4.2.1).
+    /// Answers a ClientHello whose cookie was correct.
     pub(crate) fn accept(
         cx: &mut Context<'_>,
         protection: &mut Option<Protection>,
-        (fragment, hello): (&Fragment<'_>, &ClientHello<'_>),
-        record_sequence: u64,
+        received: &ReceivedHello<'_>,
         own_cid: OwnCid,
     ) -> Result<Box<Self>, Failure> {
+        let ReceivedHello { fragment, hello, record_sequence } = received;
         let own = cx.certificates.and_then(|certificates| (certificates.own)());
         let suite = hello.choose(suites(cx, own.is_some())).ok_or(Failure::NoCommonSuite)?;
         let mut random = [0; 32];
@@ -34,16 +33,15 @@ impl Handshake {
             random[24..].copy_from_slice(b"DOWNGRD\x01");
         }
         // Our messages continue after the HelloVerifyRequest, which had the first hello's number.
-        let numbers = (fragment.sequence.saturating_add(1), fragment.sequence);
-        let mut handshake = Self::new(
-            Role::Server,
-            cx.config.timing,
-            (hello.random, random),
-            numbers,
-            OwnCid::EMPTY,
-        );
+        let sequences = MessageSequences {
+            next_receive: fragment.sequence.saturating_add(1),
+            next_send: fragment.sequence,
+        };
+        let randoms = Randoms { client: hello.random, server: random };
+        let mut handshake =
+            Self::new(Role::Server, cx.config.timing, randoms, sequences, OwnCid::EMPTY);
         handshake.suite = suite;
-        handshake.plain_sequence = record_sequence;
+        handshake.plain_sequence = *record_sequence;
         handshake.transcript.add(HandshakeType::ClientHello, fragment.sequence, fragment.bytes);
         handshake.extended_master_secret = hello.extensions.extended_master_secret;
         let peer_cid = hello.extensions.connection_id.filter(|_| cx.config.cid_length.is_some());

@@ -88,7 +88,7 @@ impl Session {
             #[cfg(feature = "dtls")]
             Scheme::Coaps => {
                 return match super::dtls::established(inner, remote, uri.host()) {
-                    Some(session) => Ok(Self::of_session(inner, remote, session)),
+                    Some((shared, id)) => Ok(Self::of_session(inner, remote, shared, id)),
                     None => Box::pin(Self::over_dtls(inner, remote, uri.host())).await,
                 };
             }
@@ -114,8 +114,8 @@ impl Session {
         address: SocketAddr,
         name: &str,
     ) -> Result<Self, Error> {
-        let session = super::dtls::session(inner, address, name).await?;
-        Ok(Self::of_session(inner, address, session))
+        let (shared, id) = super::dtls::session(inner, address, name).await?;
+        Ok(Self::of_session(inner, address, shared, id))
     }
 
     /// An established session over DTLS.
@@ -123,7 +123,8 @@ impl Session {
     fn of_session(
         inner: &Arc<ClientInner>,
         address: SocketAddr,
-        (shared, id): (Arc<Shared>, PeerId),
+        shared: Arc<Shared>,
+        id: PeerId,
     ) -> Self {
         let over = SessionTransport::Datagrams(shared);
         let owner = SessionOwner::Client(inner.clone());

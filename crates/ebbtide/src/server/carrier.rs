@@ -241,15 +241,15 @@ impl Sink for SocketState {
                     let request = Message::parse(&due.request).ok()?;
                     Some((contexts, contexts.request(&request)?))
                 });
-                let target = (remote, due.token);
                 let Some((contexts, request)) = sender else {
                     return self
                         .endpoint
-                        .notify(now, target, content, reliability)
+                        .notify(now, remote, due.token, content, reliability)
                         .map_err(NotSent::Datagram);
                 };
-                let notify =
-                    |outer: &Content<'_>| self.endpoint.notify(now, target, outer, reliability);
+                let notify = |outer: &Content<'_>| {
+                    self.endpoint.notify(now, remote, due.token, outer, reliability)
+                };
                 let notified = contexts.seal(request, content, notify);
                 notified.ok_or(NotSent::NotProtected)?.map_err(NotSent::Datagram)
             })

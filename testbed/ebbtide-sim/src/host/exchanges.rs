@@ -102,7 +102,7 @@ impl MeasuredEndpoint {
                 self.endpoint.request(now, to.into(), content, reliability)
             }
             Opening::Notification(token) => {
-                self.endpoint.notify(now, (to.into(), token), content, Reliability::Confirmable)
+                self.endpoint.notify(now, to.into(), token, content, Reliability::Confirmable)
             }
         };
         let Ok(id) = taken else {

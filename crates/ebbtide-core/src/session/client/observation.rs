@@ -1,6 +1,6 @@
 //! Observation of a resource by a client (RFC 7641 section 3).
 
-use super::request::{Patience, RequestParts, TransferSettings, pause};
+use super::request::{Backoff, Patience, RequestParts, TransferSettings};
 use super::step::{Loss, Outgoing, Step, TransferError};
 use super::transfer::Transfer;
 use crate::Freshness;
@@ -17,11 +17,9 @@ use rand_core::Rng;
 const GRACE: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(15));
 /// The Max-Age of a response without one (RFC 7252 section 5.10.5).
 const MAX_AGE: u32 = 60;
-/// The pause before a lost observation is registered again. It doubles after each failure, and is
-/// lengthened at random by up to half.
-const PAUSE: Duration = Duration::from_secs(1);
-/// The longest pause before the random part.
-const LONGEST_PAUSE: Duration = Duration::from_secs(32);
+/// The pause before a lost observation is registered again.
+const BACKOFF: Backoff =
+    Backoff { first: Duration::from_secs(1), longest: Duration::from_secs(32) };
 
 /// Settings of an [`Observation`].
 #[derive(Clone, Debug)]
@@ -213,7 +211,7 @@ impl Observation {
                 ObservationState::Over => return ObservationStep::Over,
                 ObservationState::Renewing => return ObservationStep::Wait(None),
                 ObservationState::Lost { again: None } => {
-                    let drawn = pause((PAUSE, LONGEST_PAUSE), self.failures, rng);
+                    let drawn = BACKOFF.pause(self.failures, rng);
                     self.failures = self.failures.saturating_add(1);
                     self.state = ObservationState::Lost { again: Some(now + drawn) };
                 }
@@ -319,7 +317,7 @@ impl Observation {
         if retries && response.code() == Code::SERVICE_UNAVAILABLE {
             self.registration = None;
             // A server may allow another attempt at once, and refuse that one as well.
-            let pause = pause((PAUSE, LONGEST_PAUSE), self.failures, rng);
+            let pause = BACKOFF.pause(self.failures, rng);
             self.failures = self.failures.saturating_add(1);
             let again = now + lifetime(&response).max(pause);
             self.state = ObservationState::Lost { again: Some(again) };

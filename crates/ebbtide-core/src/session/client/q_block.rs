@@ -22,18 +22,18 @@ pub(super) struct QBlock {
     params: QBlockParameters,
     szx: u8,
     idempotent: bool,
-    part: Part,
+    stage: QBlockStage,
 }
 
 /// The stage of a request.
 #[derive(Debug)]
-enum Part {
+enum QBlockStage {
     /// The request's body is sent.
     Upload(Sender),
     /// The request was sent in one message.
     Asked { retry: Retry, begun: bool },
     /// The response's body is received.
-    Download(Body),
+    Download(ResponseBody),
 }
 
 /// The next step of a request.
@@ -61,6 +61,15 @@ pub(super) enum Content {
     Nothing,
 }
 
+/// The body of a response that is expected.
+#[derive(Copy, Clone)]
+pub(super) struct ExpectedBody {
+    /// The body of the request fits into one message.
+    pub(super) request_is_short: bool,
+    /// The maximum length, in bytes.
+    pub(super) limit: usize,
+}
+
 /// The meaning of an answer.
 #[derive(Debug)]
 pub(super) enum QBlockAnswer {
@@ -78,8 +87,8 @@ impl QBlock {
     pub(super) fn new(request: &RequestParts, szx: u8, params: QBlockParameters) -> Self {
         let retry = Retry::new(Instant::ZERO, &params);
         let idempotent = request.is_idempotent();
-        let part = Part::Asked { retry, begun: false };
-        Self { params, szx: szx.min(Block::MAX_SZX), idempotent, part }
+        let stage = QBlockStage::Asked { retry, begun: false };
+        Self { params, szx: szx.min(Block::MAX_SZX), idempotent, stage }
     }
 
     /// The maximum length of a body that can be sent, in bytes.
@@ -104,35 +113,35 @@ impl QBlock {
 
     /// Whether blocks of the response have arrived.
     pub(super) fn is_receiving(&self) -> bool {
-        matches!(self.part, Part::Download(_))
+        matches!(self.stage, QBlockStage::Download(_))
     }
 
     /// Begins at the start.
     pub(super) fn begin(&mut self, now: Instant, request: &RequestParts, rng: &mut dyn Rng) {
-        self.part = if self.is_short(request) {
-            Part::Asked { retry: Retry::new(now, &self.params), begun: false }
+        self.stage = if self.is_short(request) {
+            QBlockStage::Asked { retry: Retry::new(now, &self.params), begun: false }
         } else {
             let blocks = request.payload.len().div_ceil(16 << self.szx);
             let blocks = u32::try_from(blocks).unwrap_or(MAX_BLOCKS);
-            Part::Upload(Sender::upload(blocks, self.idempotent, self.params, rng))
+            QBlockStage::Upload(Sender::upload(blocks, self.idempotent, self.params, rng))
         };
     }
 
     /// Returns the next step: a message to send, an instant to wait for, or the end.
     pub(super) fn poll(&mut self, now: Instant, options: &Options) -> QBlockStep {
-        match &mut self.part {
-            Part::Upload(sender) => match sender.poll(now) {
+        match &mut self.stage {
+            QBlockStage::Upload(sender) => match sender.poll(now) {
                 Sending::Block(num) => {
                     QBlockStep::Send { block: num, wanted: Vec::new(), content: Content::Block }
                 }
                 Sending::Wait(at) => QBlockStep::Wait(at),
                 Sending::GiveUp => QBlockStep::GiveUp,
             },
-            Part::Asked { begun: begun @ false, .. } => {
+            QBlockStage::Asked { begun: begun @ false, .. } => {
                 *begun = true;
                 self.ask()
             }
-            Part::Asked { retry, .. } => loop {
+            QBlockStage::Asked { retry, .. } => loop {
                 match retry.poll(now, &self.params) {
                     Due::Wait(at) => return QBlockStep::Wait(Some(at)),
                     Due::Ask if self.idempotent => return self.ask(),
@@ -140,7 +149,7 @@ impl QBlock {
                     Due::GiveUp => return QBlockStep::GiveUp,
                 }
             },
-            Part::Download(body) => match body.receiver.poll(now) {
+            QBlockStage::Download(body) => match body.receiver.poll(now) {
                 Receiving::Complete => self.finish(now),
                 Receiving::Continue(from) => {
                     let wanted = vec![body.value(from, true)];
@@ -167,11 +176,11 @@ impl QBlock {
     }
 
     fn finish(&mut self, now: Instant) -> QBlockStep {
-        let part = Part::Asked { retry: Retry::new(now, &self.params), begun: true };
-        match core::mem::replace(&mut self.part, part) {
-            Part::Download(body) => QBlockStep::Done(body.finish()),
-            part => {
-                self.part = part;
+        let stage = QBlockStage::Asked { retry: Retry::new(now, &self.params), begun: true };
+        match core::mem::replace(&mut self.stage, stage) {
+            QBlockStage::Download(body) => QBlockStep::Done(body.finish()),
+            stage => {
+                self.stage = stage;
                 QBlockStep::Wait(None)
             }
         }
@@ -183,18 +192,18 @@ impl QBlock {
         now: Instant,
         block: u32,
         response: Response,
-        (is_short, limit): (bool, usize),
+        expected: ExpectedBody,
     ) -> Result<QBlockAnswer, AssemblyError> {
-        match (response.code(), &mut self.part) {
-            (Code::CONTINUE, Part::Upload(sender)) => {
+        match (response.code(), &mut self.stage) {
+            (Code::CONTINUE, QBlockStage::Upload(sender)) => {
                 // It refers to whole sets only (RFC 9177 section 4.3).
                 let told = block_of(&response, OptionNumber::Q_BLOCK1).map(Block::num);
                 sender.on_continue(self.params.end_of_set(told.unwrap_or(block)));
                 Ok(QBlockAnswer::Going)
             }
-            (Code::REQUEST_ENTITY_INCOMPLETE, part) if names_missing(&response) => {
-                if let (Part::Upload(sender), Ok(missing)) =
-                    (part, MissingBlocks::parse(response.body()))
+            (Code::REQUEST_ENTITY_INCOMPLETE, stage) if names_missing(&response) => {
+                if let (QBlockStage::Upload(sender), Ok(missing)) =
+                    (stage, MissingBlocks::parse(response.body()))
                 {
                     sender.on_missing(missing.iter());
                 }
@@ -202,7 +211,7 @@ impl QBlock {
             }
             // Late answers.
             (Code::CONTINUE, _) => Ok(QBlockAnswer::Going),
-            _ => self.on_content(now, response, (is_short, limit)),
+            _ => self.on_content(now, response, expected),
         }
     }
 
@@ -211,7 +220,7 @@ impl QBlock {
         &mut self,
         now: Instant,
         mut response: Response,
-        (is_short, limit): (bool, usize),
+        expected: ExpectedBody,
     ) -> Result<QBlockAnswer, AssemblyError> {
         let Some(block) = block_of(&response, OptionNumber::Q_BLOCK2) else {
             return Ok(QBlockAnswer::Answered(response));
@@ -222,20 +231,21 @@ impl QBlock {
             return Ok(QBlockAnswer::Answered(response));
         }
         let is_sized = response.options().get(OptionNumber::SIZE2).is_some();
-        let begun = matches!(self.part, Part::Download(_));
-        if !is_sized && is_short && begun {
+        let begun = matches!(self.stage, QBlockStage::Download(_));
+        if !is_sized && expected.request_is_short && begun {
             // libcoap's server answers a client that lacks block 0 with that block alone, and
             // without the ETag of its version. The whole response is therefore requested again.
             return Ok(QBlockAnswer::Again);
         }
-        let other = match &self.part {
-            Part::Download(body) => body.is_other(&response),
+        let other = match &self.stage {
+            QBlockStage::Download(body) => body.is_other(&response),
             _ => true,
         };
         if other {
-            self.part = Part::Download(Body::begin(now, &response, block, (limit, self.params))?);
+            let body = ResponseBody::begin(now, &response, block, expected.limit, self.params)?;
+            self.stage = QBlockStage::Download(body);
         }
-        if let Part::Download(body) = &mut self.part {
+        if let QBlockStage::Download(body) = &mut self.stage {
             body.take(now, &response, block)?;
         }
         Ok(if other && begun { QBlockAnswer::Restarted } else { QBlockAnswer::Going })
@@ -244,7 +254,7 @@ impl QBlock {
 
 /// One version of a response's body, whose blocks arrive in any order.
 #[derive(Debug)]
-struct Body {
+struct ResponseBody {
     receiver: Receiver,
     /// Its options, without those of a block.
     response: Response,
@@ -253,13 +263,14 @@ struct Body {
     bytes: Vec<u8>,
 }
 
-impl Body {
+impl ResponseBody {
     /// Begins the body to which a block belongs; the block itself is not added yet.
     fn begin(
         now: Instant,
         first: &Response,
         block: Block,
-        (limit, params): (usize, QBlockParameters),
+        limit: usize,
+        params: QBlockParameters,
     ) -> Result<Self, AssemblyError> {
         // RFC 9177 section 4.6: Size2 is exact, and in every block.
         let size = first.options().get_uint(OptionNumber::SIZE2);

@@ -128,15 +128,25 @@ impl Patience {
     }
 }
 
-/// A pause before another attempt: doubled after each failure, up to the longest, and lengthened at
+/// The pauses before further attempts: doubled after each failure, up to the longest, and lengthened at
 /// random by up to half, so that many clients do not return at the same instant.
-pub(super) fn pause(
-    (first, longest): (Duration, Duration),
-    failures: u32,
-    rng: &mut dyn Rng,
-) -> Duration {
-    let pause = first.saturating_mul(1 << failures.min(16)).min(longest);
-    let half = u64::try_from(pause.as_micros()).unwrap_or(u64::from(u32::MAX)) / 2;
-    let drawn = (half.min(u32::MAX.into()) * u64::from(rng.next_u32())) >> 32;
-    pause + Duration::from_micros(drawn)
+pub(super) struct Backoff {
+    pub(super) first: Duration,
+    /// The longest before the random part.
+    pub(super) longest: Duration,
+}
+
+impl Backoff {
+    /// The pause after so many earlier failures, without its random part.
+    pub(super) fn least(&self, failures: u32) -> Duration {
+        self.first.saturating_mul(1 << failures.min(16)).min(self.longest)
+    }
+
+    /// The pause after so many earlier failures.
+    pub(super) fn pause(&self, failures: u32, rng: &mut dyn Rng) -> Duration {
+        let least = self.least(failures);
+        let half = u64::try_from(least.as_micros()).unwrap_or(u64::from(u32::MAX)) / 2;
+        let drawn = (half.min(u32::MAX.into()) * u64::from(rng.next_u32())) >> 32;
+        least + Duration::from_micros(drawn)
+    }
 }

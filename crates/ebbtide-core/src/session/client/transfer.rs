@@ -2,8 +2,8 @@
 
 use super::download::{AssemblyError, Download, FirstResponse, NextBlock};
 use super::progress::UploadProgress;
-use super::q_block::{Content, QBlock, QBlockAnswer, QBlockStep};
-use super::request::{RequestParts, RequestTag, TransferSettings, pause};
+use super::q_block::{Content, ExpectedBody, QBlock, QBlockAnswer, QBlockStep};
+use super::request::{Backoff, RequestParts, RequestTag, TransferSettings};
 use super::step::{Loss, Outgoing, Step, TransferError};
 use super::upload::{BlockPosition, Upload, Verdict};
 use crate::session::{BurstMark, Options, Response};
@@ -21,11 +21,8 @@ const RESTARTS: u8 = 3;
 /// The maximum number of Non-confirmable blocks that wait for an answer. A server answers the last
 /// one that it received, or continues to answer one that it has answered before.
 const Q_BLOCKS: usize = 64;
-/// The shortest pause after a message that was not delivered. It doubles after each further one,
-/// and is lengthened at random by up to half.
-const PAUSE: Duration = Duration::from_secs(1);
-/// The longest pause before the random part, so that a restored path is found soon.
-const LONGEST_PAUSE: Duration = Duration::from_secs(8);
+/// The pause after a message that was not delivered. The longest lets a restored path be found soon.
+const BACKOFF: Backoff = Backoff { first: Duration::from_secs(1), longest: Duration::from_secs(8) };
 
 /// The purpose of a message.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -173,7 +170,7 @@ impl Transfer {
             return Step::Cancel(id);
         }
         if let Some(failures) = self.pause.take() {
-            self.not_before = Some(now + pause((PAUSE, LONGEST_PAUSE), failures, rng));
+            self.not_before = Some(now + BACKOFF.pause(failures, rng));
         }
         if let Some(at) = self.not_before.filter(|at| now < *at) {
             return Step::Wait(Some(at));
@@ -425,8 +422,10 @@ impl Transfer {
                 }
             }
             (Stage::QBlock(q_block), MessagePurpose::QBlock(block)) => {
-                let is_short = q_block.is_short(&self.request);
-                let expected = (is_short, self.settings.max_body);
+                let expected = ExpectedBody {
+                    request_is_short: q_block.is_short(&self.request),
+                    limit: self.settings.max_body,
+                };
                 match q_block.on_answer(now, block, response, expected) {
                     Ok(QBlockAnswer::Going) => self.open.push_back(open),
                     Ok(QBlockAnswer::Restarted) => {
@@ -539,7 +538,7 @@ impl Transfer {
             }
             _ => return,
         };
-        let longest = PAUSE.saturating_mul(1 << self.lost.min(16)).min(LONGEST_PAUSE) * 3 / 2;
+        let longest = BACKOFF.least(self.lost) * 3 / 2;
         if retry && self.settings.patience.allows(now + longest, self.heard) {
             self.pause = Some(self.lost);
             self.lost = self.lost.saturating_add(1);

@@ -7,5 +7,5 @@ mod store;
 mod upload;
 
 pub(super) use download::{Download, slice};
-pub(super) use part::{BlockRequest, Part, RequestedBlocks};
+pub(super) use part::{BlockRequest, BodyBlock, Part, RequestedBlocks};
 pub(super) use store::{BlockOutcome, QBlockTransfers};

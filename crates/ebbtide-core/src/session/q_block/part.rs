@@ -9,13 +9,17 @@ use alloc::vec::Vec;
 #[derive(Debug)]
 pub(in crate::session) enum Part {
     /// A block of the request's body (RFC 9177 section 4.3).
-    Block {
-        block: Block,
-        /// The length of the whole body in bytes.
-        size: usize,
-    },
+    Block(BodyBlock),
     /// Blocks of the response's body (section 4.4).
     Request(BlockRequest),
+}
+
+/// A block of a request's body.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(in crate::session) struct BodyBlock {
+    pub(in crate::session) block: Block,
+    /// The length of the whole body in bytes.
+    pub(in crate::session) size: usize,
 }
 
 /// The requested blocks of a response.
@@ -64,7 +68,7 @@ impl Part {
         if start + payload != end || block.more() != (end < size) {
             return Err(bad("a block is not as long as it says"));
         }
-        Ok(Self::Block { block, size })
+        Ok(Self::Block(BodyBlock { block, size }))
     }
 }
 
@@ -164,7 +168,7 @@ mod tests {
         let block = |value: &'static [u8]| (OptionNumber::Q_BLOCK1, value);
         assert!(matches!(
             read(&[block(&[0x18]), size, tag], &[0; 16]),
-            Ok(Part::Block { size: 40, block }) if block.num() == 1 && block.more()
+            Ok(Part::Block(BodyBlock { size: 40, block })) if block.num() == 1 && block.more()
         ));
         assert!(read(&[block(&[0x20]), size, tag], &[0; 8]).is_ok());
         let asks = [block(&[0x08]), (OptionNumber::Q_BLOCK2, &[0xa8][..]), size, tag];

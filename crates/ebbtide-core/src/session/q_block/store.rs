@@ -2,7 +2,7 @@
 
 use super::download::{self, Download};
 use super::pace::Pace;
-use super::part::BlockRequest;
+use super::part::{BlockRequest, BodyBlock};
 use super::upload::{self, Upload};
 use crate::q_block::QBlockParameters;
 use crate::session::finished::Finished;
@@ -61,13 +61,13 @@ impl QBlockTransfers {
             || self.bodies.answers.get(key).is_some()
     }
 
-    /// Accepts a block of a request's body of `size` bytes.
+    /// Accepts a block of a request's body.
     pub(in crate::session) fn take(
         &mut self,
         now: Instant,
         key: TransferKey,
         requester: Requester,
-        (block, size): (Block, usize),
+        BodyBlock { block, size }: BodyBlock,
         payload: &[u8],
         out: &mut Vec<Finished>,
     ) -> BlockOutcome {

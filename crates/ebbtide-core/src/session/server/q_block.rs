@@ -7,7 +7,9 @@ use crate::session::blocks::too_large;
 use crate::session::finished::{Finished, FinishedRef};
 use crate::session::key::{TransferKey, transfer_key};
 use crate::session::message::Response;
-use crate::session::q_block::{BlockOutcome, BlockRequest, Download, Part, RequestedBlocks, slice};
+use crate::session::q_block::{
+    BlockOutcome, BlockRequest, BodyBlock, Download, Part, RequestedBlocks, slice,
+};
 use crate::session::requester::Requester;
 use crate::time::Instant;
 use crate::wire::{Block, Code, OptionNumber};
@@ -24,9 +26,7 @@ impl<S: SharedState<ServerState>> Server<S> {
     ) -> Next<'p, 'm, Assembled<'p, 'm>> {
         let key = transfer_key(received.requester.peer(), &received.message);
         match part {
-            Part::Block { block, size } => {
-                self.take_q_block(now, received, key, (block, size), max_body)
-            }
+            Part::Block(block) => self.take_q_block(now, received, key, block, max_body),
             Part::Request(wanted) => self.request_q_blocks(now, received, key, wanted),
         }
     }
@@ -37,18 +37,18 @@ impl<S: SharedState<ServerState>> Server<S> {
         now: Instant,
         received: &'p mut Arrived<'m>,
         key: TransferKey,
-        (block, size): (Block, usize),
+        block: BodyBlock,
         max_body: usize,
     ) -> Next<'p, 'm, Assembled<'p, 'm>> {
         let requester = received.requester;
         let mut out = Vec::new();
         let taken = self.tables.with(|tables| {
-            let longest = tables.q_blocks.longest(block, max_body);
-            if size > longest {
+            let longest = tables.q_blocks.longest(block.block, max_body);
+            if block.size > longest {
                 return Err(too_large(longest));
             }
             let payload = received.message.payload();
-            Ok(tables.q_blocks.take(now, key, requester, (block, size), payload, &mut out))
+            Ok(tables.q_blocks.take(now, key, requester, block, payload, &mut out))
         });
         match taken {
             Err(answer) => return Next::Send(Outgoing::One(Finished::response(requester, answer))),

@@ -123,7 +123,7 @@ impl<S: SharedState<ServerState>> Server<S> {
         // One block makes the server keep a body and request the others several times (RFC 9177
         // sections 3.2 and 11); one that proves its address does so for the others. A long answer consists
         // of many messages as well, and a handler that must not run twice does not run before they may be sent.
-        let is_block = matches!(part, Some(Part::Block { .. }));
+        let is_block = matches!(part, Some(Part::Block(_)));
         let wants_whole =
             matches!(part, Some(Part::Request(wanted)) if wanted.blocks == RequestedBlocks::Whole);
         if is_block || wants_whole && !idempotent {

@@ -4,7 +4,7 @@
 use super::{Constant, float, secs};
 use ebbtide_core::cc::{
     Admission, Answered, Attempts, Context, ControlConfig, Kind, Load, Metrics, Outcome,
-    OutgoingMessage, Sample, Shell, Slot,
+    OutgoingMessage, Sample, Shell, Slot, Transmission,
 };
 use ebbtide_core::params::Parameters;
 use ebbtide_core::time::{Instant, Micros};
@@ -68,7 +68,7 @@ impl Path {
 
     fn transmit(&mut self, ordinal: u8, slot: &mut Slot) -> Micros {
         let (shell, mut cx) = self.parts();
-        shell.on_transmit((Kind::Message, ordinal, Micros::MAX), slot, &mut cx)
+        shell.on_transmit(Transmission::new(Kind::Message, ordinal), slot, &mut cx)
     }
 
     fn close(&mut self, slot: &Slot, outcome: Outcome, retransmissions: u8) {

@@ -190,12 +190,11 @@ impl Bench {
             let mut value = [0; 4];
             let value = encode_uint(due.sequence, &mut value);
             let observe = Opt { number: OptionNumber::OBSERVE, value };
-            let to = (due.remote, due.token);
             let mut length = 0;
             let (now, endpoint) = (self.now, &mut self.endpoint);
             let sent = response.with_content(Some(observe), |content| {
                 length = 4 + due.token.len() + content.encoded_len();
-                endpoint.notify(now, to, content, Reliability::Confirmable)
+                endpoint.notify(now, due.remote, due.token, content, Reliability::Confirmable)
             });
             match sent {
                 Ok(exchange) => {

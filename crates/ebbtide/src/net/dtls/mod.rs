@@ -293,7 +293,7 @@ fn v13(side: &Side, config: &DtlsConfig, clock: Clock) -> io::Result<Option<v13:
     let mut secret = [0; 32];
     seeded_for_secrets()?.fill_bytes(&mut secret);
     let mtu = config.server.mtu;
-    v13::Endpoint::server(clock, limits, served, clients, (secret, mtu))
+    v13::Endpoint::server(clock, limits, served, clients, secret, mtu)
         .map(Some)
         .ok_or_else(|| io::Error::other("the library for DTLS 1.3 refuses its configuration"))
 }

@@ -261,9 +261,8 @@ impl ServerSide {
 
     fn notify(&mut self, now: Instant) {
         while let Some(due) = self.observers.pop_due(now) {
-            let whom = (due.remote, due.token);
             let shown = self.shown.contains(&(due.remote, due.token.as_slice().to_vec()));
-            assert!(!due.proven || shown, "{whom:?} was proven by another");
+            assert!(!due.proven || shown, "{:?} was proven by another", due.remote);
             let request = Message::parse(&due.request).unwrap();
             let sizes = self.session.datagram_sizes();
             let response = Response::content(state(self.version));
@@ -280,7 +279,7 @@ impl ServerSide {
             let mut length = 0;
             let sent = response.with_content(observe, |content| {
                 length = 4 + due.token.len() + content.encoded_len();
-                self.endpoint.notify(now, whom, content, how)
+                self.endpoint.notify(now, due.remote, due.token, content, how)
             });
             match sent {
                 Ok(exchange) => {
@@ -292,7 +291,8 @@ impl ServerSide {
                         self.observers.remove(due.observer);
                     } else if due.confirmable {
                         self.observers.sent(&due, exchange);
-                        let notification = Notification { observer: due.observer, whom };
+                        let notification =
+                            Notification { observer: due.observer, whom: (due.remote, due.token) };
                         let before = self.notifications.insert(exchange, notification);
                         assert!(before.is_none(), "a name given twice");
                     } else {

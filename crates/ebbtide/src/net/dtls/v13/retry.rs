@@ -40,7 +40,8 @@ impl Retry {
     /// dropped; a later one creates the same bytes again.
     pub(super) fn answer(
         &mut self,
-        (now, std_now): (Instant, std::time::Instant),
+        now: Instant,
+        std_now: std::time::Instant,
         from: SocketAddr,
         hello: &Hello<'_>,
     ) -> Option<&[u8]> {

@@ -28,7 +28,8 @@ impl Endpoint {
         limits: Dtls13Config,
         served: Served13,
         clients: Option<Arc<dyn CertificateVerifier>>,
-        (secret, mtu): ([u8; 32], usize),
+        secret: [u8; 32],
+        mtu: usize,
     ) -> Option<Self> {
         let config = Config::builder()
             .with_crypto_provider(provider())
@@ -64,8 +65,8 @@ impl Endpoint {
             return Some(false);
         };
         if hello.has_cookie_of_1_2 || hello.cookie.is_none() {
-            let clock = (now, self.clock.to_std(now));
-            let answer = server.retry.answer(clock, from, &hello);
+            let std_now = self.clock.to_std(now);
+            let answer = server.retry.answer(now, std_now, from, &hello);
             // For example because it has no signature algorithm that we support. This holds for the hello with the
             // cookie of DTLS 1.2 as well.
             self.declined = answer.is_none();

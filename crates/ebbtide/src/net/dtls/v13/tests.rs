@@ -37,7 +37,7 @@ fn server_with(
 ) -> Endpoint {
     let limits = Dtls13Config { handshakes, ..Dtls13Config::default() };
     let served = Served13(Arc::new(move || Some(Arc::clone(&own))));
-    Endpoint::server(Clock::start(), limits, served, clients, ([3; 32], 1232)).unwrap()
+    Endpoint::server(Clock::start(), limits, served, clients, [3; 32], 1232).unwrap()
 }
 
 fn client() -> Endpoint {
