@@ -10,7 +10,7 @@ use ebbtide_core::time::{Instant, Micros};
 
 /// Why a call had no effect, except for `GaveUp`.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Refusal {
+pub(crate) enum CallRefusal {
     Null,
     Size,
     Range,
@@ -87,11 +87,11 @@ impl Default for PeerControl {
 }
 
 impl PeerControl {
-    pub(crate) fn init(&mut self, settings: &RfcSettings) -> Result<(), Refusal> {
+    pub(crate) fn init(&mut self, settings: &RfcSettings) -> Result<(), CallRefusal> {
         let ack_timeout = Micros::from_millis(settings.ack_timeout_ms);
         let fits = (Shell::FLOOR..=Shell::CEILING).contains(&ack_timeout);
         if !fits || settings.nstart == 0 || settings.max_retransmit > 20 {
-            return Err(Refusal::Range);
+            return Err(CallRefusal::Range);
         }
         *self = Self {
             magic: MAGIC,
@@ -104,14 +104,14 @@ impl PeerControl {
         Ok(())
     }
 
-    fn check(&self) -> Result<(), Refusal> {
-        if self.magic == MAGIC { Ok(()) } else { Err(Refusal::Order) }
+    fn check(&self) -> Result<(), CallRefusal> {
+        if self.magic == MAGIC { Ok(()) } else { Err(CallRefusal::Order) }
     }
 
-    pub(crate) fn admit(&self) -> Result<(), Refusal> {
+    pub(crate) fn admit(&self) -> Result<(), CallRefusal> {
         self.check()?;
         // NSTART (RFC 7252 section 4.7).
-        if self.open < self.nstart { Ok(()) } else { Err(Refusal::Busy) }
+        if self.open < self.nstart { Ok(()) } else { Err(CallRefusal::Busy) }
     }
 
     /// Calls the control with RFC 7252's parameters.
@@ -132,7 +132,7 @@ impl PeerControl {
         &mut self,
         exchange: &mut OpenExchange,
         random: u32,
-    ) -> Result<u32, Refusal> {
+    ) -> Result<u32, CallRefusal> {
         match exchange.stage {
             NEW => {
                 self.admit()?;
@@ -140,7 +140,7 @@ impl PeerControl {
                 self.open += 1;
             }
             EXPIRED => self.check()?,
-            _ => return Err(Refusal::Order),
+            _ => return Err(CallRefusal::Order),
         }
         let ordinal = exchange.transmissions;
         let transmission = Transmission::new(Kind::Message, ordinal);
@@ -160,24 +160,24 @@ impl PeerControl {
         Ok(wait_ms)
     }
 
-    pub(crate) fn on_expire(&mut self, exchange: &mut OpenExchange) -> Result<(), Refusal> {
+    pub(crate) fn on_expire(&mut self, exchange: &mut OpenExchange) -> Result<(), CallRefusal> {
         self.check()?;
         if exchange.stage != WAITING {
-            return Err(Refusal::Order);
+            return Err(CallRefusal::Order);
         }
         exchange.stage = EXPIRED;
         // MAX_RETRANSMIT (RFC 7252 section 4.2).
-        if exchange.transmissions > self.max_retransmit { Err(Refusal::GaveUp) } else { Ok(()) }
+        if exchange.transmissions > self.max_retransmit { Err(CallRefusal::GaveUp) } else { Ok(()) }
     }
 
     pub(crate) fn on_feedback(
         &mut self,
         exchange: &mut OpenExchange,
         since_first_ms: u32,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), CallRefusal> {
         self.check()?;
         if !matches!(exchange.stage, WAITING | EXPIRED) {
-            return Err(Refusal::Order);
+            return Err(CallRefusal::Order);
         }
         exchange.stage = MEASURED;
         let since_first = Micros::from_millis(since_first_ms);
@@ -191,10 +191,10 @@ impl PeerControl {
         &mut self,
         exchange: &mut OpenExchange,
         outcome: Outcome,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), CallRefusal> {
         self.check()?;
         if exchange.stage == NEW || self.open == 0 {
-            return Err(Refusal::Order);
+            return Err(CallRefusal::Order);
         }
         self.open -= 1;
         let retransmissions = exchange.transmissions.saturating_sub(1);

@@ -15,14 +15,14 @@ mod tests;
 
 pub use control::{OpenExchange, PeerControl, RfcSettings};
 
-use control::Refusal;
+use control::CallRefusal;
 use core::ffi::c_int;
 use ebbtide_core::cc::Outcome;
 
 /// `EBBTIDE_OK`.
 const OK: c_int = 0;
 
-impl Refusal {
+impl CallRefusal {
     /// The code of this refusal in C.
     const fn code(self) -> c_int {
         match self {
@@ -36,8 +36,8 @@ impl Refusal {
     }
 }
 
-fn code(result: Result<(), Refusal>) -> c_int {
-    result.map_or_else(Refusal::code, |()| OK)
+fn code(result: Result<(), CallRefusal>) -> c_int {
+    result.map_or_else(CallRefusal::code, |()| OK)
 }
 
 /// `ebbtide_init`.
@@ -47,9 +47,9 @@ pub extern "C" fn ebbtide_init(
     size: usize,
     settings: Option<&RfcSettings>,
 ) -> c_int {
-    let Some(control) = control else { return Refusal::Null.code() };
+    let Some(control) = control else { return CallRefusal::Null.code() };
     if size != size_of::<PeerControl>() {
-        return Refusal::Size.code();
+        return CallRefusal::Size.code();
     }
     code(control.init(settings.unwrap_or(&RfcSettings::DEFAULT)))
 }
@@ -57,7 +57,7 @@ pub extern "C" fn ebbtide_init(
 /// `ebbtide_admit`.
 #[unsafe(no_mangle)]
 pub extern "C" fn ebbtide_admit(control: Option<&PeerControl>) -> c_int {
-    let Some(control) = control else { return Refusal::Null.code() };
+    let Some(control) = control else { return CallRefusal::Null.code() };
     code(control.admit())
 }
 
@@ -70,7 +70,7 @@ pub extern "C" fn ebbtide_on_transmit(
     timeout_ms: Option<&mut u32>,
 ) -> c_int {
     let (Some(control), Some(exchange), Some(timeout)) = (control, exchange, timeout_ms) else {
-        return Refusal::Null.code();
+        return CallRefusal::Null.code();
     };
     code(control.on_transmit(exchange, random).map(|wait| *timeout = wait))
 }
@@ -82,7 +82,7 @@ pub extern "C" fn ebbtide_on_expire(
     exchange: Option<&mut OpenExchange>,
 ) -> c_int {
     let (Some(control), Some(exchange)) = (control, exchange) else {
-        return Refusal::Null.code();
+        return CallRefusal::Null.code();
     };
     code(control.on_expire(exchange))
 }
@@ -95,7 +95,7 @@ pub extern "C" fn ebbtide_on_feedback(
     since_first_ms: u32,
 ) -> c_int {
     let (Some(control), Some(exchange)) = (control, exchange) else {
-        return Refusal::Null.code();
+        return CallRefusal::Null.code();
     };
     code(control.on_feedback(exchange, since_first_ms))
 }
@@ -108,13 +108,13 @@ pub extern "C" fn ebbtide_on_close(
     outcome: c_int,
 ) -> c_int {
     let (Some(control), Some(exchange)) = (control, exchange) else {
-        return Refusal::Null.code();
+        return CallRefusal::Null.code();
     };
     let outcome = match outcome {
         0 => Outcome::Acknowledged,
         1 => Outcome::GaveUp,
         2 => Outcome::Cancelled,
-        _ => return Refusal::Range.code(),
+        _ => return CallRefusal::Range.code(),
     };
     code(control.on_close(exchange, outcome))
 }

@@ -41,7 +41,7 @@ impl TurnLimits {
 pub struct Turns<T> {
     limits: TurnLimits,
     /// Only sources that have work waiting, or have used more of their budget than they have earned since.
-    sources: BTreeMap<IpAddr, Source<T>>,
+    sources: BTreeMap<IpAddr, SourceWork<T>>,
     /// Those with work, by the time up to which they have used their budget.
     ready: BTreeSet<(Instant, IpAddr)>,
     /// Those without, in the same order.
@@ -50,7 +50,7 @@ pub struct Turns<T> {
 }
 
 #[derive(Debug)]
-struct Source<T> {
+struct SourceWork<T> {
     /// The time up to which the budget is used: each piece moves it on by an interval, and it is never before
     /// the time of the last piece.
     used: Instant,
@@ -101,7 +101,7 @@ impl<T> Turns<T> {
         let from = sharing_prefix(from);
         if !self.sources.contains_key(&from) {
             self.forget(now);
-            self.sources.insert(from, Source { used: now, work: VecDeque::new() });
+            self.sources.insert(from, SourceWork { used: now, work: VecDeque::new() });
         }
         if let Some(source) = self.sources.get_mut(&from) {
             if source.work.is_empty() {

@@ -57,7 +57,7 @@ pub(crate) struct Flight {
 }
 
 /// The destination and encoding of a flight.
-pub(crate) struct Path<'a> {
+pub(crate) struct FlightPath<'a> {
     pub(crate) out: &'a mut Outbox,
     pub(crate) remote: SocketAddr,
     pub(crate) mtu: usize,
@@ -83,7 +83,12 @@ impl Flight {
     /// Sends the flight for the first time. With `timing` it waits for an answer. Without, it is
     /// the last flight of the handshake, and is retransmitted only when the peer retransmits its
     /// own.
-    pub(crate) fn start(&mut self, now: Instant, timing: Option<Timing>, path: &mut Path<'_>) {
+    pub(crate) fn start(
+        &mut self,
+        now: Instant,
+        timing: Option<Timing>,
+        path: &mut FlightPath<'_>,
+    ) {
         self.first_sent = now;
         self.timeout = timing.map_or(Duration::ZERO, |timing| timing.first_timeout);
         self.due = timing.map(|timing| now + timing.first_timeout);
@@ -96,7 +101,12 @@ impl Flight {
     }
 
     /// Retransmits the flight after a timeout. Returns false if the maximum was reached.
-    pub(crate) fn expire(&mut self, now: Instant, timing: &Timing, path: &mut Path<'_>) -> bool {
+    pub(crate) fn expire(
+        &mut self,
+        now: Instant,
+        timing: &Timing,
+        path: &mut FlightPath<'_>,
+    ) -> bool {
         if self.transmissions > timing.max_retransmit {
             return false;
         }
@@ -109,7 +119,7 @@ impl Flight {
     /// The peer retransmits its flight, so this one may have been lost. It is not retransmitted
     /// directly after another transmission, since the two crossed, or wait in the same queue. The more
     /// handshakes there are, the longer such a queue is.
-    pub(crate) fn repeat(&mut self, now: Instant, handshakes: usize, path: &mut Path<'_>) {
+    pub(crate) fn repeat(&mut self, now: Instant, handshakes: usize, path: &mut FlightPath<'_>) {
         /// On a link of 40 kbit/s a handshake takes about so long.
         const EACH: Duration = Duration::from_millis(100);
         const LEAST: Duration = Duration::from_secs(1);
@@ -135,7 +145,7 @@ impl Flight {
         })
     }
 
-    fn transmit(&mut self, now: Instant, path: &mut Path<'_>) {
+    fn transmit(&mut self, now: Instant, path: &mut FlightPath<'_>) {
         self.last_sent = now;
         self.transmissions = self.transmissions.saturating_add(1);
         let mut datagram = Vec::with_capacity(256);
@@ -152,7 +162,7 @@ impl Flight {
     }
 }
 
-impl Path<'_> {
+impl FlightPath<'_> {
     /// Queues the bytes in `datagram` if `length` more would not fit.
     fn reserve(&mut self, datagram: &mut Vec<u8>, length: usize) {
         if !datagram.is_empty() && datagram.len() + length > self.mtu {

@@ -41,8 +41,8 @@ pub(crate) struct BenchArgs {
     #[arg(short = 'e', long, value_name = "TEXT", default_value = "")]
     payload: String,
     /// The load generator: a bare loop, or the library's client as an application uses it
-    #[arg(long, value_enum, default_value_t = Engine::Loop)]
-    engine: Engine,
+    #[arg(long, value_enum, default_value_t = BenchEngine::Loop)]
+    engine: BenchEngine,
     /// Congestion control, which matters only when messages are lost
     #[arg(long, default_value = Algorithm::DEFAULT.name(), value_name = "NAME")]
     cc: String,
@@ -65,7 +65,7 @@ enum Method {
 }
 
 #[derive(Copy, Clone, Debug, ValueEnum)]
-enum Engine {
+enum BenchEngine {
     Loop,
     Client,
 }
@@ -107,10 +107,10 @@ pub(crate) fn run(args: BenchArgs) -> Result<(), Failure> {
     endpoint.params.nstart = args.window;
     endpoint.limits.queue_per_peer = args.window;
     let outcome = match args.engine {
-        Engine::Loop if args.oscore.is_asked_for() => {
+        BenchEngine::Loop if args.oscore.is_asked_for() => {
             return Err(Failure::usage("--oscore: use --engine client"));
         }
-        Engine::Loop => {
+        BenchEngine::Loop => {
             let remote = block_on(async { Ok(Client::new().resolve(&uri).await?) })?;
             if args.addresses.is_some() && !remote.ip().is_loopback() {
                 return Err(Failure::usage("--addresses: only for a server on 127.0.0.1"));
@@ -142,7 +142,7 @@ pub(crate) fn run(args: BenchArgs) -> Result<(), Failure> {
             };
             ran.map_err(|error| Failure::work(format_args!("{}: {error}", args.uri)))?
         }
-        Engine::Client => {
+        BenchEngine::Client => {
             let config = ClientConfig::new()
                 .research(|research| research.endpoint(endpoint))
                 .limits(|limits| limits.requests(args.window));

@@ -60,7 +60,8 @@ impl Forwarder {
             let is_realtime = be_punctual();
             let wake_ups = WakeUps::new(clock.now());
             let armed = None;
-            let mut path = Path { ends, emulation, clock, capture, is_realtime, wake_ups, armed };
+            let mut path =
+                EmulatedPath { ends, emulation, clock, capture, is_realtime, wake_ups, armed };
             path.forward(&stopped)?;
             path.finish()
         })?;
@@ -92,7 +93,7 @@ fn be_punctual() -> bool {
     set_thread_priority_and_policy(thread_native_id(), ThreadPriority::Min, policy).is_ok()
 }
 
-struct Path<E: PathEnds> {
+struct EmulatedPath<E: PathEnds> {
     ends: E,
     emulation: Emulation<E::Packet>,
     clock: Clock,
@@ -112,7 +113,7 @@ struct Alarm {
     at: Instant,
 }
 
-impl<E: PathEnds> Path<E> {
+impl<E: PathEnds> EmulatedPath<E> {
     fn forward(&mut self, stop: &EventFd) -> io::Result<()> {
         let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
         let flags = TimerFlags::TFD_NONBLOCK | TimerFlags::TFD_CLOEXEC;

@@ -58,7 +58,7 @@ pub use types::{
 use crate::cc::{Context, ControlConfig, Metrics, Outcome, Sample, Slot};
 use crate::exchange::ExchangeId;
 use crate::exchange::dedup::{Dedup, MessageKey};
-use crate::exchange::table::{Due, ExchangeState, Table};
+use crate::exchange::table::{ExchangeState, Table, TimerReason};
 use crate::exchange::timers::Timers;
 use crate::exchange::under_way::RequestsUnderWay;
 use crate::peer::PeerId;
@@ -156,7 +156,7 @@ impl Endpoint {
         let now = self.advance(now);
         while let Some(index) = self.timers.pop_due(now) {
             match self.table.get(index).state {
-                ExchangeState::Open if self.table.get(index).due == Due::Repeat => {
+                ExchangeState::Open if self.table.get(index).due == TimerReason::Repeat => {
                     self.repeat(now, index)
                 }
                 ExchangeState::Open => self.expire(now, index),

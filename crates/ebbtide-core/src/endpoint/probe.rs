@@ -8,7 +8,7 @@
 use super::types::{Ignored, Received, Sent};
 use super::{Endpoint, context};
 use crate::cc::{Kind, Shell, Transmission};
-use crate::exchange::table::{Due, ExchangeState, Probe};
+use crate::exchange::table::{ExchangeState, Probe, TimerReason};
 use crate::time::{Instant, Micros};
 use crate::wire::{Code, Content, HEADER_LEN, MessageId, Token, Type};
 
@@ -115,7 +115,7 @@ impl Endpoint {
         let cx = &mut context(now, &self.config, &self.controls[peer.control()], &mut *self.rng);
         let repeat_after = peer.shell.on_probe(&mut exchange.slot, &reply, cx);
         if let (ExchangeState::Open, Some(wait)) = (exchange.state, repeat_after) {
-            exchange.due = Due::Repeat;
+            exchange.due = TimerReason::Repeat;
             self.timers.arm(index, now + wait);
         }
         self.pump(now, peer_index);

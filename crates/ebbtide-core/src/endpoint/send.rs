@@ -8,7 +8,7 @@ use crate::cc::{
     probing_instant,
 };
 use crate::exchange::ExchangeId;
-use crate::exchange::table::{Answers, Due, Exchange, ExchangeState, NONE, Purpose};
+use crate::exchange::table::{Answers, Exchange, ExchangeState, NONE, Purpose, TimerReason};
 use crate::exchange::token::{
     COUNT_PROBE, MAX_MARK, OptionsEnd, random_token, with_count_option, with_marked_token,
 };
@@ -407,7 +407,7 @@ impl Endpoint {
         let ordinal = exchange.transmissions;
         exchange.last = now;
         exchange.transmissions += 1;
-        exchange.due = Due::Expiry;
+        exchange.due = TimerReason::Expiry;
         let peer = self.peers.get_mut(exchange.peer);
         let cx = &mut context(now, &self.config, &self.controls[peer.control()], &mut *self.rng);
         let kind = if exchange.may_be_probed() { Kind::Message } else { Kind::Unprobed };

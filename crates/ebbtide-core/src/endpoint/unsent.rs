@@ -3,7 +3,7 @@
 use super::{Endpoint, context};
 use crate::cc::Shell;
 use crate::exchange::ExchangeId;
-use crate::exchange::table::{Due, ExchangeState, Purpose};
+use crate::exchange::table::{ExchangeState, Purpose, TimerReason};
 use crate::time::{Instant, Micros};
 
 /// The pause after a transmission that did not leave, as a part of the patience: 2.8 s with the default parameters.
@@ -47,7 +47,7 @@ impl Endpoint {
             exchange.transmissions -= 1;
             exchange.sent.truncate(exchange.transmissions.into());
         }
-        exchange.due = Due::Repeat;
+        exchange.due = TimerReason::Repeat;
         self.timers.arm(index, now + pause);
     }
 
@@ -61,7 +61,7 @@ impl Endpoint {
         let has_copies = unanswered <= self.config.params.max_retransmit.into()
             && exchange.transmissions < exchange.max_transmissions;
         if exchange.state == ExchangeState::Open && exchange.confirmable && has_copies {
-            exchange.due = Due::Repeat;
+            exchange.due = TimerReason::Repeat;
             self.timers.arm(index, now);
         }
     }

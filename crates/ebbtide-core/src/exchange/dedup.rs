@@ -53,7 +53,7 @@ pub(crate) struct Stored {
     pub(crate) last_option: OptionNumber,
 }
 
-/// What identifies a message: a copy has the same source and the same ID (RFC 7252 section 4.5).
+/// The identity of a message: a copy has the same source and the same ID (RFC 7252 section 4.5).
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct MessageKey {
     pub(crate) remote: PeerId,

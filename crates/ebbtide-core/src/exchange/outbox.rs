@@ -9,11 +9,11 @@ use alloc::vec::Vec;
 #[derive(Debug)]
 pub(crate) struct Outbox<T> {
     bytes: Vec<u8>,
-    queue: VecDeque<Entry<T>>,
+    queue: VecDeque<QueuedDatagram<T>>,
 }
 
 #[derive(Debug)]
-struct Entry<T> {
+struct QueuedDatagram<T> {
     to: PeerId,
     start: usize,
     end: usize,
@@ -46,14 +46,14 @@ impl<T> Outbox<T> {
             // A device that fetches each datagram at once needs one place.
             self.queue.reserve_exact(1);
         }
-        self.queue.push_back(Entry { to, start, end: self.bytes.len(), what });
+        self.queue.push_back(QueuedDatagram { to, start, end: self.bytes.len(), what });
         true
     }
 
     /// The oldest datagram.
     #[inline]
     pub(crate) fn pop(&mut self) -> Option<(PeerId, T, &[u8])> {
-        let Entry { to, start, end, what } = self.queue.pop_front()?;
+        let QueuedDatagram { to, start, end, what } = self.queue.pop_front()?;
         Some((to, what, self.bytes.get(start..end).unwrap_or_default()))
     }
 

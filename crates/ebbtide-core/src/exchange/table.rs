@@ -80,7 +80,7 @@ pub(crate) enum Answers {
 
 /// The reason for the timer of an open exchange.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Due {
+pub(crate) enum TimerReason {
     /// The timeout expires, and congestion control decides what follows.
     Expiry,
     /// The message is repeated, as congestion control decided when a probe was answered.
@@ -138,7 +138,7 @@ pub(crate) struct Exchange {
     /// [`Shell`](crate::cc::Shell) bounds their number.
     pub(crate) probes: Vec<Probe>,
     /// The action that is due at the timer of an open exchange.
-    pub(crate) due: Due,
+    pub(crate) due: TimerReason,
     /// The next exchange in the peer's queue, or the next free place.
     pub(crate) next: u32,
 }
@@ -329,7 +329,7 @@ impl Table {
                 last_option: OptionNumber(0),
                 sent: Vec::new(),
                 probes: Vec::new(),
-                due: Due::Expiry,
+                due: TimerReason::Expiry,
                 next: NONE,
             });
             if self.places.len() == FEW + 1 {
@@ -358,7 +358,7 @@ impl Table {
         exchange.datagram.clear();
         exchange.sent.clear();
         exchange.probes.clear();
-        exchange.due = Due::Expiry;
+        exchange.due = TimerReason::Expiry;
         exchange.next = NONE;
         Some(index)
     }

@@ -12,7 +12,7 @@ const ARITY: usize = 4;
 const ABSENT: u32 = u32::MAX;
 
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Entry {
+struct ArmedTimer {
     at: Instant,
     /// Breaks ties in the order of arming, so that equal instants fire in a fixed order.
     sequence: u64,
@@ -29,14 +29,14 @@ pub(crate) struct Timers {
 #[derive(Debug)]
 enum Entries {
     /// All that a device with one exchange needs, without memory elsewhere.
-    One(Option<Entry>),
+    One(Option<ArmedTimer>),
     /// From the second timer on.
     Many(Box<Heap>),
 }
 
 #[derive(Debug, Default)]
 struct Heap {
-    heap: Vec<Entry>,
+    heap: Vec<ArmedTimer>,
     /// The position of each owner's entry.
     position: Vec<u32>,
 }
@@ -61,7 +61,7 @@ impl Timers {
     }
 
     #[inline]
-    fn first(&self) -> Option<&Entry> {
+    fn first(&self) -> Option<&ArmedTimer> {
         match &self.entries {
             Entries::One(entry) => entry.as_ref(),
             Entries::Many(many) => many.heap.first(),
@@ -72,7 +72,7 @@ impl Timers {
     #[inline]
     pub(crate) fn arm(&mut self, owner: u32, at: Instant) {
         self.sequence += 1;
-        let entry = Entry { at, sequence: self.sequence, owner };
+        let entry = ArmedTimer { at, sequence: self.sequence, owner };
         match &mut self.entries {
             Entries::One(one) if one.is_none_or(|one| one.owner == owner) => *one = Some(entry),
             Entries::One(one) => {
@@ -114,7 +114,7 @@ impl Timers {
 }
 
 impl Heap {
-    fn arm(&mut self, entry: Entry) {
+    fn arm(&mut self, entry: ArmedTimer) {
         let index = entry.owner as usize;
         if index >= self.position.len() {
             self.position.resize(index + 1, ABSENT);
@@ -175,7 +175,7 @@ impl Heap {
     }
 
     #[inline]
-    fn put(&mut self, at: usize, entry: Entry) {
+    fn put(&mut self, at: usize, entry: ArmedTimer) {
         self.heap[at] = entry;
         // The table of exchanges is indexed by u32 and bounded far below.
         self.position[entry.owner as usize] = at as u32;

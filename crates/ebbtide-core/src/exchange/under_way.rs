@@ -16,7 +16,7 @@ use hashbrown::HashTable;
 #[derive(Debug)]
 pub(crate) struct RequestsUnderWay {
     /// `None` until there is one, because a client never has any.
-    entries: Option<Box<HashTable<Entry>>>,
+    entries: Option<Box<HashTable<RequestUnderWay>>>,
     hasher: FixedState,
     max: usize,
     /// When entries that had expired were last removed.
@@ -24,7 +24,7 @@ pub(crate) struct RequestsUnderWay {
 }
 
 #[derive(Debug)]
-struct Entry {
+struct RequestUnderWay {
     remote: PeerId,
     id: MessageId,
     /// The message ID may name another request from then on (RFC 7252 section 4.4).
@@ -77,7 +77,7 @@ impl RequestsUnderWay {
         }
         let hash = self.hash(remote, id);
         let hasher = &self.hasher;
-        let entry = Entry { remote, id, expires: now + lifetime };
+        let entry = RequestUnderWay { remote, id, expires: now + lifetime };
         self.entries
             .get_or_insert_default()
             .insert_unique(hash, entry, |entry| hasher.hash_one((entry.remote, entry.id)));
@@ -94,7 +94,7 @@ impl RequestsUnderWay {
     }
 }
 
-impl Entry {
+impl RequestUnderWay {
     fn is(&self, remote: PeerId, id: MessageId) -> bool {
         self.id == id && self.remote == remote
     }

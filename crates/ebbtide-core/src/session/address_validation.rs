@@ -4,7 +4,7 @@
 //! port: only then may its answers be long. That an address was proved within the hour does not suffice, since a
 //! stranger forges exactly such an address; it decides who has precedence where memory and work are scarce.
 
-use super::echo::{Echo, Name, Value, Values};
+use super::echo::{Echo, EchoValue, Name, Values};
 use super::message::Response;
 use super::recency::RecencyMap;
 use crate::peer::{PeerId, Source};
@@ -137,7 +137,7 @@ impl AddressValidation {
 
     /// The value for the next request of this address and port, which a response carries (RFC 9175 section 2.3), so that
     /// a client that goes on asking is challenged once.
-    pub(super) fn next_value(&self, now: Instant, from: PeerId) -> Value {
+    pub(super) fn next_value(&self, now: Instant, from: PeerId) -> EchoValue {
         self.values.make(now, from, None)
     }
 

@@ -22,12 +22,12 @@ const MAX_AGE: u32 = 10;
 /// A body in parts.
 #[derive(Debug)]
 pub(super) struct BlockTransfers {
-    pub(super) bodies: TransferCache<Upload, Response, Response>,
+    pub(super) bodies: TransferCache<Block1Upload, Response, Response>,
     pub(super) etags: ETags,
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Upload {
+pub(super) struct Block1Upload {
     body: BytesMut,
     /// Blocks that overtook the next one of `body`, by their offsets.
     ahead: BTreeMap<usize, Bytes>,
@@ -41,7 +41,7 @@ pub(super) struct Upload {
     if_none_match: bool,
 }
 
-impl Upload {
+impl Block1Upload {
     /// Whether it may be dropped in favour of others: it has not advanced after its first block, or
     /// not for some time.
     fn may_go(&self, now: Instant) -> bool {
@@ -110,7 +110,7 @@ impl BlockTransfers {
     /// Creates a cache in which a transfer may pause, and its end is remembered, for `lifetime`:
     /// EXCHANGE_LIFETIME (RFC 7959 section 2.4 leaves it to the server).
     pub(super) fn new(max_bytes: usize, lifetime: Duration) -> Self {
-        let bodies = TransferCache::new(max_bytes, lifetime, Upload::may_go);
+        let bodies = TransferCache::new(max_bytes, lifetime, Block1Upload::may_go);
         Self { bodies, etags: ETags::default() }
     }
 
@@ -147,7 +147,7 @@ impl BlockTransfers {
             let upload = self.bodies.uploads.get(&key);
             if !upload.is_some_and(|upload| upload.body.starts_with(payload)) {
                 let announced = announced.map_or(0, |size| size as usize);
-                let upload = Upload { announced, ..Upload::default() };
+                let upload = Block1Upload { announced, ..Block1Upload::default() };
                 if !self.has_room_for(now, &key, announced.max(payload.len()))
                     || !self.bodies.begin_upload(now, key, upload, 0)
                 {

@@ -55,12 +55,12 @@ impl Echo {
 
 /// The bytes of a value.
 #[derive(Copy, Clone, Debug)]
-pub(super) struct Value {
+pub(super) struct EchoValue {
     bytes: [u8; MAX_LEN],
     len: usize,
 }
 
-impl Value {
+impl EchoValue {
     pub(super) fn as_slice(&self) -> &[u8] {
         &self.bytes[..self.len]
     }
@@ -87,9 +87,9 @@ impl Values {
         Self { key, fresh }
     }
 
-    pub(super) fn make(&self, now: Instant, from: PeerId, name: Option<Name>) -> Value {
+    pub(super) fn make(&self, now: Instant, from: PeerId, name: Option<Name>) -> EchoValue {
         let stamp = seconds(now) as u32;
-        let mut value = Value { bytes: [0; MAX_LEN], len: 0 };
+        let mut value = EchoValue { bytes: [0; MAX_LEN], len: 0 };
         value.push(&stamp.to_be_bytes());
         if let Some(Name { what, fingerprint }) = name {
             let (kind, number) = match what {

@@ -8,7 +8,7 @@ use core::ops::RangeInclusive;
 /// Values in the order in which they last advanced. Each operation takes logarithmic time.
 #[derive(Debug)]
 pub(super) struct RecencyMap<K, T> {
-    by_key: BTreeMap<K, Entry<T>>,
+    by_key: BTreeMap<K, RecencyEntry<T>>,
     /// Every advance. Only the last one of an entry counts; earlier ones are stale.
     order: VecDeque<(u64, Instant, K)>,
     next: u64,
@@ -18,7 +18,7 @@ pub(super) struct RecencyMap<K, T> {
 }
 
 #[derive(Debug)]
-struct Entry<T> {
+struct RecencyEntry<T> {
     advance: u64,
     due: Option<Instant>,
     bytes: usize,
@@ -107,7 +107,7 @@ impl<K: Copy + Ord, T> RecencyMap<K, T> {
     /// Adds an entry, and replaces the one under this key.
     pub(super) fn insert(&mut self, now: Instant, key: K, value: T, bytes: usize) {
         self.remove(&key);
-        self.by_key.insert(key, Entry { advance: self.next, due: None, bytes, value });
+        self.by_key.insert(key, RecencyEntry { advance: self.next, due: None, bytes, value });
         self.bytes += bytes;
         self.advance(now, key);
     }

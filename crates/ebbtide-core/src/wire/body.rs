@@ -2,7 +2,7 @@
 
 use super::error::FormatError;
 use super::number::OptionNumber;
-use super::option::{Opt, OptionIter, Step, step};
+use super::option::{Opt, OptionIter, OptionStep, step};
 use super::token::{MAX_TOKEN_LEN, Token};
 
 /// A token, options and a payload that have been validated.
@@ -66,14 +66,14 @@ impl<'a> Body<'a> {
         let mut numbers = OptionSet::EMPTY;
         let payload = loop {
             match step(rest, previous)? {
-                Step::Option(opt, after) => {
+                OptionStep::Option(opt, after) => {
                     previous = opt.number;
                     numbers = numbers.with(opt.number);
                     rest = after;
                 }
-                Step::Payload([]) => return Err(FormatError::PayloadMarkerWithoutPayload),
-                Step::Payload(payload) => break payload,
-                Step::End => break &[],
+                OptionStep::Payload([]) => return Err(FormatError::PayloadMarkerWithoutPayload),
+                OptionStep::Payload(payload) => break payload,
+                OptionStep::End => break &[],
             }
         };
         // `rest` begins with the payload marker or is empty.

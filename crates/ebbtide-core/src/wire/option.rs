@@ -62,7 +62,7 @@ impl fmt::Debug for Opt<'_> {
 }
 
 /// The result of parsing the start of an option list.
-pub(super) enum Step<'a> {
+pub(super) enum OptionStep<'a> {
     /// An option, and the bytes after it.
     Option(Opt<'a>, &'a [u8]),
     /// The payload marker, and the bytes after it.
@@ -74,12 +74,12 @@ pub(super) enum Step<'a> {
 /// Parses one option from `bytes`; `previous` is the number of the option before it, 0 at the
 /// start.
 #[inline]
-pub(super) fn step(bytes: &[u8], previous: OptionNumber) -> Result<Step<'_>, FormatError> {
+pub(super) fn step(bytes: &[u8], previous: OptionNumber) -> Result<OptionStep<'_>, FormatError> {
     let Some((&first, rest)) = bytes.split_first() else {
-        return Ok(Step::End);
+        return Ok(OptionStep::End);
     };
     if first == PAYLOAD_MARKER {
-        return Ok(Step::Payload(rest));
+        return Ok(OptionStep::Payload(rest));
     }
     let (delta, rest) = extended(first >> 4, rest, FormatError::OptionDelta15)?;
     let (length, rest) = extended(first & 0x0f, rest, FormatError::OptionLength15)?;
@@ -88,7 +88,7 @@ pub(super) fn step(bytes: &[u8], previous: OptionNumber) -> Result<Step<'_>, For
         .map_err(|_| FormatError::OptionNumberOverflow)?;
     let (value, rest) =
         rest.split_at_checked(length as usize).ok_or(FormatError::OptionTruncated)?;
-    Ok(Step::Option(Opt { number: OptionNumber(number), value }, rest))
+    Ok(OptionStep::Option(Opt { number: OptionNumber(number), value }, rest))
 }
 
 /// Resolves a delta or length nibble whose extension bytes are at the start of `rest`. On a nibble
@@ -132,7 +132,7 @@ impl<'a> Iterator for OptionIter<'a> {
     #[inline]
     fn next(&mut self) -> Option<Opt<'a>> {
         match step(self.rest, self.previous) {
-            Ok(Step::Option(opt, rest)) => {
+            Ok(OptionStep::Option(opt, rest)) => {
                 self.rest = rest;
                 self.previous = opt.number;
                 Some(opt)

@@ -12,7 +12,7 @@
 //! ```
 
 use super::reassembly::Message;
-use super::{Context, Handshake, Step};
+use super::{Context, ExpectedMessage, Handshake};
 use crate::certificate::{
     CertificateError, CertificateVerifier, CertifiedKey, Identity, PeerCertificate, encode_chain,
     parse_chain,
@@ -91,7 +91,7 @@ impl Handshake {
         if cx.certificates.is_some_and(|ours| ours.clients.verifier().is_some()) {
             let body = key_exchange::certificate_request();
             self.push(HandshakeType::CertificateRequest, body, false);
-            self.step = Step::Certificate;
+            self.expected = ExpectedMessage::Certificate;
         }
         self.certificates =
             Some(Certificates { ephemeral: Some(ephemeral), ..Certificates::default() }.into());
@@ -134,9 +134,9 @@ impl Handshake {
         }
         self.answered(cx);
         self.note(message);
-        self.step = match self.role {
-            Role::Client => Step::ServerKeyExchange,
-            Role::Server => Step::ClientKeyExchange,
+        self.expected = match self.role {
+            Role::Client => ExpectedMessage::ServerKeyExchange,
+            Role::Server => ExpectedMessage::ClientKeyExchange,
         };
         Ok(true)
     }
@@ -152,7 +152,7 @@ impl Handshake {
         }
         state.point = exchange.point.to_vec();
         self.note(message);
-        self.step = Step::ServerHelloDone;
+        self.expected = ExpectedMessage::ServerHelloDone;
         Ok(true)
     }
 
@@ -217,7 +217,8 @@ impl Handshake {
         self.note(message);
         let master = self.new_master(&premaster);
         self.install(cx, master, protection);
-        self.step = if proves { Step::CertificateVerify } else { Step::Finished };
+        self.expected =
+            if proves { ExpectedMessage::CertificateVerify } else { ExpectedMessage::Finished };
         Ok(true)
     }
 
@@ -231,7 +232,7 @@ impl Handshake {
             return Err(Failure::WrongKey);
         }
         self.note(message);
-        self.step = Step::Finished;
+        self.expected = ExpectedMessage::Finished;
         Ok(true)
     }
 }

@@ -3,7 +3,7 @@
 use super::certificates::{CertificateCredentials, Certificates};
 use super::hello::{Offer, ServerHello, parse_verify_request};
 use super::reassembly::Message;
-use super::{Context, Handshake, MessageSequences, Step};
+use super::{Context, ExpectedMessage, Handshake, MessageSequences};
 use crate::CipherSuite;
 use crate::certificate::Identity;
 use crate::cid::OwnCid;
@@ -181,11 +181,11 @@ impl Handshake {
             }
             self.resumed = true;
             self.install(cx, saved.master, protection);
-            self.step = Step::Finished;
+            self.expected = ExpectedMessage::Finished;
         } else if self.suite.has_certificates() {
-            self.step = Step::Certificate;
+            self.expected = ExpectedMessage::Certificate;
         } else {
-            self.step = Step::ServerHelloDone;
+            self.expected = ExpectedMessage::ServerHelloDone;
         }
         Ok(true)
     }
@@ -212,7 +212,7 @@ impl Handshake {
         }
         self.finish_flight();
         self.start(cx, protection, Some(self.timing));
-        self.step = Step::Finished;
+        self.expected = ExpectedMessage::Finished;
         Ok(true)
     }
 

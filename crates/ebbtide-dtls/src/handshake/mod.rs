@@ -27,7 +27,7 @@ use crate::certificate::{Identity, ServerCertificates};
 use crate::cid::OwnCid;
 use crate::config::{Config, PskLookup, Timing};
 use crate::failure::Failure;
-use crate::flight::{Flight, HandshakeMessage, Path, RoundTrip};
+use crate::flight::{Flight, FlightPath, HandshakeMessage, RoundTrip};
 use crate::key_log::KeyLog;
 use crate::keys::{MasterSecret, Psk, Randoms, Role};
 use crate::message::{Fragment, HandshakeType};
@@ -71,7 +71,7 @@ pub(crate) struct Context<'a> {
 
 /// The next message expected from the peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Step {
+enum ExpectedMessage {
     /// At the client: ServerHello or HelloVerifyRequest.
     ServerHello,
     Certificate,
@@ -102,7 +102,7 @@ struct MessageSequences {
 #[expect(clippy::struct_excessive_bools, reason = "facts that do not exclude each other")]
 pub(crate) struct Handshake {
     role: Role,
-    step: Step,
+    expected: ExpectedMessage,
     resumed: bool,
     transcript: Transcript,
     reassembly: Reassembly,
@@ -141,7 +141,7 @@ impl Handshake {
     }
 
     pub(crate) fn is_done(&self) -> bool {
-        self.step == Step::Done
+        self.expected == ExpectedMessage::Done
     }
 
     /// Sets the retransmission timing of later flights.
@@ -241,17 +241,17 @@ impl Handshake {
     /// ours.
     fn ends_a_flight(&self, kind: HandshakeType) -> bool {
         matches!(
-            (self.role, self.step, kind),
-            (Role::Client, Step::Finished, HandshakeType::ServerHelloDone)
+            (self.role, self.expected, kind),
+            (Role::Client, ExpectedMessage::Finished, HandshakeType::ServerHelloDone)
                 | (
                     Role::Server,
-                    Step::Certificate
-                        | Step::ClientKeyExchange
-                        | Step::CertificateVerify
-                        | Step::Finished,
+                    ExpectedMessage::Certificate
+                        | ExpectedMessage::ClientKeyExchange
+                        | ExpectedMessage::CertificateVerify
+                        | ExpectedMessage::Finished,
                     HandshakeType::ClientHello
                 )
-                | (_, Step::Done, HandshakeType::Finished)
+                | (_, ExpectedMessage::Done, HandshakeType::Finished)
         )
     }
 
@@ -259,11 +259,11 @@ impl Handshake {
     /// forgery; if the peer retransmits it, the keys differ.
     pub(crate) fn note_forgery(&mut self) -> Result<(), Failure> {
         self.forgeries = self.forgeries.saturating_add(1);
-        match self.step {
-            Step::Finished if self.forgeries > 1 && self.unknown_identity => {
+        match self.expected {
+            ExpectedMessage::Finished if self.forgeries > 1 && self.unknown_identity => {
                 Err(Failure::UnknownIdentity)
             }
-            Step::Finished if self.forgeries > 1 => Err(Failure::WrongKey),
+            ExpectedMessage::Finished if self.forgeries > 1 => Err(Failure::WrongKey),
             _ => Ok(()),
         }
     }
@@ -284,7 +284,7 @@ impl Handshake {
     /// An alert before there are keys.
     pub(crate) fn send_alert(&mut self, out: &mut Outbox, remote: SocketAddr, alert: [u8; 2]) {
         let mut datagram = Vec::new();
-        let mut path = Path {
+        let mut path = FlightPath {
             out,
             remote,
             mtu: usize::MAX,
@@ -302,24 +302,26 @@ impl Handshake {
         protection: &mut Option<Protection>,
         message: &Message,
     ) -> Result<bool, Failure> {
-        match (self.step, message.kind) {
-            (Step::ServerHello, HandshakeType::HelloVerifyRequest) => {
+        match (self.expected, message.kind) {
+            (ExpectedMessage::ServerHello, HandshakeType::HelloVerifyRequest) => {
                 Ok(self.on_verify_request(cx, protection, message))
             }
-            (Step::ServerHello, HandshakeType::ServerHello) => {
+            (ExpectedMessage::ServerHello, HandshakeType::ServerHello) => {
                 self.on_server_hello(cx, protection, message)
             }
-            (Step::Certificate, HandshakeType::Certificate) => self.on_certificate(cx, message),
-            (Step::ServerKeyExchange, HandshakeType::ServerKeyExchange) => {
+            (ExpectedMessage::Certificate, HandshakeType::Certificate) => {
+                self.on_certificate(cx, message)
+            }
+            (ExpectedMessage::ServerKeyExchange, HandshakeType::ServerKeyExchange) => {
                 self.on_signed_key_exchange(message)
             }
-            (Step::ServerHelloDone, HandshakeType::CertificateRequest) => {
+            (ExpectedMessage::ServerHelloDone, HandshakeType::CertificateRequest) => {
                 Ok(self.on_certificate_request(message))
             }
-            (Step::CertificateVerify, HandshakeType::CertificateVerify) => {
+            (ExpectedMessage::CertificateVerify, HandshakeType::CertificateVerify) => {
                 self.on_certificate_verify(message)
             }
-            (Step::ServerHelloDone, HandshakeType::ServerKeyExchange)
+            (ExpectedMessage::ServerHelloDone, HandshakeType::ServerKeyExchange)
                 if !self.suite.has_certificates() =>
             {
                 let good = crate::message::parse_hint(&message.body).is_some();
@@ -328,13 +330,15 @@ impl Handshake {
                 }
                 Ok(good)
             }
-            (Step::ServerHelloDone, HandshakeType::ServerHelloDone) => {
+            (ExpectedMessage::ServerHelloDone, HandshakeType::ServerHelloDone) => {
                 self.on_server_hello_done(cx, protection, message)
             }
-            (Step::ClientKeyExchange, HandshakeType::ClientKeyExchange) => {
+            (ExpectedMessage::ClientKeyExchange, HandshakeType::ClientKeyExchange) => {
                 self.on_client_key_exchange(cx, protection, message)
             }
-            (Step::Finished, HandshakeType::Finished) => self.on_finished(cx, protection, message),
+            (ExpectedMessage::Finished, HandshakeType::Finished) => {
+                self.on_finished(cx, protection, message)
+            }
             _ => Ok(false),
         }
     }
@@ -356,7 +360,7 @@ impl Handshake {
         }
         self.note(message);
         self.answered(cx);
-        self.step = Step::Done;
+        self.expected = ExpectedMessage::Done;
         // In a full handshake the server sends the last flight, in a resumed one the client does.
         if (self.role == Role::Server) != self.resumed {
             self.flight.clear();
@@ -415,10 +419,10 @@ impl Handshake {
         remote: SocketAddr,
         mtu: usize,
         protection: &'p mut Option<Protection>,
-    ) -> (&'p mut Flight, Path<'p>) {
+    ) -> (&'p mut Flight, FlightPath<'p>) {
         let plain_sequence = &mut self.plain_sequence;
         let protection = protection.as_mut();
-        (&mut self.flight, Path { out, remote, mtu, plain_sequence, protection })
+        (&mut self.flight, FlightPath { out, remote, mtu, plain_sequence, protection })
     }
 
     /// Our flight was answered; reports the round trip.
@@ -450,9 +454,9 @@ impl Handshake {
     ) -> Box<Self> {
         Box::new(Self {
             role,
-            step: match role {
-                Role::Client => Step::ServerHello,
-                Role::Server => Step::ClientKeyExchange,
+            expected: match role {
+                Role::Client => ExpectedMessage::ServerHello,
+                Role::Server => ExpectedMessage::ClientKeyExchange,
             },
             resumed: false,
             transcript: Transcript::default(),

@@ -2,7 +2,7 @@
 
 use super::hello::{ClientHello, Extensions, ReceivedHello, ServerHello};
 use super::reassembly::Message;
-use super::{Context, Handshake, MessageSequences, Step};
+use super::{Context, ExpectedMessage, Handshake, MessageSequences};
 use crate::CipherSuite;
 use crate::certificate::Identity;
 use crate::cid::OwnCid;
@@ -76,7 +76,7 @@ impl Handshake {
         handshake.push(HandshakeType::ServerHello, answer, false);
         if let Some(master) = known {
             handshake.resumed = true;
-            handshake.step = Step::Finished;
+            handshake.expected = ExpectedMessage::Finished;
             handshake.install(cx, master, protection);
             handshake.finish_flight();
         } else {
@@ -134,7 +134,7 @@ impl Handshake {
         self.note(message);
         let master = self.new_master(&psk.premaster());
         self.install(cx, master, protection);
-        self.step = Step::Finished;
+        self.expected = ExpectedMessage::Finished;
         Ok(true)
     }
 }

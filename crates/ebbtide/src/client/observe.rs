@@ -2,7 +2,7 @@
 
 use super::registration::{Home, Registration};
 use super::session::Session;
-use super::shared_registration::{Observer, SharedRegistration, Target};
+use super::shared_registration::{Observer, SharedRegistration, TargetResource};
 use crate::error::{Cause, Error};
 use crate::message::{Request, Response};
 use futures_util::Stream;
@@ -67,7 +67,7 @@ pub enum Observed {
 
 impl Observation {
     pub(super) fn new(home: Home, session: Session, request: Request) -> Self {
-        let target = Target::for_request(&request, home.session());
+        let target = TargetResource::for_request(&request, home.session());
         let requests = session.requests().clone();
         let register = || Registration::new(home, session, request);
         let (registration, observer) = requests.registrations.observe(target, register);

@@ -17,7 +17,7 @@ use std::time::Duration;
 /// The target resource of a request: its method, and what identifies its response in a cache (RFC 7252
 /// section 5.6, RFC 8132 section 2.3.2).
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Target {
+pub(super) struct TargetResource {
     server: TargetServer,
     code: u8,
     options: Vec<(u16, Vec<u8>)>,
@@ -43,7 +43,7 @@ impl TargetServer {
     }
 }
 
-impl Target {
+impl TargetResource {
     pub(super) fn for_request(request: &Request, session: Option<&WeakSession>) -> Self {
         let (uri, parts) = (&request.uri, request.parts());
         let is_key =
@@ -63,13 +63,13 @@ impl Target {
 
 /// The registrations of a client, by their targets.
 #[derive(Debug, Default)]
-pub(super) struct Registrations(Mutex<BTreeMap<Target, Weak<SharedRegistration>>>);
+pub(super) struct Registrations(Mutex<BTreeMap<TargetResource, Weak<SharedRegistration>>>);
 
 impl Registrations {
     /// One more observer of this target, which registers if it is the first one.
     pub(super) fn observe(
         &self,
-        target: Target,
+        target: TargetResource,
         register: impl FnOnce() -> Registration,
     ) -> (Arc<SharedRegistration>, Observer) {
         // Dropped after the lock, which its end takes.
@@ -89,7 +89,7 @@ impl Registrations {
     }
 
     /// A registration has ended. Another one may have taken its place.
-    fn forget(&self, target: &Target) {
+    fn forget(&self, target: &TargetResource) {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if all.get(target).is_some_and(|known| known.strong_count() == 0) {
             all.remove(target);
@@ -136,7 +136,7 @@ impl Wake for Wakers {
 /// See the [module](self).
 #[derive(Debug)]
 pub(super) struct SharedRegistration {
-    target: Target,
+    target: TargetResource,
     wakers: Arc<Wakers>,
     /// Wakes all of them.
     waker: Waker,
@@ -186,7 +186,7 @@ impl Progress {
 }
 
 impl SharedRegistration {
-    fn new(target: Target, registration: Registration) -> Self {
+    fn new(target: TargetResource, registration: Registration) -> Self {
         let wakers = Arc::<Wakers>::default();
         let progress = Progress {
             registration,

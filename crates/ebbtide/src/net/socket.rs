@@ -364,13 +364,13 @@ impl Inbox {
 #[derive(Debug)]
 pub struct Outbound<T> {
     bytes: Vec<u8>,
-    queue: Vec<Entry<T>>,
+    queue: Vec<QueuedDatagram<T>>,
     /// Entries before this one have been sent.
     next: usize,
 }
 
 #[derive(Debug)]
-struct Entry<T> {
+struct QueuedDatagram<T> {
     to: SocketAddr,
     from: Option<IpAddr>,
     start: usize,
@@ -391,7 +391,7 @@ impl<T: Copy> Outbound<T> {
     pub fn push(&mut self, to: SocketAddr, from: Option<IpAddr>, datagram: &[u8], what: T) {
         let start = self.bytes.len();
         self.bytes.extend_from_slice(datagram);
-        self.queue.push(Entry { to, from, start, end: self.bytes.len(), what });
+        self.queue.push(QueuedDatagram { to, from, start, end: self.bytes.len(), what });
     }
 
     /// Queues the datagram that `write` appends to the buffer, for the destination that it returns.
@@ -409,7 +409,7 @@ impl<T: Copy> Outbound<T> {
         let start = self.bytes.len();
         let to = write(&mut self.bytes).inspect_err(|_| self.bytes.truncate(start));
         let end = self.bytes.len();
-        self.queue.push(Entry { to: to?, from, start, end, what });
+        self.queue.push(QueuedDatagram { to: to?, from, start, end, what });
         Ok(())
     }
 

@@ -202,7 +202,7 @@ impl core::error::Error for ContextError {
 }
 
 /// A context in use.
-struct Entry {
+struct ContextInUse {
     context: Mutex<SecurityContext<Box<dyn SequenceStore + Send>>>,
     /// The peer's identity.
     identity: Arc<[u8]>,
@@ -211,7 +211,7 @@ struct Entry {
     is_made: bool,
 }
 
-impl Entry {
+impl ContextInUse {
     fn lock(&self) -> MutexGuard<'_, SecurityContext<Box<dyn SequenceStore + Send>>> {
         self.context.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -219,7 +219,7 @@ impl Entry {
 
 /// The security contexts of clients and servers. Clones share them.
 #[derive(Clone)]
-pub struct OscoreContexts(Arc<RwLock<ContextTable<Arc<Entry>>>>);
+pub struct OscoreContexts(Arc<RwLock<ContextTable<Arc<ContextInUse>>>>);
 
 impl fmt::Debug for OscoreContexts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -246,11 +246,11 @@ impl OscoreContexts {
         Self(Arc::default())
     }
 
-    fn table(&self) -> RwLockReadGuard<'_, ContextTable<Arc<Entry>>> {
+    fn table(&self) -> RwLockReadGuard<'_, ContextTable<Arc<ContextInUse>>> {
         self.0.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn table_mut(&self) -> RwLockWriteGuard<'_, ContextTable<Arc<Entry>>> {
+    fn table_mut(&self) -> RwLockWriteGuard<'_, ContextTable<Arc<ContextInUse>>> {
         self.0.write().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -283,7 +283,7 @@ impl OscoreContexts {
         };
         let identity = given.identity.unwrap_or_else(|| given.recipient_id.into());
         let OscoreContext { servers, is_made, .. } = given;
-        let entry = Entry { context: Mutex::new(context), identity, servers, is_made };
+        let entry = ContextInUse { context: Mutex::new(context), identity, servers, is_made };
         let added = self.table_mut().add(name, Arc::new(entry));
         added.map_err(|_| ContextError::SameName { index })
     }
@@ -304,7 +304,7 @@ impl OscoreContexts {
         Some(ClientContext::new(self.clone(), number))
     }
 
-    fn get(&self, number: u32) -> Option<Arc<Entry>> {
+    fn get(&self, number: u32) -> Option<Arc<ContextInUse>> {
         self.table().get(number).cloned()
     }
 }

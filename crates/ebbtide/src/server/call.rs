@@ -45,10 +45,10 @@ impl Params<'_> {
 ///     .route("/store/{name}", put(store));
 /// ```
 #[derive(Clone)]
-pub struct Call<'a>(Source<'a>);
+pub struct Call<'a>(RequestStorage<'a>);
 
 #[derive(Clone)]
-enum Source<'a> {
+enum RequestStorage<'a> {
     Borrowed(Borrowed<'a>),
     Kept(Arc<OwnedRequest>),
 }
@@ -84,7 +84,7 @@ struct OwnedRequest {
 impl<'a> From<Borrowed<'a>> for Call<'a> {
     #[inline]
     fn from(borrowed: Borrowed<'a>) -> Self {
-        Self(Source::Borrowed(borrowed))
+        Self(RequestStorage::Borrowed(borrowed))
     }
 }
 
@@ -118,16 +118,16 @@ impl Call<'_> {
     #[must_use]
     pub fn remote(&self) -> SocketAddr {
         match &self.0 {
-            Source::Borrowed(call) => call.origin.address(),
-            Source::Kept(call) => call.info.address,
+            RequestStorage::Borrowed(call) => call.origin.address(),
+            RequestStorage::Kept(call) => call.info.address,
         }
     }
 
     /// The client as the endpoint knows it.
     pub(crate) fn peer_id(&self) -> PeerId {
         match &self.0 {
-            Source::Borrowed(call) => call.origin.id,
-            Source::Kept(call) => call.peer.id(),
+            RequestStorage::Borrowed(call) => call.origin.id,
+            RequestStorage::Kept(call) => call.peer.id(),
         }
     }
 
@@ -149,15 +149,15 @@ impl Call<'_> {
     #[must_use]
     pub fn peer(&self) -> Peer {
         match &self.0 {
-            Source::Borrowed(call) => call.origin.peer(),
-            Source::Kept(call) => call.peer.clone(),
+            RequestStorage::Borrowed(call) => call.origin.peer(),
+            RequestStorage::Kept(call) => call.peer.clone(),
         }
     }
 
     fn info(&self) -> Option<&PeerInfo> {
         match &self.0 {
-            Source::Borrowed(call) => call.origin.info,
-            Source::Kept(call) => Some(&call.info),
+            RequestStorage::Borrowed(call) => call.origin.info,
+            RequestStorage::Kept(call) => Some(&call.info),
         }
     }
 
@@ -179,8 +179,8 @@ impl Call<'_> {
     #[must_use]
     pub fn if_none_match(&self) -> bool {
         let of_first_block = match &self.0 {
-            Source::Borrowed(call) => call.if_none_match,
-            Source::Kept(call) => call.if_none_match,
+            RequestStorage::Borrowed(call) => call.if_none_match,
+            RequestStorage::Kept(call) => call.if_none_match,
         };
         of_first_block
             || self.with_message(|message| message.option(OptionNumber::IF_NONE_MATCH).is_some())
@@ -190,9 +190,11 @@ impl Call<'_> {
     #[inline]
     fn with_message<'s, R>(&'s self, look: impl FnOnce(&Message<'s>) -> R) -> R {
         match &self.0 {
-            Source::Borrowed(call) => look(&call.message),
+            RequestStorage::Borrowed(call) => look(&call.message),
             // The bytes were a valid message on arrival.
-            Source::Kept(call) => look(&Message::parse(&call.datagram).unwrap_or(Message::EMPTY)),
+            RequestStorage::Kept(call) => {
+                look(&Message::parse(&call.datagram).unwrap_or(Message::EMPTY))
+            }
         }
     }
 
@@ -200,8 +202,8 @@ impl Call<'_> {
     #[must_use]
     pub fn payload(&self) -> &[u8] {
         match &self.0 {
-            Source::Borrowed(call) => call.payload,
-            Source::Kept(call) => &call.payload,
+            RequestStorage::Borrowed(call) => call.payload,
+            RequestStorage::Kept(call) => &call.payload,
         }
     }
 
@@ -209,8 +211,8 @@ impl Call<'_> {
     #[must_use]
     pub fn body(&self) -> Bytes {
         match &self.0 {
-            Source::Borrowed(call) => Bytes::copy_from_slice(call.payload),
-            Source::Kept(call) => call.payload.clone(),
+            RequestStorage::Borrowed(call) => Bytes::copy_from_slice(call.payload),
+            RequestStorage::Kept(call) => call.payload.clone(),
         }
     }
 
@@ -218,8 +220,8 @@ impl Call<'_> {
     /// here of it.
     pub(crate) fn body_stream(&self) -> BodyStream {
         let arriving = match &self.0 {
-            Source::Borrowed(call) => call.arriving.cloned(),
-            Source::Kept(call) => call.arriving.clone(),
+            RequestStorage::Borrowed(call) => call.arriving.cloned(),
+            RequestStorage::Kept(call) => call.arriving.clone(),
         };
         arriving.unwrap_or_else(|| BodyStream::whole(self.body()))
     }
@@ -250,8 +252,8 @@ impl Call<'_> {
     #[must_use]
     pub fn param(&self, name: &str) -> Option<&str> {
         match &self.0 {
-            Source::Borrowed(call) => call.param(name),
-            Source::Kept(call) => {
+            RequestStorage::Borrowed(call) => call.param(name),
+            RequestStorage::Kept(call) => {
                 let (_, value) = call.params.iter().find(|(known, _)| known == name)?;
                 Some(value)
             }
@@ -263,11 +265,11 @@ impl Call<'_> {
     #[cfg(feature = "serde")]
     pub(crate) fn params(&self) -> Vec<(&str, &str)> {
         match &self.0 {
-            Source::Borrowed(call) => {
+            RequestStorage::Borrowed(call) => {
                 let names = call.names.iter().map(String::as_str);
                 names.filter_map(|name| Some((name, call.param(name)?))).collect()
             }
-            Source::Kept(call) => {
+            RequestStorage::Kept(call) => {
                 call.params.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect()
             }
         }
@@ -292,9 +294,9 @@ impl Call<'_> {
     /// Converts the call to one that owns its parts, for an asynchronous handler or another task.
     #[must_use]
     pub fn to_owned(&self) -> Call<'static> {
-        Call(Source::Kept(match &self.0 {
-            Source::Borrowed(call) => Arc::new(call.owned_request()),
-            Source::Kept(call) => call.clone(),
+        Call(RequestStorage::Kept(match &self.0 {
+            RequestStorage::Borrowed(call) => Arc::new(call.owned_request()),
+            RequestStorage::Kept(call) => call.clone(),
         }))
     }
 }

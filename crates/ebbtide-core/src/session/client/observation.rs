@@ -79,7 +79,7 @@ enum ObservationState {
 
 /// A transfer whose exchanges have identifiers of the observation.
 #[derive(Debug)]
-struct Part {
+struct ObservationTransfer {
     transfer: Transfer,
     /// The identifiers of its exchanges: the observation's and the transfer's.
     names: Vec<(u32, u32)>,
@@ -87,7 +87,7 @@ struct Part {
     until: Option<Instant>,
 }
 
-impl Part {
+impl ObservationTransfer {
     fn new(transfer: Transfer, until: Option<Instant>) -> Self {
         Self { transfer, names: Vec::new(), until }
     }
@@ -124,9 +124,9 @@ pub struct Observation {
     settings: ObservationSettings,
     state: ObservationState,
     /// The open registration, and the blocks of its answer.
-    registering: Option<Part>,
+    registering: Option<ObservationTransfer>,
     /// The blocks of a notification.
-    fetching: Option<Part>,
+    fetching: Option<ObservationTransfer>,
     /// The exchange in which notifications arrive.
     registration: Option<u32>,
     /// Whether the answer to the open registration confirmed it.
@@ -293,7 +293,7 @@ impl Observation {
         settings.patience.until = until.filter(|_| !self.was_registered);
         let transfer = Transfer::new(self.request.clone(), settings);
         self.confirmed = false;
-        self.registering = Some(Part::new(transfer, until));
+        self.registering = Some(ObservationTransfer::new(transfer, until));
     }
 
     /// A whole state, or the answer to a cancellation, has arrived.
@@ -413,11 +413,16 @@ impl Observation {
     }
 
     /// Fetches the rest of a state whose first block has arrived.
-    fn rest_of(&self, now: Instant, mut settings: TransferSettings, first: Response) -> Part {
+    fn rest_of(
+        &self,
+        now: Instant,
+        mut settings: TransferSettings,
+        first: Response,
+    ) -> ObservationTransfer {
         let request = self.request.clone();
         settings.patience.until = self.settings.timeout.map(|span| now + span);
         let transfer = Transfer::of_answer(now, request, settings, first);
-        Part::new(transfer, None)
+        ObservationTransfer::new(transfer, None)
     }
 
     /// Drops the open transfers and the notification that waits for them, and cancels their
@@ -429,7 +434,7 @@ impl Observation {
         self.next = None;
     }
 
-    fn forget(told: &mut VecDeque<ObservationStep>, part: &mut Option<Part>) {
+    fn forget(told: &mut VecDeque<ObservationStep>, part: &mut Option<ObservationTransfer>) {
         if let Some(part) = part {
             let open = part.transfer.exchanges();
             told.extend(open.filter_map(|own| part.cancel(own)));
@@ -484,7 +489,7 @@ impl Observation {
         let mut settings = self.settings.transfer.clone();
         (settings.observe, settings.patience) = (false, Patience::default());
         let transfer = Transfer::new(request, settings);
-        self.registering = Some(Part::new(transfer, None));
+        self.registering = Some(ObservationTransfer::new(transfer, None));
         self.state = ObservationState::Cancelling;
     }
 }

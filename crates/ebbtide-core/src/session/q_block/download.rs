@@ -11,7 +11,7 @@ use rand_core::Rng;
 
 /// One body, which is stored for requests of lost blocks.
 #[derive(Debug)]
-pub(in crate::session) struct Download {
+pub(in crate::session) struct QBlockDownload {
     response: Response,
     szx: u8,
     sender: Sender,
@@ -27,12 +27,12 @@ pub(in crate::session) struct Download {
 
 /// The next step of a download.
 #[derive(Debug)]
-pub(in crate::session) enum Step {
+pub(in crate::session) enum DownloadStep {
     Send(Box<(Requester, Response)>),
     Wait(Option<Instant>),
 }
 
-impl Download {
+impl QBlockDownload {
     pub(in crate::session) fn begin(
         response: Response,
         szx: u8,
@@ -88,7 +88,7 @@ impl Download {
     }
 
     /// Returns the next step: a block to send, or an instant to wait for.
-    pub(in crate::session) fn poll(&mut self, now: Instant) -> Step {
+    pub(in crate::session) fn poll(&mut self, now: Instant) -> DownloadStep {
         match self.sender.poll(now) {
             Sending::Block(num) => {
                 let again = num < self.next;
@@ -102,10 +102,10 @@ impl Download {
                     }
                     _ => &self.requester,
                 };
-                Step::Send(Box::new((*requester, response)))
+                DownloadStep::Send(Box::new((*requester, response)))
             }
-            Sending::Wait(at) => Step::Wait(at),
-            Sending::GiveUp => Step::Wait(None),
+            Sending::Wait(at) => DownloadStep::Wait(at),
+            Sending::GiveUp => DownloadStep::Wait(None),
         }
     }
 }

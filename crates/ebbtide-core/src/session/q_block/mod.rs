@@ -6,6 +6,6 @@ mod part;
 mod store;
 mod upload;
 
-pub(super) use download::{Download, slice};
-pub(super) use part::{BlockRequest, BodyBlock, Part, RequestedBlocks};
+pub(super) use download::{QBlockDownload, slice};
+pub(super) use part::{BlockRequest, BodyBlock, QBlockPart, RequestedBlocks};
 pub(super) use store::{BlockOutcome, QBlockTransfers};

@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 
 /// A block of a body, or a request for blocks of one.
 #[derive(Debug)]
-pub(in crate::session) enum Part {
+pub(in crate::session) enum QBlockPart {
     /// A block of the request's body (RFC 9177 section 4.3).
     Block(BodyBlock),
     /// Blocks of the response's body (section 4.4).
@@ -39,7 +39,7 @@ pub(in crate::session) enum RequestedBlocks {
     These(Vec<u32>),
 }
 
-impl Part {
+impl QBlockPart {
     /// Reads the options, or returns the answer if they are not valid.
     pub(in crate::session) fn read(
         message: &Message<'_>,
@@ -111,7 +111,7 @@ mod tests {
     use crate::wire::{Content, MessageId, Opt, Token, Type};
     use alloc::vec;
 
-    fn read(options: &[(OptionNumber, &[u8])], payload: &[u8]) -> Result<Part, Code> {
+    fn read(options: &[(OptionNumber, &[u8])], payload: &[u8]) -> Result<QBlockPart, Code> {
         let options: Vec<Opt<'_>> =
             options.iter().map(|&(number, value)| Opt { number, value }).collect();
         let content = Content { code: Code::PUT, options: &options, payload };
@@ -119,7 +119,7 @@ mod tests {
         let encoded =
             content.encode(&mut bytes, Type::NonConfirmable, MessageId(1), Token::EMPTY).unwrap();
         let message = Message::parse(&bytes[..encoded.len]).unwrap();
-        Part::read(&message, &QBlockParameters::DEFAULT).map_err(|response| response.code())
+        QBlockPart::read(&message, &QBlockParameters::DEFAULT).map_err(|response| response.code())
     }
 
     fn requested(values: &[u32]) -> Option<RequestedBlocks> {
@@ -133,7 +133,7 @@ mod tests {
         let options: Vec<(OptionNumber, &[u8])> =
             values.iter().map(|value| (OptionNumber::Q_BLOCK2, value.as_slice())).collect();
         match read(&options, b"") {
-            Ok(Part::Request(request)) => Some(request.blocks),
+            Ok(QBlockPart::Request(request)) => Some(request.blocks),
             _ => None,
         }
     }
@@ -168,12 +168,12 @@ mod tests {
         let block = |value: &'static [u8]| (OptionNumber::Q_BLOCK1, value);
         assert!(matches!(
             read(&[block(&[0x18]), size, tag], &[0; 16]),
-            Ok(Part::Block(BodyBlock { size: 40, block })) if block.num() == 1 && block.more()
+            Ok(QBlockPart::Block(BodyBlock { size: 40, block })) if block.num() == 1 && block.more()
         ));
         assert!(read(&[block(&[0x20]), size, tag], &[0; 8]).is_ok());
         let asks = [block(&[0x08]), (OptionNumber::Q_BLOCK2, &[0xa8][..]), size, tag];
         assert!(
-            matches!(read(&asks, &[]), Ok(Part::Request(_))),
+            matches!(read(&asks, &[]), Ok(QBlockPart::Request(_))),
             "what libcoap's client asks with"
         );
         for (options, payload) in [

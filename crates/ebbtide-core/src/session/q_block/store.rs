@@ -1,9 +1,9 @@
 //! All bodies in transfer in Non-confirmable blocks, with bounded memory, and their timers.
 
-use super::download::{self, Download};
+use super::download::{DownloadStep, QBlockDownload};
 use super::pace::Pace;
 use super::part::{BlockRequest, BodyBlock};
-use super::upload::{self, Upload};
+use super::upload::{QBlockUpload, UploadStep};
 use crate::q_block::QBlockParameters;
 use crate::session::finished::Finished;
 use crate::session::key::TransferKey;
@@ -36,7 +36,7 @@ pub(in crate::session) struct Answer {
 /// Bodies in transfer.
 #[derive(Debug)]
 pub(in crate::session) struct QBlockTransfers {
-    pub(in crate::session) bodies: TransferCache<Upload, Download, Answer>,
+    pub(in crate::session) bodies: TransferCache<QBlockUpload, QBlockDownload, Answer>,
     params: QBlockParameters,
     max_bytes: usize,
     pace: Pace,
@@ -52,7 +52,7 @@ impl QBlockTransfers {
 
     /// The maximum length of a body in blocks of this size.
     pub(in crate::session) fn longest(&self, block: Block, max_body: usize) -> usize {
-        Upload::longest(block.size(), max_body, self.max_bytes)
+        QBlockUpload::longest(block.size(), max_body, self.max_bytes)
     }
 
     /// Whether the body of this key is one for which a block has proved the client's address.
@@ -81,7 +81,7 @@ impl QBlockTransfers {
         let uploads = &mut self.bodies.uploads;
         if uploads.get(&key).is_none_or(|upload| !upload.fits(block, size)) {
             // Another body may exist under a tag that is used again.
-            let upload = Upload::begin(now, block, size, requester, self.params);
+            let upload = QBlockUpload::begin(now, block, size, requester, self.params);
             let held = upload.held();
             self.bodies.begin_upload(now, key, upload, held);
         }
@@ -162,7 +162,7 @@ impl QBlockTransfers {
         &mut self,
         now: Instant,
         key: TransferKey,
-        download: Download,
+        download: QBlockDownload,
         out: &mut Vec<Finished>,
     ) {
         let held = download.held();
@@ -196,20 +196,20 @@ impl QBlockTransfers {
         let upload = uploads.get_mut(&key)?;
         loop {
             match upload.poll(now) {
-                upload::Step::Send(response) => {
+                UploadStep::Send(response) => {
                     out.push(Finished::response(upload.requester(), response));
                 }
-                upload::Step::Whole(body) => {
+                UploadStep::Whole(body) => {
                     let held = upload.held();
                     uploads.shrink(&key, held);
                     uploads.wait(&key, None);
                     return Some(body);
                 }
-                upload::Step::Wait(at) => {
+                UploadStep::Wait(at) => {
                     uploads.wait(&key, at);
                     return None;
                 }
-                upload::Step::Drop => {
+                UploadStep::Drop => {
                     uploads.remove(&key);
                     return None;
                 }
@@ -226,12 +226,12 @@ impl QBlockTransfers {
             }
             let Some(download) = downloads.get_mut(&key) else { return };
             match download.poll(now) {
-                download::Step::Send(block) => {
+                DownloadStep::Send(block) => {
                     self.pace.sent(now, key.remote);
                     let (requester, response) = *block;
                     out.push(Finished::response(requester, response));
                 }
-                download::Step::Wait(at) => {
+                DownloadStep::Wait(at) => {
                     downloads.wait(&key, at);
                     return;
                 }

@@ -19,7 +19,7 @@ const ENTRY: usize = 64;
 
 /// One body.
 #[derive(Debug)]
-pub(in crate::session) struct Upload {
+pub(in crate::session) struct QBlockUpload {
     receiver: Receiver,
     szx: u8,
     size: usize,
@@ -39,7 +39,7 @@ enum UploadState {
 
 /// The next step of an upload.
 #[derive(Debug)]
-pub(super) enum Step {
+pub(super) enum UploadStep {
     Send(Response),
     /// The body, which is no longer stored here.
     Whole(Bytes),
@@ -47,7 +47,7 @@ pub(super) enum Step {
     Drop,
 }
 
-impl Upload {
+impl QBlockUpload {
     /// The maximum length of a body in blocks of so many bytes: one that fits if nothing else is
     /// stored.
     pub(super) fn longest(block: usize, max_body: usize, max_bytes: usize) -> usize {
@@ -115,9 +115,9 @@ impl Upload {
     }
 
     /// Returns the next step: a response to send, the whole body, an instant to wait for, or the end.
-    pub(super) fn poll(&mut self, now: Instant) -> Step {
+    pub(super) fn poll(&mut self, now: Instant) -> UploadStep {
         if !matches!(self.state, UploadState::Arriving) {
-            return Step::Wait(None);
+            return UploadStep::Wait(None);
         }
         // Acknowledged blocks need no other answer (RFC 9177 sections 4.3 and 5).
         let confirmable = self.requester.is_confirmable();
@@ -129,19 +129,19 @@ impl Upload {
                     for block in core::mem::take(&mut self.blocks).into_values() {
                         body.extend_from_slice(&block);
                     }
-                    return Step::Whole(body.freeze());
+                    return UploadStep::Whole(body.freeze());
                 }
-                Receiving::Wait(at) => return Step::Wait(Some(at)),
-                Receiving::GiveUp => return Step::Drop,
+                Receiving::Wait(at) => return UploadStep::Wait(Some(at)),
+                Receiving::GiveUp => return UploadStep::Drop,
                 Receiving::Continue(_) | Receiving::Missing if confirmable => {}
                 Receiving::Continue(from) => {
                     let mut response = Response::new(Code::CONTINUE);
                     if let Ok(block) = Block::new(from.saturating_sub(1), true, self.szx) {
                         response.options.push_uint(OptionNumber::Q_BLOCK1, block.to_uint());
                     }
-                    return Step::Send(response);
+                    return UploadStep::Send(response);
                 }
-                Receiving::Missing => return Step::Send(self.ask(now)),
+                Receiving::Missing => return UploadStep::Send(self.ask(now)),
             }
         }
     }

@@ -8,7 +8,7 @@ use crate::session::finished::{Finished, FinishedRef};
 use crate::session::key::{TransferKey, transfer_key};
 use crate::session::message::Response;
 use crate::session::q_block::{
-    BlockOutcome, BlockRequest, BodyBlock, Download, Part, RequestedBlocks, slice,
+    BlockOutcome, BlockRequest, BodyBlock, QBlockDownload, QBlockPart, RequestedBlocks, slice,
 };
 use crate::session::requester::Requester;
 use crate::time::Instant;
@@ -21,13 +21,13 @@ impl<S: SharedState<ServerState>> Server<S> {
         &self,
         now: Instant,
         received: &'p mut Arrived<'m>,
-        part: Part,
+        part: QBlockPart,
         max_body: usize,
     ) -> Next<'p, 'm, Assembled<'p, 'm>> {
         let key = transfer_key(received.requester.peer(), &received.message);
         match part {
-            Part::Block(block) => self.take_q_block(now, received, key, block, max_body),
-            Part::Request(wanted) => self.request_q_blocks(now, received, key, wanted),
+            QBlockPart::Block(block) => self.take_q_block(now, received, key, block, max_body),
+            QBlockPart::Request(wanted) => self.request_q_blocks(now, received, key, wanted),
         }
     }
 
@@ -198,7 +198,7 @@ impl<S: SharedState<ServerState>> Server<S> {
                 requester = acknowledge(requester, &mut out);
                 self.tables.with(|tables| {
                     let download =
-                        Download::begin(response, szx, requester, params, &mut *tables.rng);
+                        QBlockDownload::begin(response, szx, requester, params, &mut *tables.rng);
                     tables.q_blocks.begin(now, key, download, &mut out);
                 });
                 return Outgoing::Many(out);

@@ -9,7 +9,7 @@ use crate::session::echo::{Challenged, Echo, Name};
 use crate::session::finished::Finished;
 use crate::session::key::{fingerprint, transfer_key};
 use crate::session::message::Response;
-use crate::session::q_block::{Part, RequestedBlocks};
+use crate::session::q_block::{QBlockPart, RequestedBlocks};
 use crate::time::Instant;
 use crate::wire::{Code, Message, OptionNumber};
 use alloc::vec::Vec;
@@ -69,7 +69,7 @@ impl<S: SharedState<ServerState>> Server<S> {
     ) -> Next<'p, 'm, Verified<'p, 'm>> {
         let Admitted(received) = admitted;
         if received.facts.q_block {
-            match Part::read(&received.message, &self.config.q_block) {
+            match QBlockPart::read(&received.message, &self.config.q_block) {
                 Ok(read) => received.part = Some(read),
                 Err(answer) => {
                     let finished = Finished::response(received.requester, answer);
@@ -123,9 +123,11 @@ impl<S: SharedState<ServerState>> Server<S> {
         // One block makes the server keep a body and request the others several times (RFC 9177
         // sections 3.2 and 11); one that proves its address does so for the others. A long answer consists
         // of many messages as well, and a handler that must not run twice does not run before they may be sent.
-        let is_block = matches!(part, Some(Part::Block(_)));
-        let wants_whole =
-            matches!(part, Some(Part::Request(wanted)) if wanted.blocks == RequestedBlocks::Whole);
+        let is_block = matches!(part, Some(QBlockPart::Block(_)));
+        let wants_whole = match part {
+            Some(QBlockPart::Request(wanted)) => wanted.blocks == RequestedBlocks::Whole,
+            _ => false,
+        };
         if is_block || wants_whole && !idempotent {
             let key = transfer_key(received.requester.peer(), &received.message);
             let (proved, forgotten) = self.tables.with(|tables| {

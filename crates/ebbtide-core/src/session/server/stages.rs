@@ -3,7 +3,7 @@
 use crate::session::finished::{Finished, FinishedRef};
 use crate::session::key::{TransferKey, fingerprint, transfer_key};
 use crate::session::message::{BlockSizes, Response};
-use crate::session::q_block::{BlockRequest, Part};
+use crate::session::q_block::{BlockRequest, QBlockPart};
 use crate::session::requester::{Incoming, RequestOptions, Requester, SecuredRequest};
 use crate::session::transport::Transport;
 use crate::time::Instant;
@@ -61,7 +61,7 @@ pub(super) struct Arrived<'m> {
     pub(super) message: Message<'m>,
     pub(super) facts: RequestOptions,
     /// Its part of a transfer, if it has options of RFC 9177.
-    pub(super) part: Option<Part>,
+    pub(super) part: Option<QBlockPart>,
     /// The maximum length of its body in bytes.
     pub(super) max_body: usize,
     /// Whether the application takes its body block by block.
@@ -207,7 +207,7 @@ impl<'p, 'm> Verified<'p, 'm> {
     #[inline]
     #[must_use]
     pub fn refuse(self, response: Response) -> Handled<'p, 'm> {
-        if let Some(Part::Request(wanted)) = self.0.part.take() {
+        if let Some(QBlockPart::Request(wanted)) = self.0.part.take() {
             self.0.scheme = BlockScheme::QBlock { wanted: Some(wanted), uploaded: false };
         }
         Handled { request: Request::Here(self.0), response }

@@ -11,23 +11,23 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 #[derive(Debug)]
-pub(super) struct Engine {
+pub(super) struct DtlsEngine {
     v12: Endpoint,
     /// A client with it uses it for all servers with certificates.
-    v13: Option<v13::Endpoint>,
+    v13: Option<v13::Dtls13Endpoint>,
 }
 
-impl Engine {
-    pub(super) const fn new(v12: Endpoint, v13: Option<v13::Endpoint>) -> Self {
+impl DtlsEngine {
+    pub(super) const fn new(v12: Endpoint, v13: Option<v13::Dtls13Endpoint>) -> Self {
         Self { v12, v13 }
     }
 
     /// The sessions of DTLS 1.3, if this is one of them.
-    fn of(&self, session: SessionId) -> Option<&v13::Endpoint> {
+    fn of(&self, session: SessionId) -> Option<&v13::Dtls13Endpoint> {
         self.v13.as_ref().filter(|_| v13::is_here(session))
     }
 
-    fn of_mut(&mut self, session: SessionId) -> Option<&mut v13::Endpoint> {
+    fn of_mut(&mut self, session: SessionId) -> Option<&mut v13::Dtls13Endpoint> {
         self.v13.as_mut().filter(|_| v13::is_here(session))
     }
 

@@ -24,7 +24,7 @@ use ebbtide_core::time::{Instant, Micros};
 use ebbtide_core::{PeerId, SessionKey};
 use ebbtide_dtls::{Endpoint, SendError, SessionId};
 #[cfg(feature = "dtls13")]
-use engine::Engine;
+use engine::DtlsEngine;
 #[cfg(feature = "dtls13")]
 use rand_core::Rng as _;
 use std::io;
@@ -32,7 +32,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::ops::Range;
 
 #[cfg(not(feature = "dtls13"))]
-type Engine = Endpoint;
+type DtlsEngine = Endpoint;
 
 /// The role of a socket.
 pub(crate) enum Side {
@@ -45,7 +45,7 @@ pub(crate) enum Side {
 /// The sessions of a socket.
 #[derive(Debug)]
 pub(crate) struct Sessions {
-    endpoint: Engine,
+    endpoint: DtlsEngine,
     clock: Clock,
     /// The instant of the present call. A clock read for each record would take longer than some of its encryption.
     now: Instant,
@@ -123,7 +123,7 @@ impl Sessions {
             endpoint.log_keys(Box::new(move |line: &str| log.log(line)));
         }
         #[cfg(feature = "dtls13")]
-        let endpoint = Engine::new(endpoint, v13);
+        let endpoint = DtlsEngine::new(endpoint, v13);
         Ok(Self {
             endpoint,
             clock,
@@ -278,14 +278,14 @@ impl Sessions {
 
 /// The sessions of DTLS 1.3 of a socket that has them.
 #[cfg(feature = "dtls13")]
-fn v13(side: &Side, config: &DtlsConfig, clock: Clock) -> io::Result<Option<v13::Endpoint>> {
+fn v13(side: &Side, config: &DtlsConfig, clock: Clock) -> io::Result<Option<v13::Dtls13Endpoint>> {
     let Some(limits) = config.dtls13.clone() else { return Ok(None) };
     let bind = match (side, &config.certificates) {
         (Side::Server(bind), _) => bind,
         (Side::Client, Some(certificates)) if config.credentials.is_none() => {
             return certificates
                 .for_v13()
-                .map(|own| Some(v13::Endpoint::client(clock, limits, own)));
+                .map(|own| Some(v13::Dtls13Endpoint::client(clock, limits, own)));
         }
         (Side::Client, _) => return Ok(None),
     };
@@ -293,7 +293,7 @@ fn v13(side: &Side, config: &DtlsConfig, clock: Clock) -> io::Result<Option<v13:
     let mut secret = [0; 32];
     seeded_for_secrets()?.fill_bytes(&mut secret);
     let mtu = config.server.mtu;
-    v13::Endpoint::server(clock, limits, served, clients, secret, mtu)
+    v13::Dtls13Endpoint::server(clock, limits, served, clients, secret, mtu)
         .map(Some)
         .ok_or_else(|| io::Error::other("the library for DTLS 1.3 refuses its configuration"))
 }

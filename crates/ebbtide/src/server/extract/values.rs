@@ -41,21 +41,23 @@ struct Pairs<'a> {
 
 impl<'a> Pairs<'a> {
     /// Each name once, with all its texts.
-    fn grouped(&self) -> Vec<(&'a str, Value<'a>)> {
-        let mut grouped: Vec<(&str, Value<'_>)> = Vec::new();
+    fn grouped(&self) -> Vec<(&'a str, NamedTexts<'a>)> {
+        let mut grouped: Vec<(&str, NamedTexts<'_>)> = Vec::new();
         for &(name, text) in self.pairs {
             match grouped.iter_mut().find(|(known, _)| *known == name) {
                 Some((_, value)) => value.texts.push(text),
-                None => grouped.push((name, Value { what: self.what, name, texts: vec![text] })),
+                None => {
+                    grouped.push((name, NamedTexts { what: self.what, name, texts: vec![text] }))
+                }
             }
         }
         grouped
     }
 
     /// The only value.
-    fn only(&self) -> Result<Value<'a>, Error> {
+    fn only(&self) -> Result<NamedTexts<'a>, Error> {
         match self.pairs {
-            [(name, text)] => Ok(Value { what: self.what, name, texts: vec![text] }),
+            [(name, text)] => Ok(NamedTexts { what: self.what, name, texts: vec![text] }),
             pairs => Err(Error(format!("there are {} {}s instead of one", pairs.len(), self.what))),
         }
     }
@@ -110,7 +112,7 @@ impl<'de> Deserializer<'de> for Pairs<'_> {
     fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
         let what = self.what;
         let values = self.pairs.iter();
-        visitor.visit_seq(SeqDeserializer::new(values.map(|&(name, text)| Value {
+        visitor.visit_seq(SeqDeserializer::new(values.map(|&(name, text)| NamedTexts {
             what,
             name,
             texts: vec![text],
@@ -160,13 +162,13 @@ impl<'de> Deserializer<'de> for Pairs<'_> {
 }
 
 /// The texts of one name.
-struct Value<'a> {
+struct NamedTexts<'a> {
     what: &'static str,
     name: &'a str,
     texts: Vec<&'a str>,
 }
 
-impl<'a> Value<'a> {
+impl<'a> NamedTexts<'a> {
     fn text(&self) -> Result<&'a str, Error> {
         match self.texts.as_slice() {
             [text] => Ok(text),
@@ -181,7 +183,7 @@ impl<'a> Value<'a> {
     }
 }
 
-impl<'de> IntoDeserializer<'de, Error> for Value<'_> {
+impl<'de> IntoDeserializer<'de, Error> for NamedTexts<'_> {
     type Deserializer = Self;
 
     fn into_deserializer(self) -> Self {
@@ -200,7 +202,7 @@ macro_rules! parsed {
     )*};
 }
 
-impl<'de> Deserializer<'de> for Value<'_> {
+impl<'de> Deserializer<'de> for NamedTexts<'_> {
     type Error = Error;
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
@@ -246,7 +248,7 @@ impl<'de> Deserializer<'de> for Value<'_> {
     fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
         let (what, name) = (self.what, self.name);
         let values = self.texts.into_iter();
-        visitor.visit_seq(SeqDeserializer::new(values.map(|text| Value {
+        visitor.visit_seq(SeqDeserializer::new(values.map(|text| NamedTexts {
             what,
             name,
             texts: vec![text],
@@ -272,7 +274,7 @@ impl<'de> Deserializer<'de> for Value<'_> {
 }
 
 /// Only variants without fields are known by a name alone.
-impl<'de> EnumAccess<'de> for Value<'_> {
+impl<'de> EnumAccess<'de> for NamedTexts<'_> {
     type Error = Error;
     type Variant = Self;
 
@@ -285,7 +287,7 @@ impl<'de> EnumAccess<'de> for Value<'_> {
     }
 }
 
-impl<'de> VariantAccess<'de> for Value<'_> {
+impl<'de> VariantAccess<'de> for NamedTexts<'_> {
     type Error = Error;
 
     fn unit_variant(self) -> Result<(), Error> {

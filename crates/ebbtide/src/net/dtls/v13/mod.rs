@@ -21,7 +21,7 @@ use ebbtide_core::time::{Duration, Instant};
 use ebbtide_dtls::{
     CertificateCredentials, Counters, Event, Failure, Output, SendError, SessionId, Timing,
 };
-use session::{Happened, Session};
+use session::{Dtls13Session, Happened};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
 use std::net::SocketAddr;
@@ -46,15 +46,15 @@ const MAX_INCOMPLETE: usize = 30;
 const NEVER: Duration = Duration::from_secs(100_000_000);
 
 /// The sessions of a socket.
-pub(super) struct Endpoint {
+pub(super) struct Dtls13Endpoint {
     clock: Clock,
     limits: Dtls13Config,
-    server: Option<server::Server>,
+    server: Option<server::Dtls13Server>,
     client: Option<Arc<DtlsCertificate>>,
     /// A client's settings by the first timeout of its flights, in units of a quarter of a second; they
     /// take long to create.
     timings: BTreeMap<u64, Arc<Config>>,
-    sessions: BTreeMap<u64, Session>,
+    sessions: BTreeMap<u64, Dtls13Session>,
     handshakes: BTreeMap<SocketAddr, u64>,
     established: BTreeMap<SocketAddr, u64>,
     /// Established sessions, the least recently used one first.
@@ -71,9 +71,9 @@ pub(super) struct Endpoint {
     declined: bool,
 }
 
-impl fmt::Debug for Endpoint {
+impl fmt::Debug for Dtls13Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("v13::Endpoint")
+        f.debug_struct("Dtls13Endpoint")
             .field("sessions", &self.sessions.len())
             .finish_non_exhaustive()
     }
@@ -84,7 +84,7 @@ pub(super) const fn is_here(session: SessionId) -> bool {
     session.as_u64() & MARK != 0
 }
 
-impl Endpoint {
+impl Dtls13Endpoint {
     /// A client's endpoint, with its certificate if it has one.
     pub(super) fn client(
         clock: Clock,
@@ -94,7 +94,7 @@ impl Endpoint {
         Self { client: own, ..Self::new(clock, limits, None) }
     }
 
-    fn new(clock: Clock, limits: Dtls13Config, server: Option<server::Server>) -> Self {
+    fn new(clock: Clock, limits: Dtls13Config, server: Option<server::Dtls13Server>) -> Self {
         Self {
             clock,
             limits,
@@ -135,7 +135,7 @@ impl Endpoint {
         let config = self.settings(timing);
         let mut engine = Dtls::new_13(config, own, self.clock.to_std(now));
         engine.set_active(true);
-        let session = Session::new(engine, remote, Some((verifier, server_name)));
+        let session = Dtls13Session::new(engine, remote, Some((verifier, server_name)));
         let number = self.insert(session);
         self.step(now, number, false, |_| Ok(()), &mut |_, _| ());
         SessionId::from_u64(number)
@@ -307,7 +307,7 @@ impl Endpoint {
         self.counters
     }
 
-    fn insert(&mut self, session: Session) -> u64 {
+    fn insert(&mut self, session: Dtls13Session) -> u64 {
         let number = MARK | self.next;
         self.next += 1;
         self.handshakes.insert(session.remote, number);
@@ -392,7 +392,7 @@ impl Endpoint {
     }
 
     fn end(&mut self, number: u64, reason: Failure) {
-        let Some(Session { remote, identity, established, .. }) = self.remove(number) else {
+        let Some(Dtls13Session { remote, identity, established, .. }) = self.remove(number) else {
             return;
         };
         if !established {
@@ -407,7 +407,7 @@ impl Endpoint {
         self.events.push_back(Event::Ended { session, remote, identity, established, reason });
     }
 
-    fn remove(&mut self, number: u64) -> Option<Session> {
+    fn remove(&mut self, number: u64) -> Option<Dtls13Session> {
         let session = self.sessions.remove(&number)?;
         if let Some(at) = session.due {
             self.due.remove(&(at, number));

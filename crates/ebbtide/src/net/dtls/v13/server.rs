@@ -3,8 +3,8 @@
 use super::hello::Hello;
 use super::provider::{provider, with_cookie};
 use super::retry::{Confirmed, Retry};
-use super::session::Session;
-use super::{Clock, Endpoint, MAX_HANDSHAKE_DATAGRAM, MAX_INCOMPLETE, MAX_WAITING};
+use super::session::Dtls13Session;
+use super::{Clock, Dtls13Endpoint, MAX_HANDSHAKE_DATAGRAM, MAX_INCOMPLETE, MAX_WAITING};
 use crate::net::dtls::config::{Dtls13Config, Served13};
 use dimpl::{Config, Dtls};
 use ebbtide_core::time::Instant;
@@ -13,14 +13,14 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 /// The settings of a server for its handshakes, and its cookies.
-pub(super) struct Server {
+pub(super) struct Dtls13Server {
     retry: Retry,
     served: Served13,
     clients: Option<Arc<dyn CertificateVerifier>>,
     config: Arc<Config>,
 }
 
-impl Endpoint {
+impl Dtls13Endpoint {
     /// A server's endpoint. `clients` verifies the certificates of clients, which then must have one.
     /// `None` if `dimpl` refuses the configuration.
     pub(in super::super) fn server(
@@ -42,7 +42,7 @@ impl Endpoint {
             .build()
             .ok()?;
         let server =
-            Server { retry: Retry::new(secret)?, served, clients, config: Arc::new(config) };
+            Dtls13Server { retry: Retry::new(secret)?, served, clients, config: Arc::new(config) };
         Some(Self::new(clock, limits, Some(server)))
     }
 
@@ -103,7 +103,7 @@ impl Endpoint {
             self.counters.evicted += 1;
             self.end(oldest, Failure::Evicted);
         }
-        let mut session = Session::new(engine, from, expected);
+        let mut session = Dtls13Session::new(engine, from, expected);
         session.cookie = Some(cookie);
         let number = self.insert(session);
         // The engine answers the first ClientHello as the one did that was dropped; the client has that

@@ -10,7 +10,7 @@ use std::sync::Arc;
 /// The verifier of the peer's certificate, with the name for which it must be valid.
 pub(super) type Expected = (Arc<dyn CertificateVerifier>, Option<Arc<str>>);
 
-pub(super) struct Session {
+pub(super) struct Dtls13Session {
     pub(super) engine: Box<Dtls>,
     pub(super) remote: SocketAddr,
     pub(super) established: bool,
@@ -54,7 +54,7 @@ struct FlightInProgress {
     transmissions: u8,
 }
 
-impl Session {
+impl Dtls13Session {
     pub(super) fn new(engine: Dtls, remote: SocketAddr, expected: Option<Expected>) -> Self {
         Self {
             engine: Box::new(engine),

@@ -26,7 +26,7 @@ fn own_for(names: usize) -> Arc<DtlsCertificate> {
     Arc::new(DtlsCertificate { certificate, private_key })
 }
 
-fn server(handshakes: usize) -> Endpoint {
+fn server(handshakes: usize) -> Dtls13Endpoint {
     server_with(handshakes, own(), None)
 }
 
@@ -34,14 +34,14 @@ fn server_with(
     handshakes: usize,
     own: Arc<DtlsCertificate>,
     clients: Option<Arc<dyn CertificateVerifier>>,
-) -> Endpoint {
+) -> Dtls13Endpoint {
     let limits = Dtls13Config { handshakes, ..Dtls13Config::default() };
     let served = Served13(Arc::new(move || Some(Arc::clone(&own))));
-    Endpoint::server(Clock::start(), limits, served, clients, [3; 32], 1232).unwrap()
+    Dtls13Endpoint::server(Clock::start(), limits, served, clients, [3; 32], 1232).unwrap()
 }
 
-fn client() -> Endpoint {
-    Endpoint::client(Clock::start(), Dtls13Config::default(), None)
+fn client() -> Dtls13Endpoint {
+    Dtls13Endpoint::client(Clock::start(), Dtls13Config::default(), None)
 }
 
 const AT_SERVER: SocketAddr =
@@ -51,7 +51,7 @@ fn address(port: u16) -> SocketAddr {
     ([192, 0, 2, 1], port).into()
 }
 
-fn connect(client: &mut Endpoint, now: Instant) -> SessionId {
+fn connect(client: &mut Dtls13Endpoint, now: Instant) -> SessionId {
     let verifier = Arc::new(Anyone);
     let credentials =
         CertificateCredentials { verifier, server_name: None, own: None, saved: None };
@@ -66,7 +66,7 @@ struct Outputs {
     round_trips: usize,
 }
 
-fn outputs(endpoint: &mut Endpoint) -> Outputs {
+fn outputs(endpoint: &mut Dtls13Endpoint) -> Outputs {
     let mut outputs = Outputs::default();
     while let Some(output) = endpoint.poll_output() {
         match output {
@@ -85,8 +85,8 @@ fn outputs(endpoint: &mut Endpoint) -> Outputs {
 /// Runs a handshake over a network that loses the datagrams with these numbers. Returns the sessions of
 /// client and server, and the round trips that the client measured.
 fn shake_hands(
-    (client, from): (&mut Endpoint, SocketAddr),
-    server: &mut Endpoint,
+    (client, from): (&mut Dtls13Endpoint, SocketAddr),
+    server: &mut Dtls13Endpoint,
     now: &mut Instant,
     lost: impl Fn(usize) -> bool,
 ) -> (SessionId, SessionId, usize) {
@@ -126,7 +126,11 @@ fn shake_hands(
     panic!("no handshake after 100 rounds");
 }
 
-fn passes(from: (&mut Endpoint, SessionId, SocketAddr), to: &mut Endpoint, now: Instant) -> bool {
+fn passes(
+    from: (&mut Dtls13Endpoint, SessionId, SocketAddr),
+    to: &mut Dtls13Endpoint,
+    now: Instant,
+) -> bool {
     let (sender, session, at) = from;
     let mut record = Vec::new();
     sender.send(now, session, b"data", &mut record).unwrap();
@@ -150,7 +154,7 @@ fn a_handshake_survives_the_loss_of_any_datagram() {
 }
 
 /// The first and the second ClientHello of a new client, which both leave from `from`.
-fn hellos(server: &mut Endpoint, from: SocketAddr, now: Instant) -> [Vec<u8>; 2] {
+fn hellos(server: &mut Dtls13Endpoint, from: SocketAddr, now: Instant) -> [Vec<u8>; 2] {
     let mut client = client();
     connect(&mut client, now);
     let first = outputs(&mut client).datagrams.remove(0);
@@ -179,7 +183,7 @@ fn forged_hellos_leave_nothing_behind() {
 fn a_cookie_is_valid_for_one_address_one_hello_and_two_minutes() {
     let (mut server, now) = (server(16), Instant::ZERO);
     let [_, second] = hellos(&mut server, address(1), now);
-    let accepted = |server: &mut Endpoint, at: u64, port: u16, datagram: &[u8]| {
+    let accepted = |server: &mut Dtls13Endpoint, at: u64, port: u16, datagram: &[u8]| {
         let before = server.sessions();
         let now = now + Duration::from_secs(at);
         server.handle_datagram(now, address(port), datagram, &mut |_, _| ());
@@ -256,7 +260,8 @@ fn forged_datagrams_do_not_end_a_session() {
 fn a_certificate_may_be_long() {
     // Of the server about 6 KB, of the client about 3 KB.
     let mut server = server_with(16, own_for(200), Some(Arc::new(Anyone)));
-    let mut client = Endpoint::client(Clock::start(), Dtls13Config::default(), Some(own_for(100)));
+    let mut client =
+        Dtls13Endpoint::client(Clock::start(), Dtls13Config::default(), Some(own_for(100)));
     let (from, mut now) = (address(1), Instant::ZERO);
     let (at_client, at_server, _) =
         shake_hands((&mut client, from), &mut server, &mut now, |_| false);
@@ -321,7 +326,7 @@ fn damaged_handshakes_end_or_go_on_and_leave_nothing_behind() {
     let (mut now, own) = (Instant::ZERO, own());
     for port in 1..60 {
         let mut client =
-            Endpoint::client(Clock::start(), Dtls13Config::default(), Some(Arc::clone(&own)));
+            Dtls13Endpoint::client(Clock::start(), Dtls13Config::default(), Some(Arc::clone(&own)));
         let from = address(port);
         connect(&mut client, now);
         for _ in 0..12 {
