@@ -60,7 +60,7 @@ pub(crate) fn with_marked_token(message: &[u8], mark: u8, out: &mut Vec<u8>) {
 #[derive(Copy, Clone)]
 pub(crate) struct OptionsEnd {
     pub(crate) offset: usize,
-    /// The number of the last one, from which the next one is counted.
+    /// The number of the last one, to which the delta of the next one is added (RFC 7252 section 3.1).
     pub(crate) last_option: OptionNumber,
 }
 

@@ -61,10 +61,10 @@ pub(super) enum Content {
     Nothing,
 }
 
-/// The body of a response that is expected.
+/// The expected body of a response.
 #[derive(Copy, Clone)]
 pub(super) struct ExpectedBody {
-    /// The body of the request fits into one message.
+    /// Whether the body of the request fits into one message.
     pub(super) request_is_short: bool,
     /// The maximum length, in bytes.
     pub(super) limit: usize,
