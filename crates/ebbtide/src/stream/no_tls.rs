@@ -7,7 +7,7 @@ use tokio::net::TcpStream;
 
 /// It has no settings.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct ClientTls;
+pub(crate) struct ClientTls {}
 
 /// There is none.
 pub(crate) const fn has_protocol(_: &TcpStream) -> bool {
