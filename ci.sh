@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Everything that must hold before a change lands. People and machines run the same script.
 #
-#   ./ci.sh              all steps (under 30 minutes on 2 cores)
+#   ./ci.sh              all steps (about 30 minutes on 2 cores)
 #   ./ci.sh quick        prose, links, format, lints, tests
 #   ./ci.sh rest         all steps but tools, peers and test, which .ci/run has run before
 #   ./ci.sh --full       all steps, plus the tests as optimised, all combinations of features, ten minutes of fuzzing per target, statistical tests
@@ -406,8 +406,6 @@ step_long-path() {
     bash studies/scripts/emulator_long_path.sh "$target/release/ebbtide" "$target/interop/libcoap/flow"
 }
 
-# Changes that break the code and that no test notices: of the controls, exchanges, the session and the
-# links. Very many, so a part of them: MUTANTS="0/1" for all, "K/N" for the Kth of N parts.
 # What a release promises to those who use the libraries. Before the first tag nothing is promised.
 step_semver() {
     local cargo_semver=$tools/cargo/bin/cargo-semver-checks last
@@ -417,6 +415,8 @@ step_semver() {
     note "compared with $last"
 }
 
+# Changes that break the code and that no test notices: of the controls, exchanges, the session and the
+# links. Very many, so a part of them: MUTANTS="0/1" for all, "K/N" for the Kth of N parts.
 step_mutants() {
     local cargo_mutants=$tools/cargo/bin/cargo-mutants out=$target/mutants rc=0
     [ -x "$cargo_mutants" ] || cargo install --quiet --locked --root "$tools/cargo" --version "^$MUTANTS_VERSION" cargo-mutants
