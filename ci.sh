@@ -268,13 +268,14 @@ debug_command() {
     [ -e "$logs/test.log" ] && [ -x "$target/debug/ebbtide" ] || cargo build "${locked[@]}" -p ebbtide-cli
 }
 
-# The release build against the debug build, with 1 and with 2 threads. With --full as the published
+# The release build against the debug build, with 1 and with 2 threads, and against the README's table. With --full as the published
 # programs are built, with LTO, which compiles every dependency once more.
 step_same-answer() {
     [ -e scenarios/nb-iot.toml ] || skip "no scenarios/nb-iot.toml"
     debug_command
     CARGO_PROFILE_RELEASE_LTO=$ANSWER_LTO cargo build "${locked[@]}" -p ebbtide-cli --release
     bash scripts/same-answer.sh "$target/debug/ebbtide" "$target/release/ebbtide"
+    python3 scripts/readme_table.py "$target/release/ebbtide"
 }
 
 # The package as its users install it, against the command of the same tree: both must give the same.
