@@ -104,8 +104,7 @@ run_tests() { # cargo test's arguments for packages and profile [-- arguments of
     runner=CARGO_TARGET_$(rustc -vV | sed -n 's/^host: //p' | tr 'a-z-' 'A-Z_')_RUNNER
     # Apart from the limit: a machine that builds slowly is not a test that hangs.
     cargo test "${locked[@]}" "${TEST_PROFILE[@]}" --no-run "${cargo[@]}"
-    # Twice as many at once as there are cores, since most wait for their peers.
-    env RUST_TEST_THREADS=$((2 * $(nproc))) "$runner=env RUSTC_BOOTSTRAP=1" timeout --kill-after=10 "$TEST_LIMIT" \
+    env "$runner=env RUSTC_BOOTSTRAP=1" timeout --kill-after=10 "$TEST_LIMIT" \
         cargo test "${locked[@]}" "${TEST_PROFILE[@]}" "${cargo[@]}" --tests --examples -- -Z unstable-options --report-time "${tests[@]}" || rc=$?
     if [ $rc = 0 ]; then
         timeout --kill-after=10 "$TEST_LIMIT" cargo test "${locked[@]}" "${TEST_PROFILE[@]}" "${cargo[@]}" --doc -- "${tests[@]}" || rc=$?
