@@ -380,8 +380,8 @@ step_bench() {
 # What attacks cost an honest client, and whether they stay within their bounds (docs/security.md): a short round of each. With
 # --full all rounds; step floods has the floods of forged addresses and of slow connections.
 step_attacks() {
-    [ -x "$target/release/ebbtide" ] ||
-        CARGO_PROFILE_RELEASE_LTO=$ANSWER_LTO cargo build "${locked[@]}" -p ebbtide-cli --release
+    # As same-answer builds it, so that nothing is built again there, and never an older program.
+    CARGO_PROFILE_RELEASE_LTO=$ANSWER_LTO cargo build "${locked[@]}" -p ebbtide-cli --release
     unshare -Urn true || skip "no right to make network namespaces"
     python3 interop/attack/attack.py --ebbtide "$target/release/ebbtide" $ATTACKS
     note "$(grep -c '^| [a-z]*:' "$logs/$step.log") attacks within their bounds"
