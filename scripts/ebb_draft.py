@@ -1,4 +1,4 @@
-"""docs/ebb.md as an Internet-Draft: source for kramdown-rfc, and the text if the tools are installed.
+"""studies/ebb.md as an Internet-Draft: source for kramdown-rfc, and the text if the tools are installed.
 
     ebb_draft.py FOLDER
 
@@ -12,7 +12,7 @@ import shutil
 import subprocess
 import sys
 
-DOCUMENT = pathlib.Path(__file__).parent.parent / "docs/ebb.md"
+DOCUMENT = pathlib.Path(__file__).parent.parent / "studies/ebb.md"
 NAME = "draft-ebbtide-ebb"
 
 # Title, authors, date and series of each reference.

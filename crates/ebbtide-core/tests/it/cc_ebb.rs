@@ -1,4 +1,4 @@
-//! `ebb` step by step, in an endpoint, as docs/ebb.md promises: losses, backoff, samples and settings.
+//! `ebb` step by step, in an endpoint, as studies/ebb.md promises: losses, backoff, samples and settings.
 
 use crate::common::ebb::{answered, config_faithful, lossy, state, timeout};
 use crate::common::float;

@@ -1,4 +1,4 @@
-//! `ebb` step by step, in an endpoint, as docs/ebb.md promises: queues, probes, verdicts and the guard.
+//! `ebb` step by step, in an endpoint, as studies/ebb.md promises: queues, probes, verdicts and the guard.
 
 use crate::common::ebb::{answered, config_faithful, lossy, state, timeout};
 use crate::common::node::{Datagram, Node, PEER, config, message};

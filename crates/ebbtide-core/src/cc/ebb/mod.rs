@@ -1,4 +1,4 @@
-//! `ebb`: probe the path before repeating a message (docs/ebb.md).
+//! `ebb`: probe the path before repeating a message (studies/ebb.md).
 
 mod packed;
 mod settings;
