@@ -6,6 +6,7 @@
 //!   default).
 //! * `oscore`: messages that are protected end to end (RFC 8613; feature `oscore`). No allocator
 //!   needed.
+//! * `aes_ccm`: the cipher of OSCORE and DTLS (feature `aes-ccm`). No allocator needed.
 //! * [`q_block`]: RFC 9177's bodies in Non-confirmable blocks (feature `alloc`).
 //! * [`session`]: protocols above messages, such as bodies in blocks (feature `alloc`).
 //! * [`stream`]: RFC 8323's connections over reliable transports (feature `alloc`).
@@ -19,6 +20,8 @@ extern crate alloc;
 #[cfg(any(test, doc))]
 extern crate std;
 
+#[cfg(feature = "aes-ccm")]
+pub mod aes_ccm;
 pub mod cc;
 #[cfg(feature = "alloc")]
 pub mod endpoint;

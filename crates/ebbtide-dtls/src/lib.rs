@@ -42,7 +42,6 @@ extern crate alloc;
 extern crate std;
 
 mod alert;
-mod ccm;
 mod certificate;
 mod cid;
 mod config;

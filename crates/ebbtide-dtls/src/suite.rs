@@ -1,12 +1,12 @@
 //! The cipher suites: AES-128 with CCM or GCM, with a pre-shared key or with certificates.
 
-use crate::ccm;
 use aes::Aes128Enc;
 use aes::cipher::KeyInit as _;
 use aes::cipher::consts::{U12, U16};
 use aes_gcm::AesGcm;
 use aes_gcm::aead::AeadInOut as _;
 use aes_gcm::aead::inout::InOutBuf;
+use ebbtide_core::aes_ccm;
 
 type Aes128Gcm = AesGcm<Aes128Enc, U12, U16>;
 
@@ -115,7 +115,7 @@ impl CipherSuite {
         tag: &mut [u8],
     ) -> bool {
         match self.aead() {
-            Aead::Ccm8 | Aead::Ccm => ccm::seal(&Aes128Enc::new(key.into()), nonce, aad, data, tag),
+            Aead::Ccm8 | Aead::Ccm => aes_ccm::seal(key, nonce, aad, data, tag),
             Aead::Gcm => {
                 let cipher = Aes128Gcm::new(key.into());
                 let made = cipher.encrypt_inout_detached(nonce.into(), aad, InOutBuf::from(data));
@@ -137,7 +137,7 @@ impl CipherSuite {
         tag: &[u8],
     ) -> bool {
         match self.aead() {
-            Aead::Ccm8 | Aead::Ccm => ccm::open(&Aes128Enc::new(key.into()), nonce, aad, data, tag),
+            Aead::Ccm8 | Aead::Ccm => aes_ccm::open(key, nonce, aad, data, tag),
             Aead::Gcm => {
                 let cipher = Aes128Gcm::new(key.into());
                 let data = InOutBuf::from(data);

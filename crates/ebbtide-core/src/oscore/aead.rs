@@ -1,20 +1,19 @@
 //! The AEAD algorithms, with keys of 16 bytes.
 
-use aes::Aes128;
+use crate::aes_ccm;
+use aes::Aes128Enc;
 use aes::cipher::KeyInit as _;
-use aes::cipher::consts::{U8, U12, U13};
+use aes::cipher::consts::U12;
 use aes_gcm::AesGcm;
-use aes_gcm::aead::AeadInOut;
+use aes_gcm::aead::AeadInOut as _;
 use aes_gcm::aead::inout::InOutBuf;
-use ccm::Ccm;
 
 /// The length of all keys in bytes.
 pub(super) const KEY: usize = 16;
 /// The longest nonce in bytes.
 pub(super) const MAX_NONCE: usize = 13;
 
-type AesCcm8 = Ccm<Aes128, U8, U13>;
-type Aes128Gcm = AesGcm<Aes128, U12>;
+type Aes128Gcm = AesGcm<Aes128Enc, U12>;
 
 /// An AEAD algorithm of the COSE registry.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -66,33 +65,21 @@ impl Algorithm {
     }
 
     /// Encrypts `data` in place and writes the tag. Returns false if that is not possible: CCM with this nonce ends at 64 KiB.
-    ///
-    /// The cipher is created for each message: its key schedule is longer than the rest of a context.
     pub(super) fn seal(
         self,
         key: &[u8; KEY],
-        nonce: &[u8],
+        nonce: &[u8; MAX_NONCE],
         aad: &[u8],
         data: &mut [u8],
         tag: &mut [u8],
     ) -> bool {
-        fn with<A: AeadInOut>(
-            cipher: &A,
-            nonce: &[u8],
-            aad: &[u8],
-            data: &mut [u8],
-            tag: &mut [u8],
-        ) -> bool {
-            let Ok(nonce) = nonce.try_into() else { return false };
-            let Ok(made) = cipher.encrypt_inout_detached(nonce, aad, InOutBuf::from(data)) else {
-                return false;
-            };
-            tag.copy_from_slice(made.as_slice());
-            true
-        }
         match self {
-            Self::AesCcm16_64_128 => with(&AesCcm8::new(key.into()), nonce, aad, data, tag),
-            Self::AesGcm128 => with(&Aes128Gcm::new(key.into()), nonce, aad, data, tag),
+            Self::AesCcm16_64_128 => aes_ccm::seal(key, nonce, aad, data, tag),
+            Self::AesGcm128 => {
+                let (cipher, data) = (Aes128Gcm::new(key.into()), InOutBuf::from(data));
+                let sealed = cipher.encrypt_inout_detached(gcm_nonce(nonce).into(), aad, data);
+                sealed.map(|made| tag.copy_from_slice(&made)).is_ok()
+            }
         }
     }
 
@@ -100,24 +87,23 @@ impl Algorithm {
     pub(super) fn open(
         self,
         key: &[u8; KEY],
-        nonce: &[u8],
+        nonce: &[u8; MAX_NONCE],
         aad: &[u8],
         data: &mut [u8],
         tag: &[u8],
     ) -> bool {
-        fn with<A: AeadInOut>(
-            cipher: &A,
-            nonce: &[u8],
-            aad: &[u8],
-            data: &mut [u8],
-            tag: &[u8],
-        ) -> bool {
-            let (Ok(nonce), Ok(tag)) = (nonce.try_into(), tag.try_into()) else { return false };
-            cipher.decrypt_inout_detached(nonce, aad, InOutBuf::from(data), tag).is_ok()
-        }
         match self {
-            Self::AesCcm16_64_128 => with(&AesCcm8::new(key.into()), nonce, aad, data, tag),
-            Self::AesGcm128 => with(&Aes128Gcm::new(key.into()), nonce, aad, data, tag),
+            Self::AesCcm16_64_128 => aes_ccm::open(key, nonce, aad, data, tag),
+            Self::AesGcm128 => tag.try_into().is_ok_and(|tag| {
+                let (cipher, data) = (Aes128Gcm::new(key.into()), InOutBuf::from(data));
+                cipher.decrypt_inout_detached(gcm_nonce(nonce).into(), aad, data, tag).is_ok()
+            }),
         }
     }
+}
+
+/// The nonce of GCM, which is shorter.
+const fn gcm_nonce(nonce: &[u8; MAX_NONCE]) -> &[u8; 12] {
+    let [gcm @ .., _] = nonce;
+    gcm
 }

@@ -1,6 +1,7 @@
 //! The four CBOR structures of OSCORE (RFC 8949), written into arrays on the stack.
 
-use super::option::OscoreValue;
+use super::option::PartialIv;
+use super::short::PeerId;
 
 /// The longest structure: that of a key's derivation with the longest ID Context.
 const MAX: usize = 64;
@@ -81,10 +82,18 @@ impl Derived<'_> {
 
 /// The additional authenticated data: COSE's `Enc_structure` around the `aad_array` (RFC 8613 section 5.4). `kid` and
 /// `partial_iv` are those of the request, also for a response.
-pub(super) fn additional_data(algorithm: u8, kid: &[u8], partial_iv: &OscoreValue) -> Cbor {
+pub(super) fn additional_data(algorithm: u8, kid: &PeerId, partial_iv: &PartialIv) -> Cbor {
     const VERSION: u8 = 1;
-    let array = Cbor::new().array(5).uint(VERSION).array(1).uint(algorithm);
+    let (kid, partial_iv) = (kid.as_slice(), partial_iv.as_slice());
+    // Written for each message: the heads around the array are constant, and its length is known before.
+    let array_len = ARRAY_WITHOUT_VALUES + kid.len() + partial_iv.len();
+    let cbor = Cbor::new().raw(ENCRYPT0).head(2, array_len);
+    let array = cbor.raw(&[0x85, VERSION, 0x81, algorithm]);
     // No option of Class I is defined.
-    let array = array.bytes(kid).bytes(partial_iv.as_slice()).bytes(&[]);
-    Cbor::new().array(3).text("Encrypt0").bytes(&[]).bytes(array.as_slice())
+    array.bytes(kid).bytes(partial_iv).bytes(&[])
 }
+
+/// An array of three, the text "Encrypt0" and an empty byte string.
+const ENCRYPT0: &[u8] = b"\x83\x68Encrypt0\x40";
+/// The bytes of the `aad_array` apart from those of `kid` and `partial_iv`, each of which has a head of one byte.
+const ARRAY_WITHOUT_VALUES: usize = 7;

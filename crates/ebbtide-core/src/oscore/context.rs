@@ -100,13 +100,13 @@ impl<S> SecurityContext<S> {
     /// Our ID.
     #[must_use]
     pub const fn sender_id(&self) -> &PeerId {
-        &self.keys.sender_id
+        &self.keys.sender.id
     }
 
     /// The peer's ID.
     #[must_use]
     pub const fn recipient_id(&self) -> &PeerId {
-        &self.keys.recipient_id
+        &self.keys.recipient.id
     }
 
     /// The ID Context.
@@ -126,8 +126,8 @@ impl<S> SecurityContext<S> {
 impl<S> fmt::Debug for SecurityContext<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SecurityContext")
-            .field("sender_id", &self.keys.sender_id)
-            .field("recipient_id", &self.keys.recipient_id)
+            .field("sender_id", &self.keys.sender.id)
+            .field("recipient_id", &self.keys.recipient.id)
             .field("id_context", &self.keys.id_context)
             .field("algorithm", &self.keys.algorithm)
             .field("numbers", &self.numbers)

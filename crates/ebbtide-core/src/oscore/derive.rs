@@ -6,7 +6,7 @@ use super::short::{ContextId, MAX_CONTEXT_ID, PeerId};
 use core::fmt;
 use hkdf::Hkdf;
 use sha2::Sha256;
-use zeroize::Zeroize;
+use zeroize::{Zeroize as _, Zeroizing};
 
 /// The parameters that both peers have in common. The key derivation is HKDF with SHA-256.
 #[derive(Copy, Clone)]
@@ -59,23 +59,29 @@ impl fmt::Display for ParameterError {
 
 impl core::error::Error for ParameterError {}
 
+/// The key of one of the two peers, and the beginning of its nonces.
+pub(super) struct SenderKeys {
+    pub(super) id: PeerId,
+    pub(super) key: [u8; KEY],
+    /// The nonce of its number 0. That of CCM takes all bytes, that of GCM one less.
+    first_nonce: [u8; MAX_NONCE],
+}
+
+impl Drop for SenderKeys {
+    fn drop(&mut self) {
+        self.key.zeroize();
+        self.first_nonce.zeroize();
+    }
+}
+
 /// The keys of a context, and the names by which messages refer to them.
 pub(super) struct ContextKeys {
     pub(super) algorithm: Algorithm,
-    pub(super) sender_id: PeerId,
-    pub(super) recipient_id: PeerId,
     pub(super) id_context: Option<ContextId>,
-    pub(super) sender_key: [u8; KEY],
-    pub(super) recipient_key: [u8; KEY],
-    common_iv: [u8; MAX_NONCE],
-}
-
-impl Drop for ContextKeys {
-    fn drop(&mut self) {
-        self.sender_key.zeroize();
-        self.recipient_key.zeroize();
-        self.common_iv.zeroize();
-    }
+    /// Ours.
+    pub(super) sender: SenderKeys,
+    /// The peer's.
+    pub(super) recipient: SenderKeys,
 }
 
 impl ContextKeys {
@@ -92,8 +98,8 @@ impl ContextKeys {
         let id = |id: &[u8]| {
             PeerId::new(id).filter(|_| id.len() <= max).ok_or(ParameterError::IdTooLong { max })
         };
-        let (sender_id, recipient_id) = (id(sender)?, id(recipient)?);
-        if sender_id == recipient_id {
+        let (sender, recipient) = (id(sender)?, id(recipient)?);
+        if sender == recipient {
             return Err(ParameterError::SameIds);
         }
         let id_context = match secret.id_context {
@@ -112,45 +118,36 @@ impl ContextKeys {
             // HKDF gives up to 8,160 bytes, so this does not fail.
             let _ = hkdf.expand(what.info().as_slice(), out);
         };
-        let mut keys = Self {
-            algorithm,
-            sender_id,
-            recipient_id,
-            id_context,
-            sender_key: [0; KEY],
-            recipient_key: [0; KEY],
-            common_iv: [0; MAX_NONCE],
+        let mut common_iv = Zeroizing::new([0; MAX_NONCE]);
+        derive(&[], "IV", common_iv.get_mut(..algorithm.nonce_len()).unwrap_or_default());
+        let keys_of = |id: PeerId| {
+            let first_nonce = first_nonce(algorithm, &id, &common_iv);
+            let mut keys = SenderKeys { id, key: [0; KEY], first_nonce };
+            derive(id.as_slice(), "Key", &mut keys.key);
+            keys
         };
-        derive(sender, "Key", &mut keys.sender_key);
-        derive(recipient, "Key", &mut keys.recipient_key);
-        derive(&[], "IV", keys.common_iv.get_mut(..algorithm.nonce_len()).unwrap_or_default());
-        Ok(keys)
+        Ok(Self { algorithm, id_context, sender: keys_of(sender), recipient: keys_of(recipient) })
     }
 
-    /// The nonce of a number of the peer with this ID (RFC 8613 section 5.2): the ID's length, the ID, the number, with zeros in
-    /// front of both, combined with the Common IV.
-    pub(super) fn nonce(&self, id: &PeerId, number: u64) -> Nonce {
-        let len = self.algorithm.nonce_len();
-        let mut bytes = [0; MAX_NONCE];
-        let id = id.as_slice();
+    /// The nonce of a number of this sender.
+    pub(super) fn nonce(&self, of: &SenderKeys, number: u64) -> [u8; MAX_NONCE] {
         let [_, _, _, digits @ ..] = number.to_be_bytes();
-        let first = len - digits.len() - id.len();
-        bytes[0] = id.len() as u8;
-        let from = id.iter().chain(&digits);
-        bytes.iter_mut().skip(first).zip(from).for_each(|(to, from)| *to = *from);
-        bytes.iter_mut().zip(&self.common_iv).for_each(|(to, iv)| *to ^= iv);
-        Nonce { bytes, len }
+        let mut nonce = of.first_nonce;
+        let at = self.algorithm.nonce_len() - digits.len();
+        let places = nonce.iter_mut().skip(at);
+        places.zip(digits).for_each(|(to, digit)| *to ^= digit);
+        nonce
     }
 }
 
-/// A nonce.
-pub(super) struct Nonce {
-    bytes: [u8; MAX_NONCE],
-    len: usize,
-}
-
-impl Nonce {
-    pub(super) fn as_slice(&self) -> &[u8] {
-        self.bytes.get(..self.len).unwrap_or_default()
-    }
+/// The nonce of number 0 (RFC 8613 section 5.2): the ID's length, the ID, the number, with zeros in front of both, combined with the
+/// Common IV.
+fn first_nonce(algorithm: Algorithm, id: &PeerId, common_iv: &[u8; MAX_NONCE]) -> [u8; MAX_NONCE] {
+    const NUMBER: usize = 5;
+    let id = id.as_slice();
+    let mut nonce = *common_iv;
+    nonce[0] ^= id.len() as u8;
+    let first = algorithm.nonce_len() - NUMBER - id.len();
+    nonce.iter_mut().skip(first).zip(id).for_each(|(to, byte)| *to ^= byte);
+    nonce
 }

@@ -1,7 +1,7 @@
 //! The value of the OSCORE option (RFC 8613 section 6.1).
 
 use super::numbers::MAX_SEQUENCE_NUMBER;
-use super::short::{MAX_CONTEXT_ID, MAX_PEER_ID};
+use super::short::{MAX_CONTEXT_ID, MAX_PEER_ID, ShortBytes};
 
 /// The maximum length of a Partial IV in bytes.
 const MAX_PARTIAL_IV: usize = 5;
@@ -59,17 +59,18 @@ impl<'a> OscoreOption<'a> {
     #[must_use]
     pub fn encode(&self) -> OscoreValue {
         let mut value = OscoreValue::EMPTY;
-        let partial_iv = self.partial_iv.map_or(OscoreValue::EMPTY, OscoreValue::of_number);
+        let partial_iv = self.partial_iv.map(partial_iv_of);
+        let partial_iv = partial_iv.as_ref().map_or(&[][..], PartialIv::as_slice);
         let kid_context = self.kid_context.filter(|id| id.len() <= MAX_CONTEXT_ID);
         let kid = self.kid.filter(|id| id.len() <= MAX_PEER_ID);
-        let flags = partial_iv.len
+        let flags = partial_iv.len() as u8
             | if kid_context.is_some() { KID_CONTEXT } else { 0 }
             | if kid.is_some() { KID } else { 0 };
         if flags == 0 {
             return value;
         }
         value.push(&[flags]);
-        value.push(partial_iv.as_slice());
+        value.push(partial_iv);
         if let Some(kid_context) = kid_context {
             value.push(&[kid_context.len() as u8]);
             value.push(kid_context);
@@ -77,6 +78,17 @@ impl<'a> OscoreOption<'a> {
         value.push(kid.unwrap_or_default());
         value
     }
+}
+
+/// A Partial IV.
+pub(super) type PartialIv = ShortBytes<MAX_PARTIAL_IV>;
+
+/// The Partial IV of a number, without leading zeros; that of 0 is one byte (RFC 8613 section 5).
+pub(super) fn partial_iv_of(number: u64) -> PartialIv {
+    debug_assert!(number <= MAX_SEQUENCE_NUMBER, "a Partial IV has five bytes");
+    let digits = number.to_be_bytes();
+    let zeros = (number.leading_zeros() as usize / 8).min(7);
+    PartialIv::new(digits.get(zeros..).unwrap_or_default()).unwrap_or(PartialIv::EMPTY)
 }
 
 /// The bytes of an OSCORE option's value.
@@ -88,16 +100,6 @@ pub struct OscoreValue {
 
 impl OscoreValue {
     const EMPTY: Self = Self { bytes: [0; MAX], len: 0 };
-
-    /// A Partial IV alone, without leading zeros; that of 0 is one byte (RFC 8613 section 5).
-    pub(super) fn of_number(number: u64) -> Self {
-        debug_assert!(number <= MAX_SEQUENCE_NUMBER, "a Partial IV has five bytes");
-        let digits = number.to_be_bytes();
-        let zeros = (number.leading_zeros() as usize / 8).min(7);
-        let mut value = Self::EMPTY;
-        value.push(digits.get(zeros..).unwrap_or_default());
-        value
-    }
 
     fn push(&mut self, bytes: &[u8]) {
         let at = usize::from(self.len);

@@ -1,11 +1,11 @@
 //! Protecting requests and responses (RFC 8613 sections 8.1 and 8.3).
 
+use super::aead::MAX_NONCE;
 use super::cbor::additional_data;
 use super::context::{RequestNumber, SecurityContext};
-use super::derive::Nonce;
 use super::error::ProtectError;
 use super::numbers::SequenceStore;
-use super::option::{OscoreOption, OscoreValue};
+use super::option::{OscoreOption, partial_iv_of};
 use super::outer::{OuterMessage, Place};
 use super::short::PeerId;
 use crate::wire::{Code, Content, EncodeError, Opt, OptionNumber, PAYLOAD_MARKER, encode_option};
@@ -27,10 +27,10 @@ impl<S: SequenceStore> SecurityContext<S> {
         let value = OscoreOption {
             partial_iv: Some(number),
             kid_context: keys.id_context.as_ref().map(|id| id.as_slice()),
-            kid: Some(keys.sender_id.as_slice()),
+            kid: Some(keys.sender.id.as_slice()),
         };
-        let nonce = keys.nonce(&keys.sender_id, number);
-        let sealing = Sealing { request: number, kid: &keys.sender_id, nonce };
+        let nonce = keys.nonce(&keys.sender, number);
+        let sealing = Sealing { request: number, kid: &keys.sender.id, nonce };
         let payload = self.seal(content, &sealing, Role::Request, buf)?;
         // RFC 8613 section 4.2: FETCH, so that a proxy lets the observation pass.
         let code = if observes(content) { Code::FETCH } else { Code::POST };
@@ -55,10 +55,10 @@ impl<S: SequenceStore> SecurityContext<S> {
         let number = if bare { None } else { Some(self.numbers.take(&mut self.store)?) };
         let keys = &self.keys;
         let nonce = match number {
-            None => keys.nonce(&keys.recipient_id, request.0),
-            Some(number) => keys.nonce(&keys.sender_id, number),
+            None => keys.nonce(&keys.recipient, request.0),
+            Some(number) => keys.nonce(&keys.sender, number),
         };
-        let sealing = Sealing { request: request.0, kid: &keys.recipient_id, nonce };
+        let sealing = Sealing { request: request.0, kid: &keys.recipient.id, nonce };
         let payload = self.seal(content, &sealing, Role::Response, buf)?;
         let value = OscoreOption { partial_iv: number, ..OscoreOption::default() }.encode();
         let code = if notification { Code::CONTENT } else { Code::CHANGED };
@@ -77,10 +77,10 @@ impl<S: SequenceStore> SecurityContext<S> {
         let end = len + keys.algorithm.tag_len();
         let whole = buf.get_mut(..end).ok_or(EncodeError::BufferTooSmall)?;
         let (plaintext, tag) = whole.split_at_mut(len);
-        let partial_iv = OscoreValue::of_number(sealing.request);
-        let aad = additional_data(keys.algorithm.number(), sealing.kid.as_slice(), &partial_iv);
-        let nonce = sealing.nonce.as_slice();
-        if !keys.algorithm.seal(&keys.sender_key, nonce, aad.as_slice(), plaintext, tag) {
+        let partial_iv = partial_iv_of(sealing.request);
+        let aad = additional_data(keys.algorithm.number(), sealing.kid, &partial_iv);
+        let (key, nonce) = (&keys.sender.key, &sealing.nonce);
+        if !keys.algorithm.seal(key, nonce, aad.as_slice(), plaintext, tag) {
             return Err(ProtectError::TooLong);
         }
         Ok(whole)
@@ -92,7 +92,7 @@ struct Sealing<'k> {
     /// The request's number and the ID of its sender.
     request: u64,
     kid: &'k PeerId,
-    nonce: Nonce,
+    nonce: [u8; MAX_NONCE],
 }
 
 #[derive(Copy, Clone, PartialEq, Eq)]

@@ -23,6 +23,9 @@ pub struct ShortBytes<const N: usize> {
 }
 
 impl<const N: usize> ShortBytes<N> {
+    /// No bytes.
+    pub(super) const EMPTY: Self = Self { bytes: [0; N], len: 0 };
+
     /// Copies these bytes; `None` if there are more than `N`.
     #[must_use]
     pub fn new(from: &[u8]) -> Option<Self> {

@@ -1,11 +1,11 @@
 //! Verifying requests and responses (RFC 8613 sections 8.2 and 8.4).
 
+use super::aead::MAX_NONCE;
 use super::cbor::additional_data;
 use super::context::{Freshness, RequestNumber, SecurityContext};
-use super::derive::Nonce;
 use super::error::{Refusal, ResponseFault};
 use super::numbers::SequenceStore;
-use super::option::{OscoreOption, OscoreValue};
+use super::option::{OscoreOption, partial_iv_of};
 use super::order::NotificationOrder;
 use super::outer::Place;
 use super::short::PeerId;
@@ -49,7 +49,7 @@ impl<S: SequenceStore> SecurityContext<S> {
         let other_context = option.kid_context.is_some_and(|given| {
             keys.id_context.as_ref().is_none_or(|ours| ours.as_slice() != given)
         });
-        if keys.recipient_id.as_slice() != kid || other_context {
+        if keys.recipient.id.as_slice() != kid || other_context {
             return Err(Refusal::NoContext);
         }
         // Before the decryption, which costs more.
@@ -59,8 +59,8 @@ impl<S: SequenceStore> SecurityContext<S> {
         }
         let sealed = Sealed {
             request: number,
-            kid: &keys.recipient_id,
-            nonce: keys.nonce(&keys.recipient_id, number),
+            kid: &keys.recipient.id,
+            nonce: keys.nonce(&keys.recipient, number),
         };
         let (plain, head) = self.open(outer, &sealed, buf).map_err(|fault| match fault {
             OpenFault::Short => Refusal::Malformed,
@@ -106,10 +106,10 @@ impl<S: SequenceStore> SecurityContext<S> {
         let option = OscoreOption::decode(option.value).ok_or(ResponseFault::Malformed)?;
         let keys = &self.keys;
         let nonce = match option.partial_iv {
-            Some(number) => keys.nonce(&keys.recipient_id, number),
-            None => keys.nonce(&keys.sender_id, request.0),
+            Some(number) => keys.nonce(&keys.recipient, number),
+            None => keys.nonce(&keys.sender, request.0),
         };
-        let sealed = Sealed { request: request.0, kid: &keys.sender_id, nonce };
+        let sealed = Sealed { request: request.0, kid: &keys.sender.id, nonce };
         let (plain, head) = self.open(outer, &sealed, buf).map_err(|fault| match fault {
             OpenFault::Short => ResponseFault::Malformed,
             OpenFault::NoRoom => ResponseFault::TooLong,
@@ -145,10 +145,10 @@ impl<S: SequenceStore> SecurityContext<S> {
         let (head, tail) = buf.split_at_mut(room);
         tail.copy_from_slice(ciphertext);
         let (data, tag) = tail.split_at_mut(len);
-        let partial_iv = OscoreValue::of_number(sealed.request);
-        let aad = additional_data(keys.algorithm.number(), sealed.kid.as_slice(), &partial_iv);
-        let nonce = sealed.nonce.as_slice();
-        if !keys.algorithm.open(&keys.recipient_key, nonce, aad.as_slice(), data, tag) {
+        let partial_iv = partial_iv_of(sealed.request);
+        let aad = additional_data(keys.algorithm.number(), sealed.kid, &partial_iv);
+        let (key, nonce) = (&keys.recipient.key, &sealed.nonce);
+        if !keys.algorithm.open(key, nonce, aad.as_slice(), data, tag) {
             return Err(OpenFault::NotAuthentic);
         }
         Ok((data, head))
@@ -160,7 +160,7 @@ struct Sealed<'k> {
     /// The request's number and the ID of its sender.
     request: u64,
     kid: &'k PeerId,
-    nonce: Nonce,
+    nonce: [u8; MAX_NONCE],
 }
 
 enum OpenFault {

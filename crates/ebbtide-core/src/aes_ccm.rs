@@ -1,21 +1,22 @@
-//! AES-128-CCM (NIST SP 800-38C) with nonces of 12 bytes, as RFC 6655 uses it.
+//! AES-128-CCM (NIST SP 800-38C) for messages of a few blocks, with nonces of 7 to 13 bytes: 12 in DTLS (RFC 6655), 13 in OSCORE.
 //!
-//! The blocks of a record are encrypted in one call of the block cipher. A record of CoAP has about a dozen blocks, and with
-//! wide vector instructions the cipher prepares its round keys anew in each call, which takes longer than a block.
+//! The blocks of a message are encrypted in one call of the block cipher. A message of CoAP has about a dozen blocks, and with
+//! wide vector instructions the cipher prepares its round keys anew in each call, which takes longer than a block. Each block of
+//! the tag needs the one before, so its chain is as long as the message; a block of the key stream is encrypted beside each of them,
+//! and more at a time would not end sooner.
+//!
+//! Key schedules are made for each message: they would be most of the memory of an idle session.
 
 use aes::Aes128Enc;
 use aes::cipher::consts::U16;
 use aes::cipher::typenum::Unsigned;
 use aes::cipher::{
-    BlockCipherEncBackend, BlockCipherEncClosure, BlockCipherEncrypt, BlockSizeUser, ParBlocks,
+    BlockCipherEncBackend, BlockCipherEncClosure, BlockCipherEncrypt, BlockSizeUser, KeyInit as _,
+    ParBlocks,
 };
 use subtle::ConstantTimeEq;
 use zeroize::Zeroize;
 
-/// The bytes of the counter and of the length (SP 800-38C appendix A: q = 15 - n).
-const COUNTER: usize = 3;
-/// The first length that does not fit in these bytes.
-const TOO_LONG: usize = 1 << (8 * COUNTER);
 /// From this length on the length of the additional data is encoded in another way.
 const TOO_MUCH_AAD: usize = 0xff00;
 
@@ -26,18 +27,19 @@ enum Direction {
     Open,
 }
 
-/// Encrypts `data` in place and writes the tag, of 8 or 16 bytes. Returns false, having done nothing, if the data or
-/// the additional data is too long.
-pub(crate) fn seal(
-    cipher: &Aes128Enc,
-    nonce: &[u8; 12],
+/// Encrypts `data` in place and writes the tag, of 8 or 16 bytes. Returns false, having done nothing, if the data or the
+/// additional data is too long, or the tag has another length.
+#[must_use]
+pub fn seal<const NONCE: usize>(
+    key: &[u8; 16],
+    nonce: &[u8; NONCE],
     aad: &[u8],
     data: &mut [u8],
     tag: &mut [u8],
 ) -> bool {
     let (tag_length, mut full) = (tag.len(), [0; 16]);
     let pass = Pass { direction: Direction::Seal, nonce, aad, tag_length, data, tag: &mut full };
-    if !pass.run(cipher) {
+    if !pass.run(key) {
         return false;
     }
     tag.copy_from_slice(full.get(..tag.len()).unwrap_or_default());
@@ -45,9 +47,10 @@ pub(crate) fn seal(
 }
 
 /// Decrypts `data` in place and returns true if the tag is correct. Otherwise `data` is wiped.
-pub(crate) fn open(
-    cipher: &Aes128Enc,
-    nonce: &[u8; 12],
+#[must_use]
+pub fn open<const NONCE: usize>(
+    key: &[u8; 16],
+    nonce: &[u8; NONCE],
     aad: &[u8],
     data: &mut [u8],
     tag: &[u8],
@@ -56,17 +59,17 @@ pub(crate) fn open(
     let direction = Direction::Open;
     let pass = Pass { direction, nonce, aad, tag_length, data: &mut *data, tag: &mut full };
     let is_authentic =
-        pass.run(cipher) && full.get(..tag_length).is_some_and(|full| full.ct_eq(tag).into());
+        pass.run(key) && full.get(..tag_length).is_some_and(|full| full.ct_eq(tag).into());
     if !is_authentic {
         data.zeroize();
     }
     is_authentic
 }
 
-/// One record in one call of the block cipher.
-struct Pass<'a> {
+/// One message in one call of the block cipher.
+struct Pass<'a, const NONCE: usize> {
     direction: Direction,
-    nonce: &'a [u8; 12],
+    nonce: &'a [u8; NONCE],
     aad: &'a [u8],
     tag_length: usize,
     data: &'a mut [u8],
@@ -74,34 +77,51 @@ struct Pass<'a> {
     tag: &'a mut [u8; 16],
 }
 
-impl Pass<'_> {
+impl<const NONCE: usize> Pass<'_, NONCE> {
+    /// The bytes of the counter and of the length (SP 800-38C appendix A: q = 15 - n).
+    const COUNTER: usize = {
+        assert!(NONCE >= 7 && NONCE <= 13, "SP 800-38C appendix A.1");
+        15 - NONCE
+    };
+
     /// Returns false, having done nothing, if a length is not allowed.
-    fn run(self, cipher: &Aes128Enc) -> bool {
-        // A tag of less than 8 bytes belongs to none of our suites; one of 0 would make every record authentic.
-        let fits = self.data.len() < TOO_LONG
+    fn run(self, key: &[u8; 16]) -> bool {
+        // A tag of less than 8 bytes belongs to none of our protocols; one of 0 would make every message authentic.
+        let fits = self.data.len() as u64 >> (8 * Self::COUNTER) == 0
+            && u32::try_from(self.data.len()).is_ok()
             && self.aad.len() < TOO_MUCH_AAD
             && matches!(self.tag_length, 8 | 16);
         if fits {
-            cipher.encrypt_with_backend(self);
+            Aes128Enc::new(key.into()).encrypt_with_backend(self);
         }
         fits
     }
+
+    /// A block of a byte, the nonce, and zeros in the place of a number.
+    #[inline(always)]
+    fn block_of(&self, flags: u8) -> u128 {
+        let mut block = [0; 16];
+        block[0] = flags;
+        fill(&mut block[1..], self.nonce);
+        u128::from_ne_bytes(block)
+    }
 }
 
-impl BlockSizeUser for Pass<'_> {
+impl<const NONCE: usize> BlockSizeUser for Pass<'_, NONCE> {
     type BlockSize = U16;
 }
 
-impl BlockCipherEncClosure for Pass<'_> {
+impl<const NONCE: usize> BlockCipherEncClosure for Pass<'_, NONCE> {
     // The block cipher's instructions are available in its own function only, so all of this has to become a part of it.
     #[inline(always)]
     fn call<B: BlockCipherEncBackend<BlockSize = U16>>(self, cipher: &B) {
-        let Self { direction, nonce, aad, tag_length, data, tag } = self;
         // SP 800-38C appendix A.2.1: flags, nonce, length.
-        let has_aad = u8::from(!aad.is_empty()) << 6;
-        let flags = has_aad | ((tag_length as u8 - 2) / 2) << 3 | (COUNTER as u8 - 1);
-        let first = block_of(flags, nonce) | number_of(data.len() as u32);
-        let zeroth = block_of(COUNTER as u8 - 1, nonce);
+        let has_aad = u8::from(!self.aad.is_empty()) << 6;
+        let counter_length = Self::COUNTER as u8 - 1;
+        let flags = has_aad | ((self.tag_length as u8 - 2) / 2) << 3 | counter_length;
+        let first = self.block_of(flags) | number_of(self.data.len() as u32);
+        let zeroth = self.block_of(counter_length);
+        let Self { direction, aad, data, tag, .. } = self;
         let counter = |number| zeroth | number_of(number);
 
         let (mut mac, mask) = encrypt_two(cipher, first, counter(0));
@@ -142,14 +162,7 @@ impl BlockCipherEncClosure for Pass<'_> {
     }
 }
 
-/// A block of a byte, the nonce and three zeros.
-#[inline(always)]
-const fn block_of(flags: u8, nonce: &[u8; 12]) -> u128 {
-    let [a, b, c, d, e, f, g, h, i, j, k, l] = *nonce;
-    u128::from_ne_bytes([flags, a, b, c, d, e, f, g, h, i, j, k, l, 0, 0, 0])
-}
-
-/// A number of at most three bytes at the end of a block.
+/// A number at the end of a block.
 #[inline(always)]
 const fn number_of(number: u32) -> u128 {
     (number as u128).to_be()
@@ -203,26 +216,37 @@ mod tests {
     use super::*;
     use ::ccm::aead::inout::InOutBuf;
     use ::ccm::aead::{AeadInOut, KeyInit};
-    use ::ccm::consts::{U8, U12};
+    use ::ccm::consts::{U8, U12, U13};
     use alloc::vec::Vec;
     use proptest::prelude::*;
 
     /// The ciphertext and the tag, of 8 or of 16 bytes, by the crate `ccm`.
-    fn reference(
-        [key, tag]: [usize; 2],
-        nonce: &[u8; 12],
+    fn reference<const NONCE: usize>(
+        key: &[u8; 16],
+        tag: usize,
+        nonce: &[u8; NONCE],
         aad: &[u8],
         data: &[u8],
     ) -> (Vec<u8>, Vec<u8>) {
-        let cipher = Aes128Enc::new_from_slice(&[key as u8; 16]).unwrap();
+        let cipher = || Aes128Enc::new_from_slice(key).unwrap();
         let mut out = data.to_vec();
         let buffer = InOutBuf::from(&mut out[..]);
-        let tag = if tag == 8 {
-            let ccm = ::ccm::Ccm::<_, U8, U12>::from(cipher);
-            ccm.encrypt_inout_detached(nonce.into(), aad, buffer).unwrap().to_vec()
-        } else {
-            let ccm = ::ccm::Ccm::<_, U16, U12>::from(cipher);
-            ccm.encrypt_inout_detached(nonce.into(), aad, buffer).unwrap().to_vec()
+        let tag = match (tag, &nonce[..]) {
+            (8, nonce @ [_, _, _, _, _, _, _, _, _, _, _, _]) => {
+                let ccm = ::ccm::Ccm::<_, U8, U12>::from(cipher());
+                let nonce = nonce.try_into().unwrap();
+                ccm.encrypt_inout_detached(nonce, aad, buffer).unwrap().to_vec()
+            }
+            (8, nonce) => {
+                let ccm = ::ccm::Ccm::<_, U8, U13>::from(cipher());
+                let nonce = nonce.try_into().unwrap();
+                ccm.encrypt_inout_detached(nonce, aad, buffer).unwrap().to_vec()
+            }
+            (_, nonce) => {
+                let ccm = ::ccm::Ccm::<_, U16, U12>::from(cipher());
+                let nonce = nonce.try_into().unwrap();
+                ccm.encrypt_inout_detached(nonce, aad, buffer).unwrap().to_vec()
+            }
         };
         (out, tag)
     }
@@ -244,63 +268,79 @@ mod tests {
         }
     }
 
+    /// Whether one message is what the reference makes of it, and opens only as that.
+    fn is_right<const NONCE: usize>(
+        key: &[u8; 16],
+        tag: usize,
+        nonce: &[u8; NONCE],
+        aad: &[u8],
+        data: &[u8],
+        flip: prop::sample::Index,
+    ) {
+        let (expected, expected_tag) = reference(key, tag, nonce, aad, data);
+        let (mut sealed, mut made) = (data.to_vec(), alloc::vec![0; tag]);
+        assert!(seal(key, nonce, aad, &mut sealed, &mut made));
+        assert_eq!((&sealed, &made), (&expected, &expected_tag));
+        let (mut four, mut four_tag) = (data.to_vec(), [0; 16]);
+        let direction = Direction::Seal;
+        let (data_of, tag_of) = (&mut four, &mut four_tag);
+        let pass = Pass { direction, nonce, aad, tag_length: tag, data: data_of, tag: tag_of };
+        pass.call(&FourAtOnce(&Aes128Enc::new_from_slice(key).unwrap()));
+        assert!(four == expected && four_tag[..tag] == expected_tag);
+        let mut opened = sealed.clone();
+        assert!(open(key, nonce, aad, &mut opened, &made));
+        assert_eq!(&opened, &data);
+        // One bit of the ciphertext, of the tag or of the additional data is wrong.
+        let mut whole = [&sealed[..], &made, aad].concat();
+        let bit = flip.index(whole.len() * 8);
+        whole[bit / 8] ^= 1 << (bit % 8);
+        let (wrong, rest) = whole.split_at_mut(sealed.len());
+        let (wrong_tag, wrong_aad) = rest.split_at(tag);
+        assert!(!open(key, nonce, wrong_aad, wrong, wrong_tag));
+        assert!(wrong.iter().all(|byte| *byte == 0), "nothing of it can be read");
+    }
+
     proptest! {
         #[test]
         fn it_gives_what_another_implementation_gives_and_opens_only_that(
-            key in 0_usize..256,
+            key in any::<[u8; 16]>(),
             tag in prop::sample::select(&[8_usize, 16][..]),
-            nonce in any::<[u8; 12]>(),
+            nonce in any::<[u8; 13]>(),
             aad in prop::collection::vec(any::<u8>(), 0..70),
             data in prop::collection::vec(any::<u8>(), 0..200),
             flip in any::<prop::sample::Index>(),
         ) {
-            let (expected, expected_tag) = reference([key, tag], &nonce, &aad, &data);
-            let cipher = Aes128Enc::new_from_slice(&[key as u8; 16]).unwrap();
-            let (mut sealed, mut made) = (data.clone(), alloc::vec![0; tag]);
-            prop_assert!(seal(&cipher, &nonce, &aad, &mut sealed, &mut made));
-            prop_assert_eq!(&sealed, &expected);
-            prop_assert_eq!(&made, &expected_tag);
-            let (mut four, mut four_tag) = (data.clone(), [0; 16]);
-            let (nonce_of, direction) = (&nonce, Direction::Seal);
-            let pass = Pass { direction, nonce: nonce_of, aad: &aad, tag_length: tag, data: &mut four, tag: &mut four_tag };
-            pass.call(&FourAtOnce(&cipher));
-            prop_assert!(four == expected && four_tag[..tag] == expected_tag);
-            let mut opened = sealed.clone();
-            prop_assert!(open(&cipher, &nonce, &aad, &mut opened, &made));
-            prop_assert_eq!(&opened, &data);
-            // One bit of the ciphertext, of the tag or of the additional data is wrong.
-            let mut whole = [&sealed[..], &made, &aad].concat();
-            let bit = flip.index(whole.len() * 8);
-            whole[bit / 8] ^= 1 << (bit % 8);
-            let (wrong, rest) = whole.split_at_mut(sealed.len());
-            let (wrong_tag, wrong_aad) = rest.split_at(tag);
-            prop_assert!(!open(&cipher, &nonce, wrong_aad, wrong, wrong_tag));
-            prop_assert!(wrong.iter().all(|byte| *byte == 0), "nothing of it can be read");
+            let (dtls, _) = nonce.split_last_chunk::<1>().unwrap();
+            is_right::<12>(&key, tag, dtls.try_into().unwrap(), &aad, &data, flip);
+            is_right::<13>(&key, 8, &nonce, &aad, &data, flip);
         }
     }
 
     #[test]
     fn long_data_and_additional_data_with_long_connection_ids_are_the_same_too() {
-        let nonce = [9; 12];
+        let (key, nonce) = ([1; 16], [9; 12]);
         for (aad, data) in [(278, 16_384), (23, 16_385), (14, 255), (15, 4096), (30, 4095)] {
             let (aad, data) = (alloc::vec![5; aad], alloc::vec![6; data]);
-            let (expected, expected_tag) = reference([1, 8], &nonce, &aad, &data);
-            let cipher = Aes128Enc::new_from_slice(&[1; 16]).unwrap();
+            let (expected, expected_tag) = reference(&key, 8, &nonce, &aad, &data);
             let (mut sealed, mut made) = (data, [0; 8]);
-            assert!(seal(&cipher, &nonce, &aad, &mut sealed, &mut made));
+            assert!(seal(&key, &nonce, &aad, &mut sealed, &mut made));
             assert!(sealed == expected && made[..] == expected_tag);
         }
     }
 
     #[test]
-    fn a_tag_of_another_length_and_too_much_additional_data_are_refused() {
-        let cipher = Aes128Enc::new_from_slice(&[1; 16]).unwrap();
+    fn what_is_too_long_for_the_nonce_and_a_tag_of_another_length_are_refused() {
+        let key = [1; 16];
         for length in [0, 1, 4, 7, 9, 15, 17, 32] {
             let mut tag = alloc::vec![0; length];
-            assert!(!seal(&cipher, &[0; 12], b"", &mut [1, 2, 3], &mut tag), "{length}");
-            assert!(!open(&cipher, &[0; 12], b"", &mut [1, 2, 3], &tag), "{length}");
+            assert!(!seal(&key, &[0; 12], b"", &mut [1, 2, 3], &mut tag), "{length}");
+            assert!(!open(&key, &[0; 12], b"", &mut [1, 2, 3], &tag), "{length}");
         }
         let aad = alloc::vec![0; TOO_MUCH_AAD];
-        assert!(!seal(&cipher, &[0; 12], &aad, &mut [1], &mut [0; 8]));
+        assert!(!seal(&key, &[0; 12], &aad, &mut [1], &mut [0; 8]));
+        let mut long = alloc::vec![0; 1 << 16];
+        assert!(!seal(&key, &[0; 13], b"", &mut long, &mut [0; 8]), "two bytes count to 65,535");
+        assert!(seal(&key, &[0; 13], b"", &mut long[1..], &mut [0; 8]));
+        assert!(seal(&key, &[0; 12], b"", &mut long, &mut [0; 8]));
     }
 }
