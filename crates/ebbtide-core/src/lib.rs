@@ -1,7 +1,7 @@
 //! Sans-IO CoAP: bytes and instants in, bytes and instants out.
 //!
 //! * [`wire`]: the codec. No allocator needed.
-//! * [`cc`]: nineteen congestion controls for CoAP behind one interface. No allocator needed.
+//! * [`cc`]: twenty-three congestion controls for CoAP behind one interface. No allocator needed.
 //! * [`endpoint`]: RFC 7252's message layer for any number of peers (feature `alloc`, on by
 //!   default).
 //! * `oscore`: messages that are protected end to end (RFC 8613; feature `oscore`). No allocator

@@ -74,9 +74,9 @@ enum Variant {
 }
 
 /// Timeouts below one second are small.
-const SMALL: Micros = Micros::from_millis(1000);
+pub(super) const SMALL: Micros = Micros::from_millis(1000);
 /// Timeouts above three seconds are large.
-const LARGE: Micros = Micros::from_millis(3000);
+pub(super) const LARGE: Micros = Micros::from_millis(3000);
 
 impl Cocoa {
     const fn with_variant(variant: Variant) -> Self {
@@ -260,7 +260,7 @@ impl Cocoa {
 
 /// The variable backoff factor in thousandths: `small` below one second, `large` above three seconds,
 /// 2 in between.
-fn factor_permille(timeout: Micros, [small, large]: [u32; 2]) -> u32 {
+pub(super) fn factor_permille(timeout: Micros, [small, large]: [u32; 2]) -> u32 {
     if timeout < SMALL {
         small
     } else if timeout > LARGE {

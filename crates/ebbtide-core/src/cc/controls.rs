@@ -2,9 +2,10 @@
 //! their states, by enum, and to controls from outside, by trait object.
 
 use super::{
-    Admission, Cocoa, Cocoa01, CocoaCode, CocoaFullBackoff, CongestionControl, Context, Default,
-    Ebb, Expiry, Fasor, FullBackoff, InFlight, LinuxRto, Load, Marking, Metrics, Outcome,
-    OutgoingMessage, PeakHopper, ProbeReply, Rcoap, Sample, Settings, Slot, Transmission,
+    Admission, BasicRto, Cocoa, Cocoa01, CocoaCode, CocoaFullBackoff, CocoaStrong,
+    CongestionControl, Context, Default, Ebb, Ecoap, EcoapRpl, Expiry, Fasor, FullBackoff,
+    InFlight, LinuxRto, Load, Marking, Metrics, Outcome, OutgoingMessage, PeakHopper, ProbeReply,
+    Rcoap, Sample, Settings, Slot, Transmission,
 };
 use crate::time::{Instant, Micros};
 use core::fmt;
@@ -77,6 +78,9 @@ const COCOA_01: &[&str] =
     &["bound", "ageing", "small-ageing-factor", "history", "initial-rto", "granularity", "nstart"];
 const COCOA_PLUS: &[&str] =
     &["code", "bound", "ageing", "small-ageing-factor", "initial-rto", "granularity", "nstart"];
+const COCOA_STRONG: &[&str] = &["floor", "bound", "ageing", "initial-rto", "granularity", "nstart"];
+const BASIC_RTO: &[&str] = &["floor", "bound", "initial-rto", "nstart"];
+const ECOAP_RPL: &[&str] = &["min", "max", "growth", "bound", "nstart"];
 const FASOR: &[&str] = &["bound", "initial-rto", "granularity", "nstart"];
 const RCOAP: &[&str] = &[
     "ipi-min",
@@ -101,6 +105,9 @@ const EBB: &[&str] = &[
     "nstart",
     "granularity",
 ];
+
+/// Californium's minimum of a first timeout.
+const CALIFORNIUM_FLOOR: Micros = Micros::from_millis(500);
 
 // Thesis19 sets a bound of 60 s for its FASOR variants: a property of its experiments, which the scenarios set.
 controls! {
@@ -130,6 +137,17 @@ controls! {
         COCOA, Settings::bounded(32_000), |_| Controller::CocoaFullBackoff(CocoaFullBackoff::fb1());
     CocoaFb2 = "cocoa-fb2", "ANRW18", "cocoa that keeps its backoff and backs off once more",
         COCOA, Settings::bounded(32_000), |_| Controller::CocoaFullBackoff(CocoaFullBackoff::fb2());
+    CocoaStrong = "cocoa-strong", "Californium 3.14", "CoCoA without weak samples",
+        COCOA_STRONG,
+        Settings { floor: CALIFORNIUM_FLOOR, granularity: Micros::from_millis(100), ..Settings::bounded(60_000) },
+        |_| Controller::CocoaStrong(CocoaStrong::new());
+    BasicRto = "basic-rto", "Californium 3.14", "half more than the last round trip",
+        BASIC_RTO, Settings { floor: CALIFORNIUM_FLOOR, ..Settings::bounded(60_000) },
+        |_| Controller::BasicRto(BasicRto::new());
+    Ecoap = "ecoap", "eCoAP 2018", "timeouts drawn anew from the last round trip, growing with each try",
+        DEFAULT, Settings::UNBOUNDED, |_| Controller::Ecoap(Ecoap::new());
+    EcoapRpl = "ecoap-rpl", "eCoAP 2018", "timeouts drawn anew from a range that a controller chooses",
+        ECOAP_RPL, Settings::UNBOUNDED, |_| Controller::EcoapRpl(EcoapRpl);
     Slow = "slow", "Thesis19 7.1", "FASOR's first variant: the slow timeout backs off",
         FASOR, Settings::UNBOUNDED, |_| Controller::Fasor(Fasor::slow());
     FastSlow = "fast-slow", "Thesis19 7.1", "FASOR's second variant: one fast try, then the slow timeout backs off",
@@ -178,6 +196,14 @@ pub enum Controller {
     Cocoa01(Cocoa01),
     /// `cocoa-fb1`, `cocoa-fb2`.
     CocoaFullBackoff(CocoaFullBackoff),
+    /// `cocoa-strong`.
+    CocoaStrong(CocoaStrong),
+    /// `basic-rto`.
+    BasicRto(BasicRto),
+    /// `ecoap`.
+    Ecoap(Ecoap),
+    /// `ecoap-rpl`.
+    EcoapRpl(EcoapRpl),
     /// `fasor` and its variants.
     Fasor(Fasor),
     /// `ebb`.
@@ -206,6 +232,10 @@ macro_rules! dispatch {
             Controller::Cocoa($control) => $call,
             Controller::Cocoa01($control) => $call,
             Controller::CocoaFullBackoff($control) => $call,
+            Controller::CocoaStrong($control) => $call,
+            Controller::BasicRto($control) => $call,
+            Controller::Ecoap($control) => $call,
+            Controller::EcoapRpl($control) => $call,
             Controller::Fasor($control) => $call,
             Controller::Ebb($control) => $call,
             Controller::Rcoap($control) => $call,

@@ -67,7 +67,7 @@ pub(super) const SHARED: &[&str] = &[
 ];
 
 /// All keys, in the order in which they are printed.
-static KEYS: [SettingKey; 18] = [
+static KEYS: [SettingKey; 21] = [
     SettingKey {
         name: "bound",
         takes: "a time above zero, at most a day (86400s), such as 60s, or none",
@@ -250,6 +250,42 @@ static KEYS: [SettingKey; 18] = [
             set: |s, percent| {
                 s.ebb.dither_percent = percent.map_or(s.ebb.dither_percent, |percent| percent as u8)
             },
+        },
+    },
+    SettingKey {
+        name: "min",
+        takes: A_TIMEOUT,
+        about: "The minimum of the first timeout.",
+        kind: SettingKind::Time {
+            least: SHORTEST,
+            most: LONGEST,
+            none: "",
+            get: |s| Some(s.ecoap.min),
+            set: |s, min| s.ecoap.min = min.unwrap_or(s.ecoap.min),
+        },
+    },
+    SettingKey {
+        name: "max",
+        takes: A_TIMEOUT,
+        about: "The maximum of the first timeout; `min` where it is shorter.",
+        kind: SettingKind::Time {
+            least: SHORTEST,
+            most: LONGEST,
+            none: "",
+            get: |s| Some(s.ecoap.max),
+            set: |s, max| s.ecoap.max = max.unwrap_or(s.ecoap.max),
+        },
+    },
+    SettingKey {
+        name: "growth",
+        takes: "a percentage, 100 to 1000",
+        about: "The growth of `min` and `max` with each try, in percent.",
+        kind: SettingKind::Number {
+            least: 100,
+            most: 1000,
+            none: "",
+            get: |s| Some(s.ecoap.growth_percent),
+            set: |s, percent| s.ecoap.growth_percent = percent.unwrap_or(s.ecoap.growth_percent),
         },
     },
     SettingKey {

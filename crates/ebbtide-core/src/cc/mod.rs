@@ -1,4 +1,4 @@
-//! Congestion control: nineteen controls for CoAP behind one interface.
+//! Congestion control: twenty-three controls for CoAP behind one interface.
 //!
 //! CoAP does not transport a byte stream. A control decides when a *message* may leave, and how
 //! long to wait for its answer before the message is repeated. There is one control per *scope*
@@ -27,7 +27,9 @@
 //! [`Algorithm`] lists the name and source of every control; [`ControlConfig`] selects and tunes a
 //! control by text.
 
+mod basic_rto;
 mod cocoa;
+mod cocoa_strong;
 mod config;
 mod config_error;
 mod controls;
@@ -35,6 +37,7 @@ mod controls;
 mod custom;
 mod default;
 mod ebb;
+mod ecoap;
 mod estimator;
 mod fasor;
 mod full_backoff;
@@ -48,7 +51,9 @@ mod settings;
 mod shell;
 mod span;
 
+pub use basic_rto::BasicRto;
 pub use cocoa::{Cocoa, Cocoa01, CocoaCode, CocoaFullBackoff, CocoaSettings};
+pub use cocoa_strong::CocoaStrong;
 pub use config::{ControlConfig, Selection};
 pub use config_error::ConfigError;
 #[cfg(feature = "alloc")]
@@ -58,6 +63,7 @@ pub use controls::{Algorithm, Controller};
 pub use custom::{ControlFactory, Custom, NameError, Registry, SettingError};
 pub use default::Default;
 pub use ebb::{Ebb, EbbSettings};
+pub use ecoap::{Ecoap, EcoapRpl, EcoapSettings};
 pub use estimator::{Estimator, Gains};
 pub use fasor::Fasor;
 pub use full_backoff::FullBackoff;

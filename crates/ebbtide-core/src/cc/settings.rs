@@ -2,6 +2,7 @@
 
 use super::cocoa::CocoaSettings;
 use super::ebb::EbbSettings;
+use super::ecoap::EcoapSettings;
 use super::rcoap::RcoapSettings;
 use crate::params::Parameters;
 use crate::time::Micros;
@@ -31,6 +32,8 @@ pub struct Settings {
     pub cocoa: CocoaSettings,
     /// The settings of `ebb`.
     pub ebb: EbbSettings,
+    /// The settings of `ecoap-rpl`.
+    pub ecoap: EcoapSettings,
     /// The settings of `rcoap`.
     pub rcoap: RcoapSettings,
 }
@@ -66,6 +69,7 @@ impl Settings {
         in_flight: InFlight::Nstart,
         cocoa: CocoaSettings::DEFAULT,
         ebb: EbbSettings::DEFAULT,
+        ecoap: EcoapSettings::DEFAULT,
         rcoap: RcoapSettings::DEFAULT,
     };
 

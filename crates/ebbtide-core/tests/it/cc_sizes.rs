@@ -1,8 +1,8 @@
 //! What a control costs per peer.
 
 use ebbtide_core::cc::{
-    Cocoa, Cocoa01, CocoaFullBackoff, Controller, Default, Ebb, Fasor, FullBackoff, LinuxRto,
-    PeakHopper, Rcoap, Shell, Slot,
+    BasicRto, Cocoa, Cocoa01, CocoaFullBackoff, CocoaStrong, Controller, Default, Ebb, Ecoap,
+    EcoapRpl, Fasor, FullBackoff, LinuxRto, PeakHopper, Rcoap, Shell, Slot,
 };
 
 #[test]
@@ -15,6 +15,10 @@ fn per_peer_state_is_as_small_as_promised() {
         ("cocoa, cocoa-plus", size_of::<Cocoa>(), 32),
         ("cocoa-01", size_of::<Cocoa01>(), 40),
         ("cocoa-fb1, cocoa-fb2", size_of::<CocoaFullBackoff>(), 40),
+        ("cocoa-strong", size_of::<CocoaStrong>(), 16),
+        ("basic-rto", size_of::<BasicRto>(), 4),
+        ("ecoap", size_of::<Ecoap>(), 4),
+        ("ecoap-rpl", size_of::<EcoapRpl>(), 0),
         ("fasor and its variants, marks included", size_of::<Fasor>(), 28),
         ("rcoap", size_of::<Rcoap>(), 36),
         ("ebb", size_of::<Ebb>(), 40),

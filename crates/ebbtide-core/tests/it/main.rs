@@ -8,6 +8,7 @@
 )]
 
 mod blocking_examples;
+mod cc_californium;
 mod cc_cocoa;
 mod cc_cocoa_contiki;
 mod cc_config;
@@ -16,6 +17,7 @@ mod cc_default;
 mod cc_ebb;
 mod cc_ebb_lifetime;
 mod cc_ebb_verdicts;
+mod cc_ecoap;
 mod cc_fasor;
 mod cc_non;
 mod cc_properties;

@@ -153,6 +153,16 @@ impl Path {
         self.answer((&series, slot, Micros::ZERO), secs(rtt), None);
     }
 
+    /// As [`Path::sample`], and the round trip takes its time.
+    pub(crate) fn sample_in_time(&mut self, rtt: f64, retransmissions: u8) {
+        let mut slot = Slot::default();
+        self.shell.open_exchange();
+        let series: Vec<f64> =
+            (0..=retransmissions).map(|n| float(self.transmit(n, &mut slot))).collect();
+        self.idle(rtt);
+        self.answer((&series, slot, Micros::ZERO), secs(rtt), None);
+    }
+
     /// What the next original's timeout would be, in seconds.
     pub(crate) fn next_timeout(&mut self) -> f64 {
         let mut slot = Slot::default();

@@ -1,0 +1,126 @@
+//! `ecoap` and `ecoap-rpl`: the two controls of Pisa's eCoAP (2018), which draw every timeout anew.
+
+use super::default::{admit_non_at_probing_rate, initial_timeout};
+use super::{
+    Admission, CongestionControl, Context, Load, Metrics, OutgoingMessage, Sample, Slot,
+    Transmission, admit_non_at_interval,
+};
+use crate::time::Micros;
+
+/// The settings of `ecoap-rpl`, which its publication lets a controller send to the devices.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct EcoapSettings {
+    /// The minimum of the first timeout.
+    pub min: Micros,
+    /// The maximum of the first timeout; `min` where it is shorter.
+    pub max: Micros,
+    /// The growth of both with each try, in percent.
+    pub growth_percent: u16,
+}
+
+impl EcoapSettings {
+    pub(super) const DEFAULT: Self = Self {
+        min: Micros::from_millis(2000),
+        max: Micros::from_millis(3000),
+        growth_percent: 150,
+    };
+}
+
+/// Timeouts from the last round trip r: try i (from 1) waits for a time drawn from `[i r, 2 i r]`. Nothing is learnt
+/// from an exchange without an answer. Before the first sample, the series is that of RFC 7252.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Ecoap {
+    /// The last round trip; zero before the first sample.
+    round_trip: Micros,
+}
+
+impl Ecoap {
+    /// Creates a control without a sample.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { round_trip: Micros::ZERO }
+    }
+}
+
+impl core::default::Default for Ecoap {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl CongestionControl for Ecoap {
+    fn admit(&mut self, message: &OutgoingMessage, load: &Load, cx: &mut Context<'_>) -> Admission {
+        let interval = match self.round_trip {
+            Micros::ZERO => cx.settings.ack_timeout(cx.params),
+            measured => measured.scale(2, 1),
+        };
+        admit_non_at_interval(message, load, interval, cx)
+    }
+
+    fn on_transmit(
+        &mut self,
+        transmission: &Transmission,
+        slot: &mut Slot,
+        cx: &mut Context<'_>,
+    ) -> Micros {
+        let try_number = u32::from(transmission.ordinal) + 1;
+        if transmission.ordinal == 0 {
+            // A sample from an overlapping exchange does not change a series that has begun.
+            slot.base = self.round_trip;
+        }
+        if slot.base == Micros::ZERO {
+            return match transmission.ordinal {
+                0 => initial_timeout(cx),
+                _ => cx.bounded(slot.armed.scale(2, 1), Micros::ZERO),
+            };
+        }
+        let low = slot.base.scale(try_number, 1);
+        let timeout = cx.uniform(low, low.scale(2, 1));
+        cx.bounded(timeout, slot.base)
+    }
+
+    fn on_feedback(&mut self, _slot: &Slot, sample: &Sample, _cx: &mut Context<'_>) {
+        self.round_trip = sample.since_first.max(Micros::new(1));
+    }
+
+    fn metrics(&self) -> Metrics {
+        Metrics {
+            srtt: (self.round_trip > Micros::ZERO).then_some(self.round_trip),
+            ..Metrics::default()
+        }
+    }
+}
+
+/// Timeouts from a range that a controller chooses: try i (from 1) waits for a time drawn from
+/// `[min f^(i-1), max f^(i-1)]`. It learns nothing by itself.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct EcoapRpl;
+
+impl CongestionControl for EcoapRpl {
+    fn admit(&mut self, message: &OutgoingMessage, load: &Load, cx: &mut Context<'_>) -> Admission {
+        admit_non_at_probing_rate(message, load, cx)
+    }
+
+    fn on_transmit(
+        &mut self,
+        transmission: &Transmission,
+        _slot: &mut Slot,
+        cx: &mut Context<'_>,
+    ) -> Micros {
+        let settings = cx.settings.ecoap;
+        let growth = settings.growth_percent.into();
+        let low = (0..transmission.ordinal).fold(settings.min, |low, _| low.scale(growth, 100));
+        let least = settings.min.as_micros().max(1);
+        let spread = settings.max.max(settings.min).as_micros() * 1000 / least;
+        let high = low.scale(u32::try_from(spread).unwrap_or(u32::MAX), 1000);
+        let timeout = cx.uniform(low, high);
+        cx.bounded(timeout, Micros::ZERO)
+    }
+
+    fn on_feedback(&mut self, _slot: &Slot, _sample: &Sample, _cx: &mut Context<'_>) {}
+
+    fn metrics(&self) -> Metrics {
+        Metrics::default()
+    }
+}
