@@ -1,8 +1,7 @@
 //! In place of `oscore` where that feature is not enabled: there are no contexts.
 
 use crate::error::OscoreFailure;
-use crate::message::{Options, Response, Uri};
-use bytes::Bytes;
+use crate::message::{Response, Uri};
 use ebbtide_core::session::SecuredRequest;
 use ebbtide_core::wire::{Code, Content, Message};
 use std::sync::Arc;
@@ -20,18 +19,9 @@ pub(crate) enum ClientContext {}
 pub(crate) enum ResponseOpener {}
 
 /// There are none.
-#[derive(Debug)]
-pub(crate) struct SealedRequest {
-    pub(crate) code: Code,
-    pub(crate) options: Options,
-    pub(crate) payload: Bytes,
-    pub(crate) opener: ResponseOpener,
-}
-
-/// There are none.
 pub(crate) struct VerifiedRequest {
     pub(crate) request: SecuredRequest,
-    pub(crate) plain: Vec<u8>,
+    pub(crate) length: usize,
     pub(crate) is_new: bool,
 }
 
@@ -49,17 +39,16 @@ impl Refusal {
 }
 
 impl ClientContext {
-    pub(crate) fn identity(&self) -> Option<Arc<[u8]>> {
+    pub(crate) fn identity(&self) -> Arc<[u8]> {
         match *self {}
     }
 
-    pub(crate) fn seal(
+    pub(crate) fn seal<R>(
         &self,
-        _: Code,
-        _: &Options,
-        _: &[u8],
+        _: &Content<'_>,
         _: Option<&ResponseOpener>,
-    ) -> Result<SealedRequest, OscoreFailure> {
+        _: impl FnOnce(&Content<'_>) -> R,
+    ) -> Result<(R, ResponseOpener), OscoreFailure> {
         match *self {}
     }
 }
@@ -75,7 +64,7 @@ impl OscoreContexts {
         match *self {}
     }
 
-    pub(crate) fn open(&self, _: &Message<'_>) -> Result<VerifiedRequest, Refusal> {
+    pub(crate) fn open(&self, _: &Message<'_>, _: &mut [u8]) -> Result<VerifiedRequest, Refusal> {
         match *self {}
     }
 
@@ -87,7 +76,7 @@ impl OscoreContexts {
         match *self {}
     }
 
-    pub(crate) fn for_peer(&self, _: SecuredRequest) -> ClientContext {
+    pub(crate) fn for_peer(&self, _: SecuredRequest) -> Option<ClientContext> {
         match *self {}
     }
 
@@ -100,3 +89,10 @@ impl OscoreContexts {
         match *self {}
     }
 }
+
+pub(crate) fn with_buffer<R>(_: usize, with: impl FnOnce(&mut [u8]) -> R) -> R {
+    with(&mut [])
+}
+
+/// The longest payload of a message that is protected. AES-CCM-16-64-128 encrypts less than 64 KiB, options included.
+pub(crate) const MAX_PROTECTED: usize = 63 << 10;

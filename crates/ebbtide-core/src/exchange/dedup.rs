@@ -180,12 +180,16 @@ impl Dedup {
     /// out. Returns false in that case, and if the message is not remembered.
     pub(crate) fn set_reply(&mut self, remote: PeerId, id: MessageId, reply: Reply) -> bool {
         if let Some(memory) = &mut self.verified
-            && memory.find(remote, id).is_some()
+            && let Some(at) = memory.find(remote, id)
         {
-            while !memory.has_room_for(remote, reply.size()) && memory.forget_oldest() {}
-            return memory.set_reply(remote, id, reply);
+            let (mut older, size) = (at, reply.size());
+            while !memory.has_room_for(remote, size) && older > 0 && memory.forget_oldest() {
+                older -= 1;
+            }
+            return memory.set_reply_at(older, reply);
         }
-        self.memory.as_mut().is_some_and(|memory| memory.set_reply(remote, id, reply))
+        let Some(memory) = &mut self.memory else { return false };
+        memory.find(remote, id).is_some_and(|at| memory.set_reply_at(at, reply))
     }
 }
 
@@ -238,7 +242,7 @@ impl Memory {
         first: MessageId,
     ) -> RepeatedRequest {
         self.expire(now);
-        let MessageKey { remote, id } = key;
+        let MessageKey { remote, .. } = key;
         let mut reply = Reply::Pending;
         let mut known = false;
         let before = self.find(remote, first);
@@ -258,15 +262,17 @@ impl Memory {
             return RepeatedRequest::NoRoom;
         }
         if known {
-            self.set_reply(remote, id, reply);
+            // That of the last message.
+            let at = self.entries.len() - 1;
+            self.set_reply_at(at, reply);
             return RepeatedRequest::Known;
         }
         RepeatedRequest::New
     }
 
-    fn set_reply(&mut self, remote: PeerId, id: MessageId, reply: Reply) -> bool {
+    /// Sets the reply to duplicates of the message at this position.
+    fn set_reply_at(&mut self, at: usize, reply: Reply) -> bool {
         let size = reply.size();
-        let Some(at) = self.find(remote, id) else { return false };
         let Some(entry) = self.entries.get_mut(at) else { return false };
         if entry.reply == Reply::Superseded {
             // The answer of a copy that came in between.
@@ -274,7 +280,7 @@ impl Memory {
         }
         let before = entry.reply.size();
         let free = self.max_bytes.saturating_sub(self.bytes - before);
-        let share = share(&mut self.shares, &self.hasher, remote);
+        let share = share(&mut self.shares, &self.hasher, entry.key.remote);
         let own = share.bytes - before + size;
         if own > free {
             return false;

@@ -53,4 +53,4 @@ pub use outer::OuterMessage;
 pub use short::{ContextId, MAX_CONTEXT_ID, MAX_PEER_ID, PeerId};
 #[cfg(feature = "alloc")]
 pub use table::{ContextName, ContextTable};
-pub use unprotect::OpenedRequest;
+pub use unprotect::{OpenedRequest, OpenedResponse};

@@ -23,6 +23,36 @@ pub struct OpenedRequest {
     pub freshness: Freshness,
 }
 
+/// A verified response.
+#[derive(Clone, Debug)]
+pub struct OpenedResponse<'b> {
+    /// The code.
+    pub code: Code,
+    /// The value that Observe is to have, if it is a notification.
+    pub observe: Option<u32>,
+    body: Body<'b>,
+}
+
+impl<'b> OpenedResponse<'b> {
+    /// The options that were protected, apart from Observe.
+    pub fn options(&self) -> impl Iterator<Item = Opt<'b>> {
+        let is_meant = |opt: &Opt<'_>| Place::of(opt.number) == Place::Inner;
+        self.body.options().filter(is_meant)
+    }
+
+    /// The payload.
+    #[must_use]
+    pub fn payload(&self) -> &'b [u8] {
+        self.body.payload()
+    }
+
+    /// The first critical option that is not understood (RFC 7252 section 5.4.1).
+    #[must_use]
+    pub fn unknown_critical(&self) -> Option<OptionNumber> {
+        self.body.first_critical_unless(|number| number.is_known_in(self.code))
+    }
+}
+
 impl<S: SequenceStore> SecurityContext<S> {
     /// Verifies a request and writes the datagram that it would have been without OSCORE to the start of `buf`, for which twice the
     /// length of `outer` suffices. Its OSCORE option remains, so that those who keep the datagram know who sent it and what its
@@ -62,11 +92,12 @@ impl<S: SequenceStore> SecurityContext<S> {
             kid: &keys.recipient.id,
             nonce: keys.nonce(&keys.recipient, number),
         };
-        let (plain, head) = self.open(outer, &sealed, buf).map_err(|fault| match fault {
-            OpenFault::Short => Refusal::Malformed,
-            OpenFault::NoRoom => Refusal::TooLong,
-            OpenFault::NotAuthentic => Refusal::NotAuthentic,
-        })?;
+        let (plain, head) =
+            self.open(outer.payload(), &sealed, buf).map_err(|fault| match fault {
+                OpenFault::Short => Refusal::Malformed,
+                OpenFault::NoRoom => Refusal::TooLong,
+                OpenFault::NotAuthentic => Refusal::NotAuthentic,
+            })?;
         let plain = Plain::parse(plain)
             .filter(|plain| plain.code.is_request())
             .ok_or(Refusal::Malformed)?;
@@ -102,42 +133,70 @@ impl<S: SequenceStore> SecurityContext<S> {
         outer: &Message<'_>,
         buf: &mut [u8],
     ) -> Result<usize, ResponseFault> {
-        let option = outer.option(OptionNumber::OSCORE).ok_or(ResponseFault::Unprotected)?;
-        let option = OscoreOption::decode(option.value).ok_or(ResponseFault::Malformed)?;
+        let value = outer.option(OptionNumber::OSCORE).map(|option| option.value);
+        let (opened, head) = self.opened(request, order, value, outer.payload(), buf)?;
+        let mut digits = [0; 4];
+        let observe = opened.observe.map(|value| encode_uint(value, &mut digits));
+        let plain = Plain { code: opened.code, body: opened.body };
+        plain.write(outer, core::iter::empty(), observe, head).map_err(|_| ResponseFault::TooLong)
+    }
+
+    /// Verifies the response to a request that has this value of the OSCORE option and this payload, which is decrypted in `buf`, of
+    /// the payload's length.
+    ///
+    /// # Errors
+    ///
+    /// See [`ResponseFault`]; `buf` then has unspecified contents.
+    pub fn open_response<'b>(
+        &self,
+        request: RequestNumber,
+        order: &mut NotificationOrder,
+        value: Option<&[u8]>,
+        payload: &[u8],
+        buf: &'b mut [u8],
+    ) -> Result<OpenedResponse<'b>, ResponseFault> {
+        self.opened(request, order, value, payload, buf).map(|(opened, _)| opened)
+    }
+
+    /// A verified response, and the rest of `buf`.
+    fn opened<'b>(
+        &self,
+        request: RequestNumber,
+        order: &mut NotificationOrder,
+        value: Option<&[u8]>,
+        payload: &[u8],
+        buf: &'b mut [u8],
+    ) -> Result<(OpenedResponse<'b>, &'b mut [u8]), ResponseFault> {
+        let option = OscoreOption::decode(value.ok_or(ResponseFault::Unprotected)?);
+        let option = option.ok_or(ResponseFault::Malformed)?;
         let keys = &self.keys;
         let nonce = match option.partial_iv {
             Some(number) => keys.nonce(&keys.recipient, number),
             None => keys.nonce(&keys.sender, request.0),
         };
         let sealed = Sealed { request: request.0, kid: &keys.sender.id, nonce };
-        let (plain, head) = self.open(outer, &sealed, buf).map_err(|fault| match fault {
+        let (plain, head) = self.open(payload, &sealed, buf).map_err(|fault| match fault {
             OpenFault::Short => ResponseFault::Malformed,
             OpenFault::NoRoom => ResponseFault::TooLong,
             OpenFault::NotAuthentic => ResponseFault::NotAuthentic,
         })?;
-        let plain = Plain::parse(plain)
-            .filter(|plain| plain.code.is_response())
-            .ok_or(ResponseFault::Malformed)?;
-        let mut digits = [0; 4];
-        let observe = match plain.body.option(OptionNumber::OBSERVE) {
-            Some(_) => {
-                let value = order.accept(option.partial_iv).ok_or(ResponseFault::Outdated)?;
-                Some(encode_uint(value, &mut digits))
-            }
+        let plain = Plain::parse(plain).filter(|plain| plain.code.is_response());
+        let Plain { code, body } = plain.ok_or(ResponseFault::Malformed)?;
+        let observe = match body.option(OptionNumber::OBSERVE) {
+            Some(_) => Some(order.accept(option.partial_iv).ok_or(ResponseFault::Outdated)?),
             None => None,
         };
-        plain.write(outer, core::iter::empty(), observe, head).map_err(|_| ResponseFault::TooLong)
+        Ok((OpenedResponse { code, observe, body }, head))
     }
 
-    /// Decrypts the payload of `outer` at the end of `buf`. Returns the plaintext, and the rest of `buf`.
+    /// Decrypts a payload at the end of `buf`. Returns the plaintext, and the rest of `buf`.
     fn open<'b>(
         &self,
-        outer: &Message<'_>,
+        ciphertext: &[u8],
         sealed: &Sealed<'_>,
         buf: &'b mut [u8],
     ) -> Result<(&'b [u8], &'b mut [u8]), OpenFault> {
         let keys = &self.keys;
-        let ciphertext = outer.payload();
         // At least a code and the tag.
         let len = ciphertext.len().checked_sub(keys.algorithm.tag_len()).filter(|len| *len > 0);
         let len = len.ok_or(OpenFault::Short)?;

@@ -114,6 +114,13 @@ impl Requester {
         }
     }
 
+    /// The request as OSCORE protected it, if it did.
+    #[inline]
+    #[must_use]
+    pub const fn secured(&self) -> Option<SecuredRequest> {
+        self.secured
+    }
+
     /// The token of the request.
     #[inline]
     #[must_use]

@@ -40,6 +40,8 @@ pub struct Config {
     pub keep_alive: Option<Duration>,
     /// How long a Ping may go unanswered. Default 20 s.
     pub pong_timeout: Duration,
+    /// Whether messages may have the options of OSCORE (RFC 8613) and EDHOC (RFC 9668), which are critical. Default false.
+    pub oscore: bool,
     /// Time without a request, a response or a notification after which the connection is
     /// released, unless [`Connection::keep`](super::Connection::keep) holds it. Default `None`:
     /// never.
@@ -61,6 +63,7 @@ impl Default for Config {
             release_timeout: Duration::from_secs(10),
             keep_alive: None,
             pong_timeout: Duration::from_secs(20),
+            oscore: false,
             idle_timeout: None,
         }
     }

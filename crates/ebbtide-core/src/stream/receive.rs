@@ -102,7 +102,7 @@ impl Connection {
         let epoch = self.custody.epoch;
         let incoming = Incoming { token: message.token(), code: message.code(), epoch };
         self.unanswered += 1;
-        if let Some(number) = message.body().first_unknown_critical() {
+        if let Some(number) = self.unknown_critical(&message) {
             // RFC 7252 section 5.4.1.
             self.counters.bad_options += 1;
             let diagnostic = alloc::format!("option {}", number.0);
@@ -111,6 +111,15 @@ impl Connection {
         }
         self.counters.requests += 1;
         Received::Request(incoming, message)
+    }
+
+    /// The first critical option that is not understood (RFC 7252 section 5.4.1).
+    fn unknown_critical(&self, message: &Frame<'_>) -> Option<OptionNumber> {
+        let (code, oscore) = (message.code(), self.config.oscore);
+        message.body().first_critical_unless(|number| {
+            number.is_known_in(code)
+                || oscore && matches!(number, OptionNumber::OSCORE | OptionNumber::EDHOC)
+        })
     }
 
     fn on_response<'i>(&mut self, now: Instant, message: Frame<'i>) -> Received<'i> {
@@ -132,8 +141,7 @@ impl Connection {
             }
             RequestState::Open { .. } | RequestState::Observing | RequestState::Free => {}
         }
-        let code = message.code();
-        if message.body().first_critical_unless(|number| number.is_known_in(code)).is_some() {
+        if self.unknown_critical(&message).is_some() {
             self.counters.bad_options += 1;
             self.end_request(now, request);
             self.events.push_back(Event::Failed { request, reason: Failure::BadOption });

@@ -49,7 +49,7 @@ impl Client {
         }
         if self.inner.requests.config.oscore.is_some() {
             // Group OSCORE is another protocol.
-            let reason = OscoreFailure::Transport;
+            let reason = OscoreFailure::Group;
             return Err(Error::for_peer(group, Cause::Oscore(reason)));
         }
         let session = Session::of_datagrams(&self.inner, group)?;

@@ -143,6 +143,7 @@ impl Client {
         let connections = responders.as_ref().map(|responders| Answerer {
             service: responders.connections.clone(),
             clock: responders.clock,
+            oscore: requests.config.oscore.clone(),
         });
         let inner = ClientInner {
             requests,

@@ -7,8 +7,8 @@ use crate::error::{Cause, Error, OscoreFailure};
 use crate::message::{Options, Request, Response, Scheme, Sizes, Uri, UriError};
 use crate::net::clock::Clock;
 use crate::net::shared::Shared;
-use crate::oscore::ClientContext;
-use crate::stream::Link;
+use crate::oscore::{ClientContext, MAX_PROTECTED};
+use crate::stream::{Link, ObservedCall};
 use ebbtide_core::PeerId;
 use ebbtide_core::endpoint::{Failure, Reliability, SendError};
 use ebbtide_core::session::client::{Loss, Outgoing, Patience, TransferSettings};
@@ -59,8 +59,8 @@ impl Session {
         let mut session = Self::unprotected(inner, uri, remote).await?;
         if let Some(contexts) = &inner.requests.config.oscore {
             let failed = |reason| Error::for_peer(remote, Cause::Oscore(reason));
-            if session.socket().is_none() || remote.ip().is_multicast() {
-                return Err(failed(OscoreFailure::Transport));
+            if remote.ip().is_multicast() {
+                return Err(failed(OscoreFailure::Group));
             }
             let context = contexts.for_server(uri);
             #[cfg(feature = "edhoc")]
@@ -152,6 +152,15 @@ impl Session {
         self.security.is_some()
     }
 
+    fn sizes_over(&self, link: &Link, options: &Options) -> Sizes {
+        /// The bytes by which OSCORE makes a request longer at most: its option, a code and a tag.
+        const PROTECTION: usize = 80;
+        match self.is_protected() {
+            true => link.sizes(options, PROTECTION).within(MAX_PROTECTED),
+            false => link.sizes(options, 0),
+        }
+    }
+
     /// The requests among which are those of this session.
     pub(super) fn requests(&self) -> &Arc<Requests> {
         match &self.owner {
@@ -221,9 +230,9 @@ impl Session {
             }
             // RFC 8323 section 6: BERT, too, unless the caller wants smaller blocks.
             (SessionTransport::Connection(link), Some(wanted)) => {
-                link.sizes(options).at_most(Block::szx_of(wanted))
+                self.sizes_over(link, options).at_most(Block::szx_of(wanted))
             }
-            (SessionTransport::Connection(link), None) => link.sizes(options),
+            (SessionTransport::Connection(link), None) => self.sizes_over(link, options),
         }
     }
 
@@ -285,7 +294,12 @@ impl Session {
         let peer = self.id;
         let pending = match &self.over {
             SessionTransport::Connection(link) => {
-                Pending::over_connection(link, |link| link.call(*code, options, payload))?
+                let observed = observed(outgoing, None);
+                Pending::over_connection(link, |link| {
+                    options.with_slice(None, |options| {
+                        link.call(&Content { code: *code, options, payload }, observed)
+                    })
+                })?
             }
             SessionTransport::Datagrams(shared) => {
                 Pending::over_datagrams(shared, self.destination(), |endpoint, now| {
@@ -335,25 +349,27 @@ impl Session {
         outgoing: &Outgoing,
         reliability: Reliability,
     ) -> Result<Pending, Error> {
-        let (peer, remote) = (self.id, self.address);
-        let failed = |reason| Error::for_peer(remote, Cause::Oscore(reason));
-        let SessionTransport::Datagrams(shared) = &self.over else {
-            return Err(failed(OscoreFailure::Transport));
-        };
+        let failed = |reason| Error::for_peer(self.address, Cause::Oscore(reason));
         let Outgoing { code, options, payload, .. } = outgoing;
         let again = old.and_then(Pending::exchange);
         let before = old.and_then(Pending::opener).filter(|_| again.is_some());
-        let sealed = context.seal(*code, options, payload, before).map_err(failed)?;
-        let pending = Pending::over_datagrams(shared, self.destination(), |endpoint, now| {
-            sealed.options.with_slice(None, |options| {
-                let content = Content { code: sealed.code, options, payload: &sealed.payload };
-                match again {
-                    Some(old) => endpoint.request_again(now, old, &content, reliability),
-                    None => endpoint.request(now, peer, &content, reliability),
-                }
-            })
-        })?;
-        Ok(pending.opened_by(sealed.opener).in_rooms(self.requests().rooms.clone()))
+        let send = |outer: &Content<'_>| match &self.over {
+            SessionTransport::Connection(link) => {
+                let observed = observed(outgoing, Some(context));
+                Pending::over_connection(link, |link| link.call(outer, observed))
+            }
+            SessionTransport::Datagrams(shared) => {
+                Pending::over_datagrams(shared, self.destination(), |endpoint, now| match again {
+                    Some(old) => endpoint.request_again(now, old, outer, reliability),
+                    None => endpoint.request(now, self.id, outer, reliability),
+                })
+            }
+        };
+        let sealed = options.with_slice(None, |options| {
+            context.seal(&Content { code: *code, options, payload }, before, send)
+        });
+        let (pending, opener) = sealed.map_err(failed)?;
+        Ok(pending?.opened_by(opener).in_rooms(self.requests().rooms.clone()))
     }
 
     /// Starts one exchange as soon as there is room for it.
@@ -375,6 +391,17 @@ impl Session {
     pub(super) fn is_crowded(&self) -> bool {
         self.requests().rooms.has(self.id)
     }
+}
+
+/// A request that observes over a connection, for the message that ends the observation.
+fn observed(outgoing: &Outgoing, context: Option<&ClientContext>) -> Option<ObservedCall> {
+    let observes = outgoing.options.get_uint(OptionNumber::OBSERVE) == Some(0);
+    observes.then(|| ObservedCall {
+        code: outgoing.code,
+        options: outgoing.options.clone(),
+        payload: outgoing.payload.clone(),
+        context: context.cloned(),
+    })
 }
 
 /// Whether there was no room for a message, and will be when something ends.

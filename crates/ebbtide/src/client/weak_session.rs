@@ -97,10 +97,10 @@ impl WeakSession {
     /// The peer's address and identity, as long as the session lasts.
     pub(super) fn info(&self) -> Option<PeerInfo> {
         let info = self.transport_info()?;
-        match self.security.as_ref().and_then(ClientContext::identity) {
-            None => Some(info),
-            identity => Some(PeerInfo { identity, ..info }),
-        }
+        Some(match &self.security {
+            None => info,
+            Some(security) => PeerInfo { identity: Some(security.identity()), ..info },
+        })
     }
 
     fn transport_info(&self) -> Option<PeerInfo> {

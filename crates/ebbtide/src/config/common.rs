@@ -148,18 +148,19 @@ macro_rules! shared_settings {
                 self
             }
 
-            /// Sets the security contexts of OSCORE (RFC 8613). A client protects all requests over UDP and DTLS by the context of their
-            /// server, and fails those for which there is none, or over other transports. A server verifies requests that are protected, and
+            /// Sets the security contexts of OSCORE (RFC 8613). A client protects all requests by the context of their server, and
+            /// fails those for which there is none, and those to groups. A server verifies requests that are protected, and
             /// protects their answers.
             #[cfg(feature = "oscore")]
             pub fn oscore(mut self, contexts: OscoreContexts) -> Self {
                 self.0.oscore = Some(contexts);
                 self.0.endpoint.oscore = true;
+                self.0.stream.connection.oscore = true;
                 self
             }
 
             /// Makes security contexts of OSCORE by EDHOC (RFC 9528). A client that has no context for a server makes one before its
-            /// first request to it. A server answers at `/.well-known/edhoc` over UDP and DTLS.
+            /// first request to it. A server answers at `/.well-known/edhoc`.
             #[cfg(feature = "edhoc")]
             pub fn edhoc(mut self, credentials: EdhocCredentials) -> Self {
                 self.0.edhoc = Some(Edhoc::new(credentials));

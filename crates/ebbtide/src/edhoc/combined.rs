@@ -49,7 +49,7 @@ mod tests {
     use super::super::handshake::Initiator;
     use super::super::vectors::{client, crypto, server};
     use super::*;
-    use crate::message::{Options, Uri};
+    use crate::message::Uri;
     use ebbtide_core::wire::{Code, MessageId, Token, Type};
 
     #[test]
@@ -64,22 +64,26 @@ mod tests {
         let (finishing, message_3) = initiator.finish(&ours, message_2.body()).unwrap();
         let uri: Uri = "coap://192.0.2.7/".parse().unwrap();
         let context = of_client.add_of_server(finishing.finish(&[]).unwrap(), &uri).unwrap();
-        let sealed = context.seal(Code::GET, &Options::new(), &[], None).unwrap();
-        let mut options = sealed.options.clone();
-        options.push(OptionNumber::EDHOC, &[]);
-        let payload = [&*message_3, &*sealed.payload].concat();
-        let mut bytes = vec![0; 256];
-        let len = options.with_slice(None, |options| {
-            let content = Content { code: sealed.code, options, payload: &payload };
-            let (id, token) = (MessageId(1), Token::EMPTY);
-            content.encode(&mut bytes, Type::Confirmable, id, token).unwrap().len
-        });
-        let combined = Message::parse(&bytes[..len]).unwrap();
+        let get = Content { code: Code::GET, options: &[], payload: &[] };
+        let combine = |sealed: &Content<'_>| {
+            let joined = Opt { number: OptionNumber::EDHOC, value: &[] };
+            let options = [sealed.options, &[joined]].concat();
+            let payload = [&*message_3, sealed.payload].concat();
+            let content = Content { code: sealed.code, options: &options, payload: &payload };
+            let mut bytes = vec![0; 256];
+            let (kind, id, token) = (Type::Confirmable, MessageId(1), Token::EMPTY);
+            let len = content.encode(&mut bytes, kind, id, token).unwrap().len;
+            bytes.truncate(len);
+            bytes
+        };
+        let (bytes, _) = context.seal(&get, None, combine).unwrap();
+        let combined = Message::parse(&bytes).unwrap();
         let stranger = PeerId::Address("192.0.2.66:5683".parse().unwrap());
         assert!(edhoc.complete(&of_server, stranger, &combined).is_err());
         let protected = edhoc.complete(&of_server, from, &combined).unwrap();
-        let opened = of_server.open(&Message::parse(&protected).unwrap()).unwrap();
-        assert_eq!(Message::parse(&opened.plain).unwrap().code(), Code::GET);
+        let mut plain = [0; 512];
+        let opened = of_server.open(&Message::parse(&protected).unwrap(), &mut plain).unwrap();
+        assert_eq!(Message::parse(&plain[..opened.length]).unwrap().code(), Code::GET);
         assert!(edhoc.complete(&of_server, from, &combined).is_err(), "a handshake ends once");
     }
 }

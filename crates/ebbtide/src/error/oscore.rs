@@ -11,8 +11,8 @@ use ebbtide_core::wire::Code;
 pub enum OscoreFailure {
     /// There is no security context for this server.
     NoContext,
-    /// It does not work over this transport, or for a group.
-    Transport,
+    /// It does not work for a group.
+    Group,
     /// The request could not be protected.
     NotProtected(Box<str>),
     /// The handshake by EDHOC, which comes before the first request, failed.
@@ -33,9 +33,7 @@ impl fmt::Display for OscoreFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NoContext => f.write_str("no OSCORE security context is meant for this server"),
-            Self::Transport => {
-                f.write_str("OSCORE protects requests to one server over UDP or DTLS only")
-            }
+            Self::Group => f.write_str("OSCORE does not protect requests to a group"),
             Self::NotProtected(reason) => f.write_str(reason),
             Self::Handshake(reason) => write!(f, "EDHOC failed: {reason}"),
             Self::Refused { code, diagnostic } => {

@@ -150,7 +150,8 @@ impl Snapshot {
         sockets: impl Iterator<Item = &'s Arc<Shared>>,
         connections: StreamCounters,
     ) -> Self {
-        let mut snapshot = Self { connections, ..Self::default() };
+        let observers = connections.observers;
+        let mut snapshot = Self { connections, observers, ..Self::default() };
         for shared in sockets {
             snapshot.sockets += 1;
             let state = shared.lock();

@@ -1,32 +1,32 @@
 //! A client's requests, and their responses.
 
-use super::OscoreContexts;
+use super::{ContextInUse, OscoreContexts, with_buffer};
 use crate::error::OscoreFailure;
 use crate::message::{Options, Response};
 use bytes::Bytes;
+use core::fmt;
 use ebbtide_core::oscore::{NotificationOrder, RequestNumber, ResponseFault};
-use ebbtide_core::wire::{Code, Content, Message, MessageId, OptionNumber, Token, Type};
+#[cfg(feature = "edhoc")]
+use ebbtide_core::wire::Code;
+use ebbtide_core::wire::{Content, OptionNumber, encode_uint};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The bytes that a header and the value of Observe take beyond the content of a response.
-const HEADER: usize = 8;
 /// The bytes that the protection of a message adds at most: a code and a tag.
 const SEAL: usize = 17;
 
 /// The context for the requests to one server.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) struct ClientContext {
+    #[cfg_attr(not(feature = "edhoc"), expect(dead_code, reason = "a context may be forgotten"))]
     contexts: OscoreContexts,
     number: u32,
+    context: Arc<ContextInUse>,
 }
 
-/// A protected request.
-#[derive(Debug)]
-pub(crate) struct SealedRequest {
-    pub(crate) code: Code,
-    pub(crate) options: Options,
-    pub(crate) payload: Bytes,
-    pub(crate) opener: ResponseOpener,
+impl fmt::Debug for ClientContext {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("ClientContext").field(&self.number).finish()
+    }
 }
 
 /// Verifies the responses to a request.
@@ -40,40 +40,42 @@ pub(crate) struct ResponseOpener {
 }
 
 impl ClientContext {
-    pub(super) const fn new(contexts: OscoreContexts, number: u32) -> Self {
-        Self { contexts, number }
+    pub(super) const fn new(
+        contexts: OscoreContexts,
+        number: u32,
+        context: Arc<ContextInUse>,
+    ) -> Self {
+        Self { contexts, number, context }
     }
 
     /// The peer's identity.
-    pub(crate) fn identity(&self) -> Option<Arc<[u8]>> {
-        Some(self.contexts.get(self.number)?.identity.clone())
+    pub(crate) fn identity(&self) -> Arc<[u8]> {
+        self.context.identity.clone()
     }
 
-    /// Protects a request. `before` verifies the responses to the request before it, if it goes on with an observation under the same
-    /// token: notifications that were under way answer that one.
-    pub(crate) fn seal(
+    /// Calls `send` with the protected form of a request. `before` verifies the responses to the request before it, if it goes on
+    /// with an observation under the same token: notifications that were under way answer that one.
+    pub(crate) fn seal<R>(
         &self,
-        code: Code,
-        options: &Options,
-        payload: &[u8],
+        plain: &Content<'_>,
         before: Option<&ResponseOpener>,
-    ) -> Result<SealedRequest, OscoreFailure> {
-        let entry = self.contexts.get(self.number).ok_or(OscoreFailure::NoContext)?;
-        options.with_slice(None, |options| {
-            let content = Content { code, options, payload };
-            let mut sealed = vec![0; content.encoded_len() + SEAL];
-            let protected = entry.lock().protect_request(&content, &mut sealed);
+        send: impl FnOnce(&Content<'_>) -> R,
+    ) -> Result<(R, ResponseOpener), OscoreFailure> {
+        with_buffer(plain.encoded_len() + SEAL, |sealed| {
+            let protected = self.context.lock().protect_request(plain, sealed);
             let (outer, request) =
                 protected.map_err(|error| OscoreFailure::NotProtected(error.to_string().into()))?;
-            let (code, options) = (outer.code, outer.options(&content).collect());
-            let payload = Bytes::copy_from_slice(outer.payload);
+            let options: Options = outer.options(plain).collect();
+            let sent = options.with_slice(None, |options| {
+                send(&Content { code: outer.code, options, payload: outer.payload })
+            });
             let opener = ResponseOpener {
                 context: self.clone(),
                 request,
                 earlier: before.map(|before| before.request),
                 order: Mutex::new(before.map(|before| *before.order()).unwrap_or_default()),
             };
-            Ok(SealedRequest { code, options, payload, opener })
+            Ok((sent, opener))
         })
     }
 }
@@ -104,41 +106,43 @@ impl ResponseOpener {
     }
 
     fn opened(&self, response: &Response) -> Result<Response, ResponseFault> {
-        let mut outer = Vec::new();
-        response.with_content(None, |content| {
-            outer.resize(content.encoded_len() + HEADER, 0);
-            let encoded =
-                content.encode(&mut outer, Type::NonConfirmable, MessageId(0), Token::EMPTY);
-            outer.truncate(encoded.map_or(0, |encoded| encoded.len));
-        });
-        let outer = Message::parse(&outer).map_err(|_| ResponseFault::Malformed)?;
-        let entry =
-            self.context.contexts.get(self.context.number).ok_or(ResponseFault::Malformed)?;
-        let mut plain = vec![0; 2 * outer.as_bytes().len() + HEADER];
-        let mut order = self.order();
-        let context = entry.lock();
-        let mut open =
-            |request| context.unprotect_response(request, &mut order, &outer, &mut plain);
-        let len = match (open(self.request), self.earlier) {
+        match (self.opened_as_answer_to(self.request, response), self.earlier) {
             (Err(ResponseFault::NotAuthentic), Some(earlier)) => {
-                let len = open(earlier)?;
+                let opened = self.opened_as_answer_to(earlier, response)?;
                 // Anything else answers that request and not this one.
-                let observes = |plain: Message<'_>| plain.option(OptionNumber::OBSERVE).is_some();
-                let plain = plain.get(..len).and_then(|plain| Message::parse(plain).ok());
-                plain.is_some_and(observes).then_some(len).ok_or(ResponseFault::NotAuthentic)?
+                let observes = opened.options().get(OptionNumber::OBSERVE).is_some();
+                observes.then_some(opened).ok_or(ResponseFault::NotAuthentic)
             }
-            (opened, _) => opened?,
-        };
-        drop(context);
-        let plain = plain.get(..len).and_then(|plain| Message::parse(plain).ok());
-        let plain = plain.ok_or(ResponseFault::Malformed)?;
-        let code = plain.code();
-        // RFC 7252 section 5.4.1: a response with a critical option that is not understood is rejected.
-        let unknown = plain.body().first_critical_unless(|number| number.is_known_in(code));
-        if unknown.is_some() {
-            return Err(ResponseFault::Malformed);
+            (opened, _) => opened,
         }
-        Ok(Response::from_message(&plain).with_repeated(response.is_repeated()))
+    }
+
+    fn opened_as_answer_to(
+        &self,
+        request: RequestNumber,
+        response: &Response,
+    ) -> Result<Response, ResponseFault> {
+        let option = response.options().get(OptionNumber::OSCORE);
+        let (value, payload) = (option.map(|option| option.value), response.body());
+        with_buffer(payload.len(), |plain| {
+            let mut order = self.order();
+            let context = self.context.context.lock();
+            let opened = context.open_response(request, &mut order, value, payload, plain)?;
+            drop((context, order));
+            // RFC 7252 section 5.4.1: a response with a critical option that is not understood is rejected.
+            if opened.unknown_critical().is_some() {
+                return Err(ResponseFault::Malformed);
+            }
+            let mut plain = Response::new(opened.code);
+            for option in opened.options() {
+                plain = plain.option(option.number, option.value);
+            }
+            if let Some(order) = opened.observe {
+                plain = plain.option(OptionNumber::OBSERVE, encode_uint(order, &mut [0; 4]));
+            }
+            let payload = Bytes::copy_from_slice(opened.payload());
+            Ok(plain.payload(payload).with_repeated(response.is_repeated()))
+        })
     }
 }
 
@@ -146,27 +150,25 @@ impl ResponseOpener {
 mod tests {
     use super::*;
     use crate::oscore::OscoreContext;
+    use ebbtide_core::wire::{Code, Message, MessageId, Opt, Token, Type};
 
     fn contexts(ours: &[u8], theirs: &[u8]) -> OscoreContexts {
         OscoreContexts::new([OscoreContext::new(&[7; 16], ours, theirs)]).unwrap()
     }
 
+    fn encoded(content: &Content<'_>) -> Vec<u8> {
+        let mut bytes = vec![0; 256];
+        let encoded = content.encode(&mut bytes, Type::NonConfirmable, MessageId(0), Token::EMPTY);
+        bytes.truncate(encoded.unwrap().len);
+        bytes
+    }
+
     /// The response of the server to a request, received.
-    fn answer(server: &OscoreContexts, request: &SealedRequest, plain: &Content<'_>) -> Response {
-        let mut outer = vec![0; 256];
-        let len = request.options.with_slice(None, |options| {
-            let content = Content { code: request.code, options, payload: &request.payload };
-            content
-                .encode(&mut outer, Type::NonConfirmable, MessageId(0), Token::EMPTY)
-                .unwrap()
-                .len
-        });
-        let opened = server.open(&Message::parse(&outer[..len]).unwrap()).unwrap();
+    fn answer(server: &OscoreContexts, request: &[u8], plain: &Content<'_>) -> Response {
+        let mut buffer = [0; 512];
+        let opened = server.open(&Message::parse(request).unwrap(), &mut buffer).unwrap();
         let received = |content: &Content<'_>| {
-            let mut bytes = vec![0; 256];
-            let encoded =
-                content.encode(&mut bytes, Type::NonConfirmable, MessageId(0), Token::EMPTY);
-            Response::from_message(&Message::parse(&bytes[..encoded.unwrap().len]).unwrap())
+            Response::from_message(&Message::parse(&encoded(content)).unwrap())
         };
         server.seal(opened.request, plain, received).unwrap()
     }
@@ -174,14 +176,14 @@ mod tests {
     #[test]
     fn only_notifications_of_the_request_before_are_accepted_by_the_one_that_goes_on_with_it() {
         let server = contexts(b"s", b"c");
-        let client = ClientContext::new(contexts(b"c", b"s"), 0);
-        let mut observe = Options::default();
-        observe.push(OptionNumber::OBSERVE, &[]);
-        let first = client.seal(Code::GET, &observe, &[], None).unwrap();
-        let again = client.seal(Code::GET, &observe, &[], Some(&first.opener)).unwrap();
+        let client = contexts(b"c", b"s").client_context(0).unwrap();
+        let observe = [Opt { number: OptionNumber::OBSERVE, value: &[] }];
+        let get = Content { code: Code::GET, options: &observe, payload: &[] };
+        let (first, opener) = client.seal(&get, None, encoded).unwrap();
+        let (_, again) = client.seal(&get, Some(&opener), encoded).unwrap();
         let challenge = Content { code: Code::UNAUTHORIZED, options: &[], payload: b"old" };
         let challenged = answer(&server, &first, &challenge);
-        assert!(first.opener.open(&challenged).is_ok());
-        assert!(again.opener.open(&challenged).is_err(), "it answers the request before");
+        assert!(opener.open(&challenged).is_ok());
+        assert!(again.open(&challenged).is_err(), "it answers the request before");
     }
 }

@@ -33,8 +33,7 @@ impl OscoreContexts {
     /// Adds the context for the requests to the server of this URI.
     pub(crate) fn add_of_server(&self, made: MadeContext, uri: &Uri) -> Option<ClientContext> {
         let servers = Servers::One { host: uri.host().to_owned(), port: Some(uri.port()) };
-        let number = self.add_made(made, servers)?;
-        Some(ClientContext::new(self.clone(), number))
+        self.client_context(self.add_made(made, servers)?)
     }
 
     fn add_made(&self, made: MadeContext, servers: Servers) -> Option<u32> {

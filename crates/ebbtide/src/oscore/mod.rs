@@ -1,7 +1,7 @@
 //! OSCORE (RFC 8613): requests and responses that are protected end to end, also through proxies.
 //!
 //! A client and a server that share a secret each make an [`OscoreContext`] of it, with the IDs the other way round, and give it to
-//! [`ClientConfig::oscore`](crate::ClientConfig::oscore). A client then protects all requests over UDP and DTLS; a server verifies those that
+//! [`ClientConfig::oscore`](crate::ClientConfig::oscore). A client then protects all its requests to single servers, over any transport; a server verifies those that
 //! are protected, and a handler learns who sent them from [`Call::identity`](crate::server::Call::identity).
 //!
 //! ```no_run
@@ -21,9 +21,11 @@ mod sequence_file;
 mod server;
 
 pub(crate) use client::{ClientContext, ResponseOpener};
+pub(crate) use ebbtide_core::oscore::Refusal;
 pub use ebbtide_core::oscore::{Algorithm, ParameterError};
 #[cfg(feature = "edhoc")]
 pub(crate) use made::MadeContext;
+pub(crate) use server::VerifiedRequest;
 
 use crate::message::Uri;
 use core::fmt;
@@ -301,10 +303,27 @@ impl OscoreContexts {
             table.iter().find(|(_, entry)| which(&entry.servers)).map(|(number, _)| number)
         };
         let number = position(&is_for).or_else(|| position(&|servers| *servers == Servers::All))?;
-        Some(ClientContext::new(self.clone(), number))
+        drop(table);
+        self.client_context(number)
     }
 
     fn get(&self, number: u32) -> Option<Arc<ContextInUse>> {
         self.table().get(number).cloned()
     }
+
+    fn client_context(&self, number: u32) -> Option<ClientContext> {
+        Some(ClientContext::new(self.clone(), number, self.get(number)?))
+    }
 }
+
+/// Calls `with` with a buffer of this length. That for a short message is on the stack.
+pub(crate) fn with_buffer<R>(length: usize, with: impl FnOnce(&mut [u8]) -> R) -> R {
+    let mut short = [0; 512];
+    match short.get_mut(..length) {
+        Some(buffer) => with(buffer),
+        None => with(&mut vec![0; length]),
+    }
+}
+
+/// The longest payload of a message that is protected. AES-CCM-16-64-128 encrypts less than 64 KiB, options included.
+pub(crate) const MAX_PROTECTED: usize = 63 << 10;

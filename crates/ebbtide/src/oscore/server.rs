@@ -1,9 +1,10 @@
 //! A server's requests, and their responses.
 
-use super::{ClientContext, OscoreContexts};
+use super::{ClientContext, OscoreContexts, with_buffer};
+use crate::message::Options;
 use ebbtide_core::oscore::{Freshness, OscoreOption, Refusal, RequestNumber};
 use ebbtide_core::session::SecuredRequest;
-use ebbtide_core::wire::{Content, Message, Opt, OptionNumber};
+use ebbtide_core::wire::{Content, Message, OptionNumber};
 
 /// The bytes that the protection of a message adds at most: a code and a tag.
 const SEAL: usize = 17;
@@ -11,28 +12,35 @@ const SEAL: usize = 17;
 /// A verified request.
 pub(crate) struct VerifiedRequest {
     pub(crate) request: SecuredRequest,
-    /// The datagram that it would have been without OSCORE.
-    pub(crate) plain: Vec<u8>,
+    /// The length of the datagram that it would have been without OSCORE.
+    pub(crate) length: usize,
     /// Whether it is known not to be a copy of a request from before a restart.
     pub(crate) is_new: bool,
 }
 
 impl OscoreContexts {
-    /// Verifies a request. Nothing is decrypted before its context is found.
-    pub(crate) fn open(&self, outer: &Message<'_>) -> Result<VerifiedRequest, Refusal> {
+    /// Verifies a request, and writes the datagram that it would have been without OSCORE to the start of `plain`, for which twice
+    /// its length suffices. Nothing is decrypted before its context is found.
+    pub(crate) fn open(
+        &self,
+        outer: &Message<'_>,
+        plain: &mut [u8],
+    ) -> Result<VerifiedRequest, Refusal> {
         let option = outer.option(OptionNumber::OSCORE).ok_or(Refusal::Malformed)?;
         let option = OscoreOption::decode(option.value).ok_or(Refusal::Malformed)?;
         if option.kid.is_none() || option.partial_iv.is_none() {
             return Err(Refusal::Malformed);
         }
-        let context = self.table().find(&option).ok_or(Refusal::NoContext)?;
-        let entry = self.get(context).ok_or(Refusal::NoContext)?;
-        let mut plain = vec![0; 2 * outer.as_bytes().len()];
-        let opened = entry.lock().unprotect_request(outer, &mut plain)?;
-        plain.truncate(opened.len);
-        let request =
-            SecuredRequest::new(context, opened.number.get()).ok_or(Refusal::NoContext)?;
-        Ok(VerifiedRequest { request, plain, is_new: opened.freshness == Freshness::New })
+        let (number, context) = {
+            let table = self.table();
+            let found = table.find(&option).and_then(|number| Some((number, table.get(number)?)));
+            let (number, context) = found.ok_or(Refusal::NoContext)?;
+            (number, context.clone())
+        };
+        let opened = context.lock().unprotect_request(outer, plain)?;
+        let request = SecuredRequest::new(number, opened.number.get()).ok_or(Refusal::NoContext)?;
+        let is_new = opened.freshness == Freshness::New;
+        Ok(VerifiedRequest { request, length: opened.len, is_new })
     }
 
     /// Records that a request is new, since it has echoed. Returns false if it was accepted meanwhile.
@@ -50,8 +58,8 @@ impl OscoreContexts {
     }
 
     /// The context of a request, for requests to its sender.
-    pub(crate) fn for_peer(&self, request: SecuredRequest) -> ClientContext {
-        ClientContext::new(self.clone(), request.context())
+    pub(crate) fn for_peer(&self, request: SecuredRequest) -> Option<ClientContext> {
+        self.client_context(request.context())
     }
 
     /// Calls `send` with the protected form of a response; `None` if it cannot be protected.
@@ -62,17 +70,19 @@ impl OscoreContexts {
         send: impl FnOnce(&Content<'_>) -> R,
     ) -> Option<R> {
         let number = RequestNumber::from_stored(request.number())?;
-        let mut sealed = vec![0; content.encoded_len() + SEAL];
-        let protected =
-            self.get(request.context())?.lock().protect_response(number, content, &mut sealed);
-        let outer = match protected {
-            Ok(outer) => outer,
-            Err(error) => {
-                tracing::error!(%error, "a response cannot be protected");
-                return None;
-            }
-        };
-        let options: Vec<Opt<'_>> = outer.options(content).collect();
-        Some(send(&Content { code: outer.code, options: &options, payload: outer.payload }))
+        let context = self.get(request.context())?;
+        with_buffer(content.encoded_len() + SEAL, |sealed| {
+            let outer = match context.lock().protect_response(number, content, sealed) {
+                Ok(outer) => outer,
+                Err(error) => {
+                    tracing::error!(%error, "a response cannot be protected");
+                    return None;
+                }
+            };
+            let options: Options = outer.options(content).collect();
+            Some(options.with_slice(None, |options| {
+                send(&Content { code: outer.code, options, payload: outer.payload })
+            }))
+        })
     }
 }

@@ -7,9 +7,9 @@ use crate::net::clock::Clock;
 use crate::net::peer::PeerInfo;
 use crate::net::pending::{Open, Owner};
 use crate::net::shared::{Shared, SocketState, shown};
-use crate::oscore::OscoreContexts;
+use crate::oscore::{MAX_PROTECTED, OscoreContexts};
 use crate::stream::{self, Link};
-use ebbtide_core::endpoint::{Endpoint, Reliability};
+use ebbtide_core::endpoint::Reliability;
 use ebbtide_core::session::server::{Assembled, PendingRequest};
 use ebbtide_core::session::{
     BlockSizes, Due, FinishedRef, Incoming, NotSent, Observers, Response, Room, SecuredRequest,
@@ -130,20 +130,20 @@ fn with_sequence<R>(due: &Due, code: Code, with: impl FnOnce(Option<Opt<'_>>) ->
     with((code.class() == 2).then_some(Opt { number: OptionNumber::OBSERVE, value }))
 }
 
-/// An endpoint that protects the answers to protected requests.
-struct Protecting<'s> {
-    endpoint: &'s mut Endpoint,
+/// A transport that protects the answers to protected requests.
+struct Protecting<'s, T> {
+    transport: &'s mut T,
     contexts: &'s OscoreContexts,
 }
 
-impl Transport for Protecting<'_> {
+impl<T: Transport> Transport for Protecting<'_, T> {
     fn respond(
         &mut self,
         now: Instant,
         incoming: &Incoming,
         content: &Content<'_>,
     ) -> Result<Option<ExchangeId>, NotSent> {
-        Transport::respond(self.endpoint, now, incoming, content)
+        self.transport.respond(now, incoming, content)
     }
 
     fn respond_secured(
@@ -153,21 +153,55 @@ impl Transport for Protecting<'_> {
         request: SecuredRequest,
         content: &Content<'_>,
     ) -> Result<Option<ExchangeId>, NotSent> {
-        let respond = |outer: &Content<'_>| Transport::respond(self.endpoint, now, incoming, outer);
+        let respond = |outer: &Content<'_>| self.transport.respond(now, incoming, outer);
         self.contexts.seal(request, content, respond).ok_or(NotSent::NotProtected)?
     }
 
     fn defer(&mut self, now: Instant, incoming: &mut Incoming) {
-        Transport::defer(self.endpoint, now, incoming);
+        self.transport.defer(now, incoming);
     }
 
     fn acknowledge(&mut self, now: Instant, incoming: &mut Incoming) {
-        Transport::acknowledge(self.endpoint, now, incoming);
+        self.transport.acknowledge(now, incoming);
     }
 
     fn dismiss(&mut self, now: Instant, incoming: &Incoming) {
-        Transport::dismiss(self.endpoint, now, incoming);
+        self.transport.dismiss(now, incoming);
     }
+}
+
+/// Sends an answer, protected if its request was.
+fn send_by<T: Transport>(
+    transport: &mut T,
+    contexts: Option<&OscoreContexts>,
+    now: Instant,
+    finished: FinishedRef<'_>,
+) -> Result<Option<ExchangeId>, NotSent> {
+    match contexts {
+        Some(contexts) => finished.send(now, &mut Protecting { transport, contexts }),
+        None => finished.send(now, transport),
+    }
+}
+
+/// Calls `notify` with a notification, protected if the registration was.
+fn protected<R, E>(
+    contexts: Option<&OscoreContexts>,
+    due: &Due,
+    content: &Content<'_>,
+    notify: impl FnOnce(&Content<'_>) -> Result<R, E>,
+    error: impl FnOnce(E) -> NotSent,
+) -> Result<R, NotSent> {
+    let sender = contexts.and_then(|contexts| {
+        let request = Message::parse(&due.request).ok()?;
+        Some((contexts, contexts.request(&request)?))
+    });
+    let notified = match sender {
+        None => notify(content),
+        Some((contexts, request)) => {
+            contexts.seal(request, content, notify).ok_or(NotSent::NotProtected)?
+        }
+    };
+    notified.map_err(error)
 }
 
 impl Sink for SocketState {
@@ -192,12 +226,7 @@ impl Sink for SocketState {
             self.endpoint.cancel(now, superseded);
             self.pending.ended(superseded);
         }
-        let exchange = match &self.oscore {
-            Some(contexts) => {
-                finished.send(now, &mut Protecting { endpoint: &mut self.endpoint, contexts })?
-            }
-            None => finished.send(now, &mut self.endpoint)?,
-        };
+        let exchange = send_by(&mut self.endpoint, self.oscore.as_ref(), now, finished)?;
         let requester = finished.requester();
         let local = requester.local;
         if let Some(exchange) = exchange {
@@ -237,21 +266,10 @@ impl Sink for SocketState {
         let sent = with_sequence(due, response.code(), |sequence| {
             response.with_content(sequence, |content| {
                 length = 4 + due.token.len() + content.encoded_len();
-                let sender = self.oscore.as_ref().and_then(|contexts| {
-                    let request = Message::parse(&due.request).ok()?;
-                    Some((contexts, contexts.request(&request)?))
-                });
-                let Some((contexts, request)) = sender else {
-                    return self
-                        .endpoint
-                        .notify(now, remote, due.token, content, reliability)
-                        .map_err(NotSent::Datagram);
+                let notify = |content: &Content<'_>| {
+                    self.endpoint.notify(now, remote, due.token, content, reliability)
                 };
-                let notify = |outer: &Content<'_>| {
-                    self.endpoint.notify(now, remote, due.token, outer, reliability)
-                };
-                let notified = contexts.seal(request, content, notify);
-                notified.ok_or(NotSent::NotProtected)?.map_err(NotSent::Datagram)
+                protected(self.oscore.as_ref(), due, content, notify, NotSent::Datagram)
             })
         });
         match sent {
@@ -299,7 +317,8 @@ impl Sink for stream::LinkState {
     }
 
     fn sizes(&self, _: BlockSizes) -> BlockSizes {
-        BlockSizes::of_connection(&self.connection, 0)
+        let sizes = BlockSizes::of_connection(&self.connection, 0);
+        if self.oscore.is_some() { sizes.within(MAX_PROTECTED) } else { sizes }
     }
 
     fn defer(&mut self, now: Instant, request: Assembled<'_, '_>) -> PendingRequest {
@@ -307,7 +326,7 @@ impl Sink for stream::LinkState {
     }
 
     fn send(&mut self, now: Instant, finished: FinishedRef<'_>) -> Result<(), NotSent> {
-        match finished.send(now, &mut self.connection) {
+        match send_by(&mut self.connection, self.oscore.as_ref(), now, finished) {
             Ok(_) | Err(NotSent::Stream(SendError::Closed)) => Ok(()),
             Err(NotSent::Stream(SendError::OutputFull)) => {
                 self.connection.abort(now, "too many answers wait to be taken");
@@ -333,13 +352,16 @@ impl Sink for stream::LinkState {
         _: impl FnOnce(usize) -> u8,
     ) {
         let sent = with_sequence(due, response.code(), |sequence| {
-            response
-                .with_content(sequence, |content| self.connection.notify(now, due.token, content))
+            response.with_content(sequence, |content| {
+                let notify =
+                    |content: &Content<'_>| self.connection.notify(now, due.token, content);
+                protected(self.oscore.as_ref(), due, content, notify, NotSent::Stream)
+            })
         });
         match sent {
             Ok(()) if response.is_success() => self.observers.arrived(due.observer),
             Ok(()) => self.observers.remove(due.observer),
-            Err(SendError::Closed) => self.observers.lost(due.observer),
+            Err(NotSent::Stream(SendError::Closed)) => self.observers.lost(due.observer),
             Err(error) => {
                 // There is no room; the next change tries again.
                 tracing::warn!(peer = %due.remote, %error, "notification not sent");

@@ -205,6 +205,7 @@ impl Server {
             answerer: Answerer {
                 service: Arc::new(self.service.clone()),
                 clock: self.service.clock(),
+                oscore: config.oscore.clone(),
             },
             config: config.stream.clone(),
             limits: config.stream_limits,

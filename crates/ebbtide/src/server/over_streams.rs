@@ -1,10 +1,9 @@
 //! Requests that arrive over connections (RFC 8323).
 
-use super::protected::oscore_is_required;
 use super::service::Service;
 use crate::refusals::{Class, Reason};
 use crate::stream::{Link, Serve};
-use ebbtide_core::session::server::{Outgoing, RequestSlot};
+use ebbtide_core::session::server::RequestSlot;
 use ebbtide_core::session::{BlockSizes, Due};
 use ebbtide_core::stream::Incoming;
 use ebbtide_core::time::Instant;
@@ -26,14 +25,18 @@ impl Serve for Service {
         message: Message<'_>,
         sizes: BlockSizes,
     ) {
+        #[cfg(feature = "edhoc")]
+        if let Some(edhoc) = &self.config().edhoc
+            && crate::edhoc::is_handshake(&message)
+        {
+            return self.shake_hands_over(edhoc, link, now, incoming, message, sizes);
+        }
+        if Self::claims_protection(&message) || self.config().oscore_required {
+            return self.serve_protected_over(link, now, incoming, message, sizes);
+        }
         let mut place = RequestSlot::new();
         let received = place.stream(incoming, link.remote, message, sizes);
-        if self.config().oscore_required {
-            let refusal = received.refuse(oscore_is_required());
-            self.send(link, now, Outgoing::One(refusal));
-        } else {
-            self.process(link, now, received, &Span::none());
-        }
+        self.process(link, now, received, &Span::none());
     }
 
     fn notify(&self, link: &Arc<Link>, now: Instant, due: Due) {

@@ -6,22 +6,37 @@ use crate::message::Response;
 use crate::net::peer::PeerInfo;
 use crate::net::shared::{ArrivedRequest, Shared};
 use crate::net::trace;
-use crate::oscore::{ClientContext, OscoreContexts};
+use crate::oscore::{
+    ClientContext, MAX_PROTECTED, OscoreContexts, Refusal, VerifiedRequest, with_buffer,
+};
 use crate::refusals::Reason;
+use crate::stream::Link;
 use ebbtide_core::PeerId;
-use ebbtide_core::session::server::{Outgoing, RequestSlot};
+use ebbtide_core::session::server::{Outgoing, Received, RequestSlot};
+use ebbtide_core::session::{BlockSizes, Finished, SecuredRequest};
+use ebbtide_core::stream::Incoming;
 use ebbtide_core::time::Instant;
 use ebbtide_core::wire::{Code, Message, OptionNumber};
 use std::sync::Arc;
+use tracing::Span;
 
 /// The answer to a request that is not protected.
-pub(super) fn oscore_is_required() -> Response {
+fn oscore_is_required() -> Response {
     Response::error(Code::UNAUTHORIZED, "OSCORE is required")
 }
 
 /// RFC 7252 section 5.4.1: the option is critical.
 fn edhoc_is_unknown() -> Response {
     Response::error(Code::BAD_OPTION, "option 21")
+}
+
+/// A verified request.
+struct Opened<'b> {
+    /// The request that it would have been without OSCORE.
+    plain: Message<'b>,
+    request: SecuredRequest,
+    /// Whether it is known not to be a copy of a request from before a restart.
+    is_new: bool,
 }
 
 impl Service {
@@ -32,7 +47,7 @@ impl Service {
             .any(|number| message.option(number).is_some())
     }
 
-    /// Answers a request with an OSCORE option, or one without it where it is required.
+    /// Answers a datagram with an OSCORE option, or one without it where it is required.
     pub(super) fn serve_protected(
         &self,
         shared: &Arc<Shared>,
@@ -42,49 +57,115 @@ impl Service {
         let &ArrivedRequest { incoming, message, from, to, .. } = request;
         let (local, sizes) = (shared.reply_from(to), self.session().datagram_sizes());
         let group = incoming.is_to_group();
-        let open = |contexts: &OscoreContexts| {
-            let joined = message.option(OptionNumber::EDHOC).is_some();
-            let separated = match joined {
-                true => Some(self.complete_handshake(contexts, incoming.remote, &message)?),
-                false => None,
-            };
-            // It was written by an encoder of messages.
-            let separated = separated.as_deref().and_then(|bytes| Message::parse(bytes).ok());
-            let opened = contexts.open(separated.as_ref().unwrap_or(&message));
-            opened.map_err(|refusal| Response::error(refusal.code(), refusal.diagnostic()))
-        };
-        let opened = match &self.config().oscore {
+        if group {
             // The messages of a group have another protocol.
-            _ if group => return,
-            Some(contexts) if Self::claims_protection(&message) => open(contexts),
-            _ => Err(oscore_is_required()),
-        };
-        let mut place = RequestSlot::new();
-        let opened = match opened {
-            Ok(opened) => opened,
-            Err(refusal) => {
-                let received =
-                    place.datagram(incoming, message, sizes, shared.number, local, group);
-                self.refused(now, Reason::Oscore, incoming.remote);
-                // RFC 8613 section 8.2: Max-Age 0 keeps caches from it.
-                let refusal = received.refuse(refusal.max_age(0));
-                return self.send(shared, now, Outgoing::One(refusal));
-            }
-        };
-        // It was written by an encoder of messages.
-        let Ok(plain) = Message::parse(&opened.plain) else { return };
-        let received = place.datagram(incoming, plain, sizes, shared.number, local, group);
-        let received = received.secured(opened.request);
-        if !opened.is_new {
-            let is_fresh = self.session().is_fresh(now, &received);
-            let accepted = |contexts: &OscoreContexts| contexts.accept(opened.request);
-            if !is_fresh || !self.config().oscore.as_ref().is_some_and(accepted) {
-                let challenge = self.session().challenge_received(now, &received);
+            return;
+        }
+        with_buffer(2 * message.as_bytes().len(), |buffer| {
+            let mut place = RequestSlot::new();
+            let opened = self.open(incoming.remote, &message, buffer);
+            let message = opened.as_ref().map_or(message, |opened| opened.plain);
+            let received = place.datagram(incoming, message, sizes, shared.number, local, group);
+            let opened = match opened {
+                Ok(opened) => opened,
+                Err(refusal) => {
+                    self.refused(now, Reason::Oscore, incoming.remote);
+                    return self.send(shared, now, Outgoing::One(received.refuse(refusal)));
+                }
+            };
+            let received = received.secured(opened.request);
+            if let Some(challenge) = self.challenge_unknown(now, &received, &opened) {
                 return self.send(shared, now, Outgoing::One(challenge));
             }
-        }
-        // Only now: what anyone can send takes no place, and a challenged request is a new one when it comes with its Echo.
-        shared.lock().endpoint.remember_verified(now, &incoming);
+            // Only now: what anyone can send takes no place, and a challenged request is a new one when it comes with its Echo.
+            shared.lock().endpoint.remember_verified(now, &incoming);
+            let span = trace::serve(from, &opened.plain);
+            span.in_scope(|| self.serve_opened(shared, now, received, &opened.plain, &span))
+        });
+    }
+
+    /// Answers a request over a connection with an OSCORE option, or one without it where it is required.
+    pub(super) fn serve_protected_over(
+        &self,
+        link: &Arc<Link>,
+        now: Instant,
+        incoming: Incoming,
+        message: Message<'_>,
+        sizes: BlockSizes,
+    ) {
+        let from = PeerId::Connection(link.remote);
+        with_buffer(2 * message.as_bytes().len(), |buffer| {
+            let mut place = RequestSlot::new();
+            let opened = self.open(from, &message, buffer);
+            let message = opened.as_ref().map_or(message, |opened| opened.plain);
+            let sizes = sizes.within(MAX_PROTECTED);
+            let received = place.stream(incoming, link.remote, message, sizes);
+            let opened = match opened {
+                Ok(opened) => opened,
+                Err(refusal) => {
+                    self.refused(now, Reason::Oscore, from);
+                    return self.send(link, now, Outgoing::One(received.refuse(refusal)));
+                }
+            };
+            let received = received.secured(opened.request);
+            // Someone else may have sent it before, over another connection.
+            if let Some(challenge) = self.challenge_unknown(now, &received, &opened) {
+                return self.send(link, now, Outgoing::One(challenge));
+            }
+            self.serve_opened(link, now, received, &opened.plain, &Span::none());
+        });
+    }
+
+    /// Verifies a request, and writes the datagram that it would have been without OSCORE into `buffer`.
+    fn open<'b>(
+        &self,
+        from: PeerId,
+        message: &Message<'_>,
+        buffer: &'b mut [u8],
+    ) -> Result<Opened<'b>, Response> {
+        let contexts = self.config().oscore.as_ref().filter(|_| Self::claims_protection(message));
+        let Some(contexts) = contexts else { return Err(oscore_is_required()) };
+        let joined = message.option(OptionNumber::EDHOC).is_some();
+        let separated = match joined {
+            true => Some(self.complete_handshake(contexts, from, message)?),
+            false => None,
+        };
+        // It was written by an encoder of messages.
+        let separated = separated.as_deref().and_then(|bytes| Message::parse(bytes).ok());
+        // RFC 8613 section 8.2: Max-Age 0 keeps caches from the refusal.
+        let refuse =
+            |refusal: Refusal| Response::error(refusal.code(), refusal.diagnostic()).max_age(0);
+        let opened = contexts.open(separated.as_ref().unwrap_or(message), buffer);
+        let VerifiedRequest { request, length, is_new } = opened.map_err(refuse)?;
+        let plain = buffer.get(..length).and_then(|plain| Message::parse(plain).ok());
+        // It was written by an encoder of messages.
+        let plain = plain.ok_or_else(|| Response::new(Code::INTERNAL_SERVER_ERROR))?;
+        Ok(Opened { plain, request, is_new })
+    }
+
+    /// The challenge for a request that may be a copy of one from before a restart (RFC 8613 appendix B.1.2).
+    fn challenge_unknown(
+        &self,
+        now: Instant,
+        received: &Received<'_, '_>,
+        opened: &Opened<'_>,
+    ) -> Option<Finished> {
+        let accepted = |contexts: &OscoreContexts| contexts.accept(opened.request);
+        let is_new = opened.is_new
+            || self.session().is_fresh(now, received)
+                && self.config().oscore.as_ref().is_some_and(accepted);
+        (!is_new).then(|| self.session().challenge_received(now, received))
+    }
+
+    /// Takes a verified request to its handler.
+    fn serve_opened<C: Carrier>(
+        &self,
+        carrier: &Arc<C>,
+        now: Instant,
+        received: Received<'_, '_>,
+        plain: &Message<'_>,
+        span: &Span,
+    ) {
         let code = plain.code();
         let q_block = |number| matches!(number, OptionNumber::Q_BLOCK1 | OptionNumber::Q_BLOCK2);
         let unknown = plain.body().first_critical_unless(|number| {
@@ -92,10 +173,9 @@ impl Service {
         });
         if let Some(number) = unknown {
             let refusal = Response::error(Code::BAD_OPTION, format!("option {}", number.0));
-            return self.send(shared, now, Outgoing::One(received.refuse(refusal)));
+            return self.send(carrier, now, Outgoing::One(received.refuse(refusal)));
         }
-        let span = trace::serve(from, &plain);
-        span.in_scope(|| self.process(shared, now, received, &span))
+        self.process(carrier, now, received, span);
     }
 
     /// The protected request in a request that begins with message 3 of EDHOC (RFC 9668).
@@ -142,11 +222,38 @@ impl Service {
             let challenge = self.session().challenge_received(now, &received);
             return self.send(shared, now, Outgoing::One(challenge));
         }
-        let answer = match &self.config().oscore {
-            Some(contexts) => edhoc.answer(contexts, incoming.remote, message.payload()),
-            None => oscore_is_required(),
-        };
+        let answer = self.next_of_handshake(edhoc, incoming.remote, &message);
         self.send(shared, now, Outgoing::One(received.refuse(answer)));
+    }
+
+    /// Answers a message of EDHOC over a connection, whose client has shown its address.
+    #[cfg(feature = "edhoc")]
+    pub(super) fn shake_hands_over(
+        &self,
+        edhoc: &crate::edhoc::Edhoc,
+        link: &Arc<Link>,
+        now: Instant,
+        incoming: Incoming,
+        message: Message<'_>,
+        sizes: BlockSizes,
+    ) {
+        let answer = self.next_of_handshake(edhoc, PeerId::Connection(link.remote), &message);
+        let mut place = RequestSlot::new();
+        let received = place.stream(incoming, link.remote, message, sizes);
+        self.send(link, now, Outgoing::One(received.refuse(answer)));
+    }
+
+    #[cfg(feature = "edhoc")]
+    fn next_of_handshake(
+        &self,
+        edhoc: &crate::edhoc::Edhoc,
+        from: PeerId,
+        message: &Message<'_>,
+    ) -> Response {
+        match &self.config().oscore {
+            Some(contexts) => edhoc.answer(contexts, from, message.payload()),
+            None => oscore_is_required(),
+        }
     }
 
     /// The peer that sent a request, and the context that protected it.
@@ -154,16 +261,19 @@ impl Service {
         &self,
         carrier: &C,
         remote: PeerId,
-        message: &Message<'_>,
+        secured: Option<SecuredRequest>,
     ) -> (Option<PeerInfo>, Option<ClientContext>) {
         let info = carrier.peer(remote);
         let contexts = self.config().oscore.as_ref();
-        let Some(request) = contexts.and_then(|contexts| contexts.request(message)) else {
-            return (info, None);
-        };
-        let security = contexts.map(|contexts| contexts.for_peer(request));
-        let identity = security.as_ref().and_then(ClientContext::identity);
+        let security = contexts.zip(secured).and_then(|(contexts, of)| contexts.for_peer(of));
+        let Some(security) = security else { return (info, None) };
         let info = info.unwrap_or_else(|| PeerInfo::unproved(remote));
-        (Some(PeerInfo { identity, ..info }), security)
+        let identity = Some(security.identity());
+        (Some(PeerInfo { identity, ..info }), Some(security))
+    }
+
+    /// The protected request of an observer.
+    pub(super) fn registration(&self, message: &Message<'_>) -> Option<SecuredRequest> {
+        self.config().oscore.as_ref()?.request(message)
     }
 }

@@ -134,7 +134,7 @@ impl Service {
             Next::Send(outgoing) => return self.send(carrier, now, outgoing),
         };
         let (id, local) = (verified.requester().peer(), verified.requester().local);
-        let (info, security) = self.sender(&**carrier, id, verified.message());
+        let (info, security) = self.sender(&**carrier, id, verified.requester().secured());
         let (requests, over) = (&self.inner.requests, carrier.way_back());
         let way = WayBack { requests, over, security: security.as_ref() };
         let origin = Origin { id, info: info.as_ref(), local, back: Some(way) };
@@ -407,7 +407,7 @@ impl Service {
     pub(super) fn notify_one<C: Carrier>(&self, carrier: &Arc<C>, now: Instant, due: Due) {
         let message = Message::parse(&due.request).unwrap_or(Message::EMPTY);
         let (id, local) = (due.remote, due.local);
-        let (info, security) = self.sender(&**carrier, id, &message);
+        let (info, security) = self.sender(&**carrier, id, self.registration(&message));
         let (requests, over) = (&self.inner.requests, carrier.way_back());
         let way = WayBack { requests, over, security: security.as_ref() };
         let origin = Origin { id, info: info.as_ref(), local, back: Some(way) };

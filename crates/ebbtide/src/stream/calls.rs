@@ -2,9 +2,10 @@
 
 use crate::message::Options;
 use crate::net::pending::{Answer, Call};
+use crate::oscore::ClientContext;
 use bytes::Bytes;
 use ebbtide_core::stream::RequestId;
-use ebbtide_core::wire::Code;
+use ebbtide_core::wire::{Code, Content, OptionNumber};
 use std::task::Waker;
 
 /// The state of a call, which outlives its request until the application has fetched its answers.
@@ -18,13 +19,39 @@ pub(crate) struct CallState {
     pinging: bool,
 }
 
-/// The request that registered an observation.
+/// The request that registered an observation, as it was before it was protected.
 #[derive(Debug)]
 pub(crate) struct ObservedCall {
     pub(crate) code: Code,
     pub(crate) options: Options,
     pub(crate) payload: Bytes,
+    /// Protects it.
+    pub(crate) context: Option<ClientContext>,
 }
+
+impl ObservedCall {
+    /// Calls `send` with the request that ends the observation.
+    pub(super) fn end<E>(
+        mut self,
+        send: impl FnOnce(&Content<'_>) -> Result<(), E>,
+    ) -> Result<(), NotEnded> {
+        self.options.set_uint(OptionNumber::OBSERVE, 1);
+        let (code, payload) = (self.code, &self.payload);
+        self.options.with_slice(None, |options| {
+            let content = Content { code, options, payload };
+            match &self.context {
+                None => send(&content).map_err(|_| NotEnded),
+                Some(context) => match context.seal(&content, None, send) {
+                    Ok((Ok(()), _)) => Ok(()),
+                    _ => Err(NotEnded),
+                },
+            }
+        })
+    }
+}
+
+/// The message that ends an observation could not be sent.
+pub(super) struct NotEnded;
 
 /// See the [module](self).
 #[derive(Debug, Default)]

@@ -13,6 +13,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub struct StreamCounters {
     /// Connections that are open.
     pub open: usize,
+    /// Observers over open connections.
+    pub observers: usize,
     /// Connections that were established.
     pub connections: u64,
     /// Connections that a limit refused, for one of the three reasons that follow.

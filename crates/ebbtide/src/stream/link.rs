@@ -6,12 +6,13 @@ use crate::message::{Options, Response, Sizes};
 use crate::net::clock::{Clock, distinct};
 use crate::net::peer::PeerInfo;
 use crate::net::pending::Answer;
+use crate::oscore::OscoreContexts;
 use crate::refusals::Reason;
 use ebbtide_core::cc::Sample;
 use ebbtide_core::session::{BlockSizes, Due, Observers};
 use ebbtide_core::stream::{Closed, Connection, Event, Failure, Incoming, Received, SendError};
 use ebbtide_core::time::{Instant, Micros};
-use ebbtide_core::wire::{Code, Content, Framing, Message, OptionNumber};
+use ebbtide_core::wire::{Content, Framing, Message};
 use std::future::poll_fn;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -23,6 +24,8 @@ use std::time::Duration;
 pub(crate) struct Answerer {
     pub(crate) service: Arc<dyn Serve>,
     pub(crate) clock: Clock,
+    /// Protects the answers.
+    pub(crate) oscore: Option<OscoreContexts>,
 }
 
 /// Answers the requests that arrive over a connection.
@@ -62,6 +65,8 @@ pub(crate) struct LinkState {
     pub(crate) connection: Connection,
     calls: Calls,
     pub(crate) observers: Observers,
+    /// Protects the answers to protected requests.
+    pub(crate) oscore: Option<OscoreContexts>,
     /// Wakes the task.
     pub(crate) task: Option<Waker>,
     /// Wakers to call once the lock is released.
@@ -83,14 +88,15 @@ impl Link {
         answerer: Option<Answerer>,
         peer: Option<PeerInfo>,
     ) -> Arc<Self> {
-        let (service, clock) = match answerer {
-            Some(Answerer { service, clock }) => (Some(service), clock),
-            None => (None, Clock::start()),
+        let (service, clock, oscore) = match answerer {
+            Some(Answerer { service, clock, oscore }) => (Some(service), clock, oscore),
+            None => (None, Clock::start(), None),
         };
         let state = LinkState {
             connection: Connection::new(clock.now(), framing, config),
             calls: Calls::default(),
             observers: Observers::new(u64::from(distinct()) << 32 | u64::from(distinct())),
+            oscore,
             task: None,
             wake: Vec::new(),
             waiting: Vec::new(),
@@ -140,11 +146,11 @@ impl Link {
         .await;
     }
 
-    /// The body sizes that fit into a message with these options.
-    pub(crate) fn sizes(&self, options: &Options) -> Sizes {
+    /// The body sizes that fit into a message with these options, and with so many bytes for its protection.
+    pub(crate) fn sizes(&self, options: &Options, protection: usize) -> Sizes {
         // An option's header is at most five bytes.
-        let bytes = options.iter().map(|opt| opt.value.len() + 5).sum();
-        Sizes::of_connection(&self.lock().connection, bytes)
+        let bytes: usize = options.iter().map(|opt| opt.value.len() + 5).sum();
+        Sizes::of_connection(&self.lock().connection, bytes + protection)
     }
 
     /// The number of open requests of ours.
@@ -152,20 +158,16 @@ impl Link {
         self.lock().connection.open_requests()
     }
 
-    /// Starts a call, and returns its place.
-    pub(crate) fn call(&self, code: Code, options: &Options, payload: &[u8]) -> Result<u32, Error> {
+    /// Starts a call, and returns its place. `observed` is its request if it observes.
+    pub(crate) fn call(
+        &self,
+        content: &Content<'_>,
+        observed: Option<ObservedCall>,
+    ) -> Result<u32, Error> {
         self.with(|state, now| {
-            let request = options.with_slice(None, |options| {
-                state.connection.request(now, &Content { code, options, payload })
-            });
+            let request = state.connection.request(now, content);
             let request = request.map_err(|error| state.refused(self.remote, error))?;
-            let observes = options.get_uint(OptionNumber::OBSERVE) == Some(0);
-            let observation = observes.then(|| ObservedCall {
-                code,
-                options: options.clone(),
-                payload: bytes::Bytes::copy_from_slice(payload),
-            });
-            Ok(state.calls.add(Some(request), observation))
+            Ok(state.calls.add(Some(request), observed))
         })
     }
 
@@ -200,15 +202,11 @@ impl Link {
         let Some(request) = place.request else { return };
         drop(state);
         self.with(|state, now| {
-            let Some(mut ended) = place.observation else {
+            let Some(observed) = place.observation else {
                 return state.connection.cancel(now, request);
             };
             // RFC 8323 section 7.4: there is no Reset that could end the observation.
-            ended.options.set_uint(OptionNumber::OBSERVE, 1);
-            let sent = ended.options.with_slice(None, |options| {
-                let content = Content { code: ended.code, options, payload: &ended.payload };
-                state.connection.deregister(now, request, &content)
-            });
+            let sent = observed.end(|content| state.connection.deregister(now, request, content));
             if sent.is_err() {
                 state.connection.cancel(now, request);
             }

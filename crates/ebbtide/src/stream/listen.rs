@@ -129,13 +129,14 @@ impl Listener {
 pub(crate) struct OpenLinks(Weak<Shared>);
 
 impl OpenLinks {
-    /// Adds the counters of their messages.
+    /// Adds their observers, and the counters of their messages.
     pub(crate) fn add_to(&self, counters: &mut StreamCounters) {
         let Some(shared) = self.0.upgrade() else { return };
         let links: Vec<_> = shared.links().values().filter_map(Weak::upgrade).collect();
         for link in links {
             let state = link.lock();
             if state.over.is_none() {
+                counters.observers += state.observers.len();
                 counters.messages += state.connection.counters();
             }
         }

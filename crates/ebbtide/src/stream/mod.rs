@@ -31,6 +31,7 @@ mod wire;
 #[cfg(feature = "ws")]
 mod ws;
 
+pub(crate) use calls::ObservedCall;
 pub use config::Listen;
 pub(crate) use config::{StreamConfig, StreamLimits};
 pub use counters::StreamCounters;

@@ -4,6 +4,7 @@ use crate::common::errors::source;
 use crate::common::relay::{Trouble, relay};
 use ebbtide::edhoc::EdhocCredentials;
 use ebbtide::server::{Call, Router, Server, get};
+use ebbtide::stream::Listen;
 use ebbtide::{Client, ClientConfig, Error, OscoreFailure, Response, ServerConfig};
 use ebbtide_core::wire::{Code, Message};
 use std::net::SocketAddr;
@@ -39,13 +40,17 @@ fn server_config(credentials: EdhocCredentials) -> ServerConfig {
     config.ack_timeout(Duration::from_millis(100)).max_retransmit(8)
 }
 
-fn serve_at(at: &str) -> (SocketAddr, tokio::task::JoinHandle<()>) {
+fn server_at(at: &[&str]) -> Server {
     let who = |call: &Call<'_>| {
         Response::content(call.identity().map_or_else(|| "nobody".into(), <[u8]>::to_vec))
     };
     let config =
         server_config(of_server().peer(&hex(CLIENT), "sensor").unwrap()).oscore_required(true);
-    let server = Server::with_config(Router::new().route("/who", get(who)), config, [at]).unwrap();
+    Server::with_config(Router::new().route("/who", get(who)), config, at).unwrap()
+}
+
+fn serve_at(at: &str) -> (SocketAddr, tokio::task::JoinHandle<()>) {
+    let server = server_at(&[at]);
     let at = server.local_addrs()[0];
     let running = tokio::spawn(async move {
         let _ = server.run().await;
@@ -74,6 +79,17 @@ async fn requests_at_the_same_time_share_one_handshake_through_loss() {
         }
         let plain = Client::new().get(uri.as_str()).await.unwrap();
         assert_eq!(plain.code(), Code::UNAUTHORIZED);
+    }
+}
+
+#[tokio::test]
+async fn a_handshake_comes_before_the_first_request_over_a_connection_too() {
+    let server = server_at(&[]).listen(Listen::Tcp("127.0.0.1:0".parse().unwrap())).unwrap();
+    let uri = format!("coap+tcp://{}/who", server.listeners()[0].1);
+    tokio::spawn(server.run());
+    let client = client();
+    for _ in 0..2 {
+        assert_eq!(client.get(uri.as_str()).await.unwrap().text(), "sensor");
     }
 }
 

@@ -39,6 +39,7 @@ mod node;
 mod observe_late;
 mod oscore;
 mod oscore_kills;
+mod oscore_streams;
 mod probes;
 mod quick_blocks;
 mod quick_server;

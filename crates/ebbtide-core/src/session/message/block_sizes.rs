@@ -51,6 +51,17 @@ impl BlockSizes {
         self
     }
 
+    /// Returns these sizes, with bodies and blocks of at most so many bytes in one message, 1024 or more.
+    #[must_use]
+    pub fn within(mut self, bytes: usize) -> Self {
+        self.whole = self.whole.min(bytes);
+        if self.block > bytes {
+            // Only BERT has blocks of more than 1024 bytes (RFC 8323 section 6).
+            self.block = bytes - bytes % 1024;
+        }
+        self
+    }
+
     /// Reads a block option.
     #[inline]
     pub fn read(&self, option: &Opt<'_>) -> Result<Block, BlockError> {
