@@ -8,6 +8,7 @@ mod commands;
 #[cfg(target_os = "linux")]
 mod emulate;
 mod failure;
+mod log;
 mod output;
 mod text;
 

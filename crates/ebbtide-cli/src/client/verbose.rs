@@ -1,4 +1,4 @@
-//! `-v`: prints messages and the measurements of congestion control, a line each, on standard
+//! `-v` of a client: prints messages and the measurements of congestion control, a line each, on standard
 //! error.
 
 use std::fmt::{self, Display, Formatter};
@@ -13,38 +13,26 @@ use tracing::{Event, Level, Metadata, Subscriber};
 /// Prints the library's events from now on.
 #[expect(clippy::disallowed_methods, reason = "lines for people say when they were written")]
 pub(crate) fn start() {
-    let printer = Printer { all: true, spans: AtomicU64::new(1), began: Instant::now() };
+    let printer = Printer { spans: AtomicU64::new(1), began: Instant::now() };
     // It fails only if it was called before.
-    let _ = tracing::subscriber::set_global_default(printer);
-}
-
-/// Shows which limits a server met, a line a minute at most.
-#[expect(clippy::disallowed_methods, reason = "lines for people say when they were written")]
-pub(crate) fn start_limits() {
-    let printer = Printer { all: false, spans: AtomicU64::new(1), began: Instant::now() };
-    // It fails only if something else was to be shown.
     let _ = tracing::subscriber::set_global_default(printer);
 }
 
 /// Prints events; spans are only counted.
 struct Printer {
-    /// Not only limits.
-    all: bool,
     spans: AtomicU64,
     began: Instant,
 }
 
 impl Subscriber for Printer {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        let limits = metadata.target() == "ebbtide::limits";
-        limits
-            || self.all
-                && *metadata.level() <= Level::DEBUG
-                && metadata.target().starts_with("ebbtide")
+        // Who asks may see the values of the own queries.
+        metadata.target() == "ebbtide::query"
+            || *metadata.level() <= Level::DEBUG && metadata.target().starts_with("ebbtide")
     }
 
     fn max_level_hint(&self) -> Option<LevelFilter> {
-        Some(if self.all { LevelFilter::DEBUG } else { LevelFilter::WARN })
+        Some(LevelFilter::TRACE)
     }
 
     #[expect(clippy::disallowed_methods, reason = "lines for people say when they were written")]
@@ -116,9 +104,6 @@ impl Display for Line {
             "probe sent" => write!(f, "> {peer}  {datagram}  (probe)"),
             "received" => write!(f, "< {peer}  {datagram}"),
             "timeout" => write!(f, "! {peer}  timeout, no answer yet"),
-            "refused in the last minute" => {
-                write!(f, "! refused in the last minute: {}", self.get("refused"))
-            }
             "failed" => write!(f, "! {}", self.get("reason")),
             "learnt" => write!(
                 f,

@@ -7,6 +7,7 @@ use crate::client::interrupt::Interrupt;
 use crate::client::oscore::OscoreArgs;
 use crate::client::{block_on, control, psk, tls};
 use crate::failure::Failure;
+use crate::log::LogArgs;
 use cap_std::fs::Dir;
 use clap::Args;
 use ebbtide::congestion::Algorithm;
@@ -97,9 +98,8 @@ pub(crate) struct ServeArgs {
     /// shorter round trips at the cost of a busy core
     #[arg(long, value_name = "MICROSECONDS", default_value_t = 0)]
     busy_poll: u64,
-    /// Show messages, timeouts and congestion control's measurements on standard error
-    #[arg(short, long)]
-    verbose: bool,
+    #[command(flatten)]
+    log: LogArgs,
 }
 
 /// Serves until it is interrupted.
@@ -108,11 +108,7 @@ pub(crate) struct ServeArgs {
 ///
 /// Returns an error if an address cannot be bound, or an argument is wrong.
 pub(crate) fn run(args: ServeArgs) -> Result<(), Failure> {
-    if args.verbose {
-        crate::client::verbose::start();
-    } else {
-        crate::client::verbose::start_limits();
-    }
+    let log = args.log.start()?;
     let mut net = ServerConfig::new().control(control(&args.cc)?);
     if args.scenario.is_some() {
         net = net.transport(over_tcp_as_in_a_scenario);
@@ -123,7 +119,7 @@ pub(crate) fn run(args: ServeArgs) -> Result<(), Failure> {
         .workers(args.workers.into());
     #[cfg(feature = "dtls13")]
     if args.dtls13 && args.keylog.is_some() {
-        eprintln!(
+        tracing::warn!(
             "--keylog: only the secrets of DTLS 1.2 are written; sessions of DTLS 1.3 have no key log"
         );
     }
@@ -144,8 +140,15 @@ pub(crate) fn run(args: ServeArgs) -> Result<(), Failure> {
         None => config,
     };
     raise_file_limit();
-    block_on(serve(args, config))
+    block_on(async {
+        log.report_gaps();
+        serve(args, config).await
+    })
 }
+
+/// Fewer open files than this are worth a warning.
+#[cfg(target_os = "linux")]
+const FEW_FILES: u64 = 1024;
 
 /// Raises the limit of open files to the system's maximum. Many systems begin with 1,024; that is
 /// fewer than the connections that a server accepts, and at the limit no file could be opened
@@ -160,8 +163,19 @@ fn raise_file_limit() {
             // If it fails, the server works as well, for fewer clients.
             let _ = setrlimit(Resource::RLIMIT_NOFILE, hard, hard);
         }
+        if let Ok((soft, _)) = getrlimit(Resource::RLIMIT_NOFILE)
+            && soft < FEW_FILES
+        {
+            tracing::warn!(
+                limit = soft,
+                "few files may be open, so few connections are accepted: raise ulimit -n"
+            );
+        }
     }
 }
+
+/// Whose lines tell what a SIGHUP has changed.
+const RELOAD: &str = "ebbtide::reload";
 
 /// Reads keys and certificate again at each SIGHUP.
 fn read_again_at_hangup(keys: Option<psk::KeyFile>, tls: Option<tls::Served>) -> io::Result<()> {
@@ -169,21 +183,20 @@ fn read_again_at_hangup(keys: Option<psk::KeyFile>, tls: Option<tls::Served>) ->
     let mut hangup = signal(SignalKind::hangup())?;
     tokio::spawn(async move {
         while hangup.recv().await.is_some() {
-            // Standard error may be closed.
-            let _ = match keys.as_ref().map(psk::KeyFile::reload) {
-                None => Ok(()),
-                Some(Ok(count)) => writeln!(io::stderr(), "--psk-file: {count} keys"),
+            match keys.as_ref().map(psk::KeyFile::reload) {
+                None => {}
+                Some(Ok(count)) => tracing::info!(target: RELOAD, count, "--psk-file: read again"),
                 Some(Err(error)) => {
-                    writeln!(io::stderr(), "--psk-file: {error}; the old keys remain in use")
+                    tracing::error!(target: RELOAD, "--psk-file: {error}; the old keys remain in use");
                 }
-            };
-            let _ = match tls.as_ref().map(tls::Served::reload) {
-                None => Ok(()),
-                Some(Ok(())) => writeln!(io::stderr(), "--cert: read again"),
+            }
+            match tls.as_ref().map(tls::Served::reload) {
+                None => {}
+                Some(Ok(())) => tracing::info!(target: RELOAD, "--cert: read again"),
                 Some(Err(error)) => {
-                    writeln!(io::stderr(), "{error}; the old certificate remains in use")
+                    tracing::error!(target: RELOAD, "{error}; the old certificate remains in use");
                 }
-            };
+            }
         }
     });
     Ok(())

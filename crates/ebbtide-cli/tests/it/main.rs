@@ -21,4 +21,5 @@ mod put_through_loss;
 mod replay;
 mod scenario_errors;
 mod serve_files;
+mod serve_log;
 mod serve_options;

@@ -13,5 +13,5 @@ pub use ebbtide_core::session::{BurstMark, ContentFormat, Options, Response, Sta
 pub use harmless::is_harmless;
 pub use request::Request;
 pub use scheme::Scheme;
-pub(crate) use shown::{DisplayMessage, ShownFrame};
+pub(crate) use shown::{DisplayMessage, Queries, ShownFrame};
 pub use uri::{DEFAULT_PORT, Uri, UriError};

@@ -3,9 +3,34 @@
 use super::ContentFormat;
 use core::fmt::{self, Display, Formatter};
 use ebbtide_core::wire::{Block, Code, Frame, Message, Opt, OptionNumber, SignalOption, Token};
+use std::borrow::Cow;
+
+/// Whether the values in queries are shown, which may be secrets of an application.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Queries {
+    Shown,
+    /// Their names remain.
+    Hidden,
+}
+
+impl Queries {
+    /// The text of an option, without the values of its query.
+    fn of(self, number: OptionNumber, text: &str) -> Cow<'_, str> {
+        let from = match (self, number) {
+            (Self::Shown, _) => None,
+            (_, OptionNumber::URI_QUERY | OptionNumber::LOCATION_QUERY) => Some('='),
+            (_, OptionNumber::PROXY_URI) => Some('?'),
+            _ => None,
+        };
+        match from.and_then(|from| text.split_once(from).map(|(name, _)| (name, from))) {
+            Some((name, from)) => format!("{name}{from}...").into(),
+            None => text.into(),
+        }
+    }
+}
 
 /// `CON GET, MID 0x7d34, token 53aa01, Uri-Path "time", Observe 0, 5 bytes of payload`.
-pub(crate) struct DisplayMessage<'m>(pub(crate) &'m Message<'m>);
+pub(crate) struct DisplayMessage<'m>(pub(crate) &'m Message<'m>, pub(crate) Queries);
 
 impl Display for DisplayMessage<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
@@ -15,7 +40,7 @@ impl Display for DisplayMessage<'_> {
         write!(f, ", MID {}", message.message_id())?;
         token(f, message.token())?;
         for opt in message.options() {
-            write!(f, ", {}", ShownOption(&opt))?;
+            write!(f, ", {}", ShownOption(&opt, self.1))?;
         }
         payload(f, message.payload())
     }
@@ -23,7 +48,7 @@ impl Display for DisplayMessage<'_> {
 
 /// Shows a message of a reliable transport, where there is neither type nor message ID, but signals:
 /// `7.01 CSM, Max-Message-Size 66688, Block-Wise-Transfer`.
-pub(crate) struct ShownFrame<'m>(pub(crate) &'m Frame<'m>);
+pub(crate) struct ShownFrame<'m>(pub(crate) &'m Frame<'m>, pub(crate) Queries);
 
 impl Display for ShownFrame<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
@@ -35,7 +60,7 @@ impl Display for ShownFrame<'_> {
             if message.code().is_signaling() {
                 signal_option(f, message.code(), &opt)?;
             } else {
-                ShownOption(&opt).fmt(f)?;
+                ShownOption(&opt, self.1).fmt(f)?;
             }
         }
         payload(f, message.payload())
@@ -88,7 +113,7 @@ fn signal_option(f: &mut Formatter<'_>, code: Code, opt: &Opt<'_>) -> fmt::Resul
 
 /// An option's name, and its value in the format that the option's definition gives (RFC 7252
 /// section 5.10). A value that does not fit the format is shown in hexadecimal.
-struct ShownOption<'o>(&'o Opt<'o>);
+struct ShownOption<'o>(&'o Opt<'o>, Queries);
 
 impl Display for ShownOption<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
@@ -109,7 +134,7 @@ impl Display for ShownOption<'_> {
             | OptionNumber::PROXY_SCHEME => match opt.as_str() {
                 // Quoted, with control characters escaped, so that a peer cannot control the
                 // terminal.
-                Some(text) => write!(f, "{text:?}"),
+                Some(text) => write!(f, "{:?}", self.1.of(opt.number, text)),
                 None => Hex(opt.value).fmt(f),
             },
             OptionNumber::CONTENT_FORMAT | OptionNumber::ACCEPT => {
@@ -167,7 +192,25 @@ mod tests {
         let token = Token::new(&[0x53, 0xaa]).unwrap();
         let encoded =
             content.encode(&mut buf, Type::Confirmable, MessageId(0x7d34), token).unwrap();
-        DisplayMessage(&Message::parse(&buf[..encoded.len]).unwrap()).to_string()
+        let message = Message::parse(&buf[..encoded.len]).unwrap();
+        DisplayMessage(&message, Queries::Hidden).to_string()
+    }
+
+    #[test]
+    fn the_values_of_queries_are_shown_on_request_only() {
+        let opt = |number, value| Opt { number, value };
+        for (number, value, hidden) in [
+            (OptionNumber::URI_QUERY, "token=secret", "Uri-Query \"token=...\""),
+            (OptionNumber::URI_QUERY, "all", "Uri-Query \"all\""),
+            (OptionNumber::LOCATION_QUERY, "a=b=c", "Location-Query \"a=...\""),
+            (OptionNumber::PROXY_URI, "coap://h/p?k=v", "Proxy-Uri \"coap://h/p?...\""),
+            (OptionNumber::URI_PATH, "a=b?c", "Uri-Path \"a=b?c\""),
+        ] {
+            let opt = opt(number, value.as_bytes());
+            assert_eq!(ShownOption(&opt, Queries::Hidden).to_string(), hidden);
+            let shown = ShownOption(&opt, Queries::Shown).to_string();
+            assert!(shown.ends_with(&format!("\"{value}\"")), "{shown}");
+        }
     }
 
     #[test]
@@ -201,7 +244,7 @@ mod tests {
     fn signals_are_shown_by_name_with_their_options() {
         let shown = |bytes: &[u8]| {
             let header = FrameHeader::parse(Framing::Stream, bytes).unwrap().unwrap();
-            ShownFrame(&Frame::parse(header, bytes).unwrap()).to_string()
+            ShownFrame(&Frame::parse(header, bytes).unwrap(), Queries::Hidden).to_string()
         };
         let csm = [0x50, 0xe1, 0x23, 1, 4, 0x80, 0x20];
         assert_eq!(shown(&csm), "7.01 CSM, Max-Message-Size 66688, Block-Wise-Transfer");

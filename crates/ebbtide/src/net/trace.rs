@@ -12,10 +12,12 @@
 //! | `ebbtide::message` | `failed` | `exchange`, `reason` |
 //! | `ebbtide::control` | `learnt` | `peer`, `exchange`, `rtt`, `transmissions`, `answered`, `srtt`, `rto`, `state` |
 //!
+//! The values of queries are left out of `datagram` unless the target `ebbtide::query` is enabled at level TRACE.
+//!
 //! `exchange` is a small number, unique among the exchanges that are open at one socket at the
 //! same time. Datagrams sent in reply have none.
 
-use crate::message::{DisplayMessage, Request};
+use crate::message::{DisplayMessage, Queries, Request};
 use ebbtide_core::cc::{Metrics, Sample};
 use ebbtide_core::endpoint::{Failure, Sent, Transmit};
 use ebbtide_core::time::Micros;
@@ -24,12 +26,20 @@ use ebbtide_core::{ExchangeId, PeerId};
 use std::net::SocketAddr;
 use tracing::{Level, Span, debug, debug_span, enabled};
 
+/// Whether messages are shown with the values of their queries.
+pub(crate) fn queries() -> Queries {
+    match enabled!(target: "ebbtide::query", Level::TRACE) {
+        true => Queries::Shown,
+        false => Queries::Hidden,
+    }
+}
+
 #[inline]
 pub(crate) fn received(peer: SocketAddr, datagram: &[u8]) {
     if enabled!(target: "ebbtide::message", Level::DEBUG)
         && let Ok(message) = Message::parse(datagram)
     {
-        debug!(target: "ebbtide::message", %peer, datagram = %DisplayMessage(&message), "received");
+        debug!(target: "ebbtide::message", %peer, datagram = %DisplayMessage(&message, queries()), "received");
     }
 }
 
@@ -39,7 +49,7 @@ pub(crate) fn sent(transmit: &Transmit<'_>, peer: impl FnOnce() -> PeerId) {
         return;
     }
     let (peer, Ok(message)) = (peer(), Message::parse(transmit.datagram)) else { return };
-    let datagram = DisplayMessage(&message);
+    let datagram = DisplayMessage(&message, queries());
     match transmit.what {
         Sent::Reply => debug!(target: "ebbtide::message", %peer, %datagram, "sent"),
         Sent::Probe { exchange, timeout } => {

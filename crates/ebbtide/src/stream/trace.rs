@@ -3,6 +3,7 @@
 //! end.
 
 use crate::message::ShownFrame;
+use crate::net::trace::queries;
 use ebbtide_core::stream::{Ignored, Received};
 use ebbtide_core::wire::{Frame, FrameHeader, Framing};
 use std::fmt::{self, Display, Formatter};
@@ -25,7 +26,7 @@ impl Display for DisplayReceived<'_, '_> {
         match self.0 {
             Received::Request(_, message)
             | Received::Response { message, .. }
-            | Received::Notification { message, .. } => ShownFrame(message).fmt(f),
+            | Received::Notification { message, .. } => ShownFrame(message, queries()).fmt(f),
             Received::Capabilities(peer) => {
                 write!(f, "7.01 CSM, Max-Message-Size {}", peer.max_message_size)?;
                 f.write_str(if peer.block_wise_transfer { ", Block-Wise-Transfer" } else { "" })
@@ -62,7 +63,7 @@ pub(crate) fn sent(peer: SocketAddr, framing: Framing, mut bytes: &[u8]) {
         };
         let Some((message, rest)) = bytes.split_at_checked(whole) else { return };
         if let Ok(message) = Frame::parse(header, message) {
-            debug!(target: "ebbtide::message", %peer, datagram = %ShownFrame(&message), "sent");
+            debug!(target: "ebbtide::message", %peer, datagram = %ShownFrame(&message, queries()), "sent");
         }
         bytes = rest;
     }

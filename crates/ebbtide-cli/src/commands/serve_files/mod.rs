@@ -123,10 +123,14 @@ fn refusal(error: &io::Error) -> Response {
         // Also what leads out of the folder.
         PermissionDenied | ReadOnlyFilesystem => Response::new(Code::FORBIDDEN),
         StorageFull | QuotaExceeded => {
+            tracing::error!(target: "ebbtide::files", %error, "a file cannot be stored");
             Response::error(Code::SERVICE_UNAVAILABLE, "no room is left").max_age(disk::MAX_AGE)
         }
         FileTooLarge => Response::new(Code::REQUEST_ENTITY_TOO_LARGE),
-        _ => Response::new(Code::INTERNAL_SERVER_ERROR),
+        _ => {
+            tracing::error!(target: "ebbtide::files", %error, "a file cannot be read or stored");
+            Response::new(Code::INTERNAL_SERVER_ERROR)
+        }
     }
 }
 

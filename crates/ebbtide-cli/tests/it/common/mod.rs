@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Child, ChildStdout, Command, Output, Stdio};
+use std::process::{Child, ChildStderr, ChildStdout, Command, Output, Stdio};
 
 /// The built-in scenario, to be copied and changed.
 pub(crate) const NB_IOT: &str = include_str!("../../../../../scenarios/nb-iot.toml");
@@ -74,8 +74,13 @@ pub(crate) struct Serving {
 impl Serving {
     #[track_caller]
     pub(crate) fn start(arguments: &[&str]) -> Self {
-        let mut command = command(&["serve", "--bind", "127.0.0.1:0"]);
-        let mut child = command.args(arguments).stdout(Stdio::piped()).spawn().unwrap();
+        Self::spawn(command(&["serve", "--bind", "127.0.0.1:0"]).args(arguments))
+    }
+
+    /// Starts a command that serves at 127.0.0.1.
+    #[track_caller]
+    pub(crate) fn spawn(command: &mut Command) -> Self {
+        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let mut serving = Self { child, lines, address: String::new() };
         serving.address = serving.after("serving at coap://");
@@ -89,6 +94,11 @@ impl Serving {
         line.strip_prefix(start)
             .unwrap_or_else(|| panic!("'{line}' begins not with {start}"))
             .into()
+    }
+
+    /// Its standard error, which must be a pipe.
+    pub(crate) fn take_stderr(&mut self) -> ChildStderr {
+        self.child.stderr.take().unwrap()
     }
 
     /// Sends it SIGHUP.
