@@ -144,6 +144,13 @@ impl KeyFile {
 
 fn read(path: &Path) -> Result<BTreeMap<Vec<u8>, Psk>, String> {
     let text = fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
+    if !text.is_empty() && !text.ends_with('\n') {
+        // A key that is cut is a key as well, and nobody could say later why a device is refused.
+        let path = path.display();
+        return Err(format!(
+            "{path}: the last line has no end, so the file may be cut: end it with a newline"
+        ));
+    }
     let mut keys = BTreeMap::new();
     for (number, line) in (1..).zip(text.lines()) {
         let line = line.trim_end_matches('\r');
@@ -160,6 +167,9 @@ fn read(path: &Path) -> Result<BTreeMap<Vec<u8>, Psk>, String> {
         if keys.insert(identity.as_bytes().to_vec(), psk).is_some() {
             return Err(place(format!("the identity '{identity}' has a key already")));
         }
+    }
+    if keys.is_empty() {
+        return Err(format!("{}: it has no keys, so all devices would be refused", path.display()));
     }
     Ok(keys)
 }
@@ -178,6 +188,9 @@ mod tests {
             ("a:\n", "keys:1: a key has 1 to 64 bytes, not 0: set the key that the peer has"),
             ("a:0x1\n", "keys:1: 0x is followed by pairs"),
             ("a:0xsesame\n", "keys:1: 0x is followed by pairs"),
+            ("", "keys: it has no keys"),
+            ("# none\n", "keys: it has no keys"),
+            ("a:sesame\nb:ses", "keys: the last line has no end"),
             ("a:sesame\n\na:b\n", "keys:3: the identity 'a' has a key already"),
         ] {
             fs::write(&path, text).unwrap();
@@ -214,10 +227,10 @@ mod tests {
         fs::write(&path, "# devices\n\nurn:dev:1:0x736563726574\ntwo:text\n").unwrap();
         let file = KeyFile::read(&path).unwrap();
         assert!(file.key(b"urn:dev:1").is_some() && file.key(b"two").is_some());
-        fs::write(&path, "wrong").unwrap();
+        fs::write(&path, "wrong\n").unwrap();
         assert!(file.reload().is_err());
         assert!(file.key(b"two").is_some());
-        fs::write(&path, "three:text").unwrap();
+        fs::write(&path, "three:text\n").unwrap();
         assert_eq!(file.reload(), Ok(1));
         assert!(file.key(b"two").is_none() && file.key(b"three").is_some());
     }

@@ -6,6 +6,7 @@ use ebbtide::dtls::Certificates;
 use ebbtide::stream::{Identity, TlsServer, Trust};
 use ebbtide::{ClientConfig, Scheme};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Trust in servers, and our own certificate, with coaps, coaps+tcp and coaps+ws
 #[derive(Args, Debug, Clone)]
@@ -93,6 +94,9 @@ pub(crate) struct Served {
     server: TlsServer,
     cert: PathBuf,
     key: PathBuf,
+    client_ca: Option<PathBuf>,
+    /// The end of the certificate in seconds since 1970; 0 if it names none.
+    not_after: AtomicU64,
 }
 
 impl Served {
@@ -104,36 +108,55 @@ impl Served {
     ) -> Result<Option<Self>, Failure> {
         let (Some(cert), Some(key)) = (cert, key) else { return Ok(None) };
         let Some(own) = identity(Some(cert), Some(key))? else { return Ok(None) };
+        let not_after = own.not_after().unwrap_or_default().into();
         let mut server = TlsServer::new(own);
         if let Some(path) = ca {
-            let trust = Trust::authorities(&read("--client-ca", path)?);
-            server = trust
-                .and_then(|trust| server.require_client_certificates(&trust))
-                .map_err(|error| wrong("--client-ca", path, &error))?;
+            server = authorities(path).and_then(|trust| {
+                let required = server.require_client_certificates(&trust);
+                required.map_err(|error| wrong("--client-ca", path, &error))
+            })?;
         }
-        Ok(Some(Self { server, cert: cert.into(), key: key.into() }))
+        let client_ca = ca.map(Path::to_owned);
+        Ok(Some(Self { server, cert: cert.into(), key: key.into(), client_ca, not_after }))
+    }
+
+    /// The end of the certificate in seconds since 1970, if it names one.
+    pub(crate) fn not_after(&self) -> Option<u64> {
+        Some(self.not_after.load(Ordering::Relaxed)).filter(|seconds| *seconds > 0)
     }
 
     pub(crate) fn server(&self) -> &TlsServer {
         &self.server
     }
 
-    /// Reads the certificate again, for connections that begin later.
+    /// Reads the certificate and the authorities of clients again, for connections that begin later.
     ///
     /// # Errors
     ///
-    /// Returns an error if it cannot be used. The one before then stays.
+    /// Returns an error if one of them cannot be used. Nothing has changed then.
     pub(crate) fn reload(&self) -> Result<(), String> {
         let text = |failure| match failure {
             Failure::Usage(text) | Failure::Work(text) => text,
             Failure::Exit(_) | Failure::OutputClosed => String::new(),
         };
-        let Some(own) = identity(Some(&self.cert), Some(&self.key)).map_err(text)? else {
-            return Ok(());
-        };
+        let own = identity(Some(&self.cert), Some(&self.key)).map_err(text)?;
+        let clients = self.client_ca.as_deref().map(authorities).transpose().map_err(text)?;
         let cert = self.cert.display();
-        self.server.set_identity(&own).map_err(|error| format!("--cert {cert}: {error}"))
+        if let (Some(path), Some(clients)) = (&self.client_ca, &clients) {
+            let set = self.server.set_client_authorities(clients);
+            set.map_err(|error| format!("--client-ca {}: {error}", path.display()))?;
+        }
+        if let Some(own) = own {
+            self.server.set_identity(&own).map_err(|error| format!("--cert {cert}: {error}"))?;
+            self.not_after.store(own.not_after().unwrap_or_default(), Ordering::Relaxed);
+        }
+        Ok(())
     }
+}
+
+fn authorities(path: &Path) -> Result<Trust, Failure> {
+    let trust = Trust::authorities(&read("--client-ca", path)?);
+    trust.map_err(|error| wrong("--client-ca", path, &error))
 }
 
 fn read(option: &str, path: &Path) -> Result<Vec<u8>, Failure> {

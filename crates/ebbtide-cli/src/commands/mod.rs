@@ -26,5 +26,6 @@ mod serve_binds;
 mod serve_files;
 mod serve_memory;
 mod serve_metrics;
+mod serve_reload;
 mod serve_resources;
 pub(crate) mod shell;

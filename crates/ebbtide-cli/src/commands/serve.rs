@@ -1,13 +1,14 @@
 //! `ebbtide serve`: test resources, or the files of a folder.
 
 use super::serve_binds::Binds;
+use super::serve_reload::{Reloadable, Reloads};
 use super::{serve_files, serve_memory, serve_metrics, serve_resources};
 use crate::client::flow::over_tcp_as_in_a_scenario;
 use crate::client::interrupt::Interrupt;
 use crate::client::oscore::OscoreArgs;
 use crate::client::{block_on, control, psk, tls};
 use crate::failure::Failure;
-use crate::log::LogArgs;
+use crate::log::{LeftOut, LogArgs};
 use cap_std::fs::Dir;
 use clap::Args;
 use ebbtide::congestion::Algorithm;
@@ -18,6 +19,7 @@ use ebbtide::{Server, ServerConfig};
 use std::io::{self, Write as _};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Serve test resources, or the files of a folder
@@ -142,7 +144,7 @@ pub(crate) fn run(args: ServeArgs) -> Result<(), Failure> {
     raise_file_limit();
     block_on(async {
         log.report_gaps();
-        serve(args, config).await
+        serve(args, config, log.left_out()).await
     })
 }
 
@@ -174,35 +176,7 @@ fn raise_file_limit() {
     }
 }
 
-/// Whose lines tell what a SIGHUP has changed.
-const RELOAD: &str = "ebbtide::reload";
-
-/// Reads keys and certificate again at each SIGHUP.
-fn read_again_at_hangup(keys: Option<psk::KeyFile>, tls: Option<tls::Served>) -> io::Result<()> {
-    use tokio::signal::unix::{SignalKind, signal};
-    let mut hangup = signal(SignalKind::hangup())?;
-    tokio::spawn(async move {
-        while hangup.recv().await.is_some() {
-            match keys.as_ref().map(psk::KeyFile::reload) {
-                None => {}
-                Some(Ok(count)) => tracing::info!(target: RELOAD, count, "--psk-file: read again"),
-                Some(Err(error)) => {
-                    tracing::error!(target: RELOAD, "--psk-file: {error}; the old keys remain in use");
-                }
-            }
-            match tls.as_ref().map(tls::Served::reload) {
-                None => {}
-                Some(Ok(())) => tracing::info!(target: RELOAD, "--cert: read again"),
-                Some(Err(error)) => {
-                    tracing::error!(target: RELOAD, "{error}; the old certificate remains in use");
-                }
-            }
-        }
-    });
-    Ok(())
-}
-
-async fn serve(args: ServeArgs, config: ServerConfig) -> Result<(), Failure> {
+async fn serve(args: ServeArgs, config: ServerConfig, log: LeftOut) -> Result<(), Failure> {
     let time = Subject::default();
     let mut router = match &args.dir {
         Some(path) => serve_files::router(
@@ -224,17 +198,20 @@ async fn serve(args: ServeArgs, config: ServerConfig) -> Result<(), Failure> {
         None => None,
     };
     let (cert, key) = (args.cert.as_deref(), args.key.as_deref());
-    let tls = tls::Served::read(cert, key, args.client_ca.as_deref())?;
+    let tls = tls::Served::read(cert, key, args.client_ca.as_deref())?.map(Arc::new);
     let keys = args.psk_file.as_deref().map(psk::KeyFile::read).transpose()?;
     let mut binds =
-        Binds::read(&args.bind, tls.as_ref().map(tls::Served::server), keys.is_some()).await?;
+        Binds::read(&args.bind, tls.as_deref().map(tls::Served::server), keys.is_some()).await?;
     if args.scenario.is_some() {
         binds.listeners.extend(binds.sockets.iter().copied().map(Listen::Tcp));
     }
-    let failed = |error| Failure::work(format_args!("--bind: {error}"));
+    let failed = |error: ebbtide::BindError| match error.concerns_state() {
+        true => Failure::work(format_args!("--state {error}")),
+        false => Failure::work(format_args!("--bind: {error}")),
+    };
     let mut config = config;
     for address in &binds.dtls {
-        let tls = tls.as_ref().map(tls::Served::server);
+        let tls = tls.as_deref().map(tls::Served::server);
         config = config.bind_dtls(secured(*address, keys.as_ref(), tls)?);
     }
     let mut server = Server::with_config(router, config, binds.sockets).map_err(failed)?;
@@ -247,9 +224,8 @@ async fn serve(args: ServeArgs, config: ServerConfig) -> Result<(), Failure> {
     for address in server.dtls_addrs() {
         writeln!(io::stdout(), "serving at coaps://{address}")?;
     }
-    if keys.is_some() || tls.is_some() {
-        read_again_at_hangup(keys, tls)?;
-    }
+    let reloads = Arc::new(Reloads::default());
+    Reloadable { keys, tls: tls.clone() }.at_hangup(reloads.clone())?;
     for (scheme, address) in server.listeners() {
         writeln!(io::stdout(), "serving at {scheme}://{address}")?;
     }
@@ -258,7 +234,8 @@ async fn serve(args: ServeArgs, config: ServerConfig) -> Result<(), Failure> {
     }
     if let Some(listener) = metrics {
         writeln!(io::stdout(), "metrics at http://{}/metrics", listener.local_addr()?)?;
-        tokio::spawn(serve_metrics::answer(listener, server.meter()));
+        let exports = serve_metrics::Exports::new(server.meter(), log, reloads, tls);
+        tokio::spawn(serve_metrics::answer(listener, exports));
     }
     tokio::spawn(async move {
         let mut second = tokio::time::interval(Duration::from_secs(1));

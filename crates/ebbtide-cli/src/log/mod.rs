@@ -45,8 +45,26 @@ enum Format {
 /// The running log. Dropping it writes what waits, for a second at most.
 pub(crate) struct Log {
     _writer: WorkerGuard,
+    left_out: LeftOut,
+}
+
+/// Counts the lines that were not written.
+#[derive(Clone)]
+pub(crate) struct LeftOut {
     dropped: ErrorCounter,
     limit: Arc<RateLimit>,
+}
+
+impl LeftOut {
+    /// Lines that nobody read in time.
+    pub(crate) fn unread(&self) -> u64 {
+        self.dropped.dropped_lines() as u64
+    }
+
+    /// Lines that repeated others.
+    pub(crate) fn repeated(&self) -> u64 {
+        self.limit.suppressed()
+    }
 }
 
 impl LogArgs {
@@ -72,7 +90,7 @@ impl LogArgs {
             tracing_subscriber::registry().with(targets).with(Shared(limit.clone())).with(lines);
         // It fails only if it was called before.
         let _ = tracing::subscriber::set_global_default(all);
-        Ok(Log { _writer: guard, dropped, limit })
+        Ok(Log { _writer: guard, left_out: LeftOut { dropped, limit } })
     }
 
     /// Levels by target: those of the variable, or warnings and errors; with `-v` those of a debugger.
@@ -90,19 +108,24 @@ impl LogArgs {
 }
 
 impl Log {
+    /// The lines that were not written.
+    pub(crate) fn left_out(&self) -> LeftOut {
+        self.left_out.clone()
+    }
+
     /// Reports once a minute how many lines were left out, if any. Must be called within a tokio runtime.
     pub(crate) fn report_gaps(&self) {
-        let (dropped, limit) = (self.dropped.clone(), self.limit.clone());
-        let mut before = 0;
+        let left_out = self.left_out();
         tokio::spawn(async move {
+            let mut before = (0, 0);
             loop {
                 tokio::time::sleep(EVERY).await;
-                let (unread, repeated) = (dropped.dropped_lines(), limit.take_suppressed());
-                if unread > before || repeated > 0 {
-                    let unread = unread - before;
+                let now = (left_out.unread(), left_out.repeated());
+                if now != before {
+                    let (unread, repeated) = (now.0 - before.0, now.1 - before.1);
                     tracing::warn!(target: "ebbtide::log", unread, repeated, "lines were left out in the last minute");
                 }
-                before = unread;
+                before = now;
             }
         });
     }

@@ -47,10 +47,9 @@ impl Lines {
 }
 
 impl RateLimit {
-    /// The lines that were suppressed since the last call.
-    pub(super) fn take_suppressed(&self) -> u64 {
-        let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        core::mem::take(&mut lines.suppressed)
+    /// The lines that were suppressed so far.
+    pub(super) fn suppressed(&self) -> u64 {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).suppressed
     }
 }
 

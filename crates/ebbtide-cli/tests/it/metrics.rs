@@ -1,7 +1,7 @@
 //! `serve --metrics`: what Prometheus scrapes, against load that is known; the documents and the
 //! dashboard against what is scraped.
 
-use crate::common::{Serving, succeed};
+use crate::common::{Serving, ebbtide, succeed};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read, Write};
@@ -82,6 +82,47 @@ fn a_scrape_shows_the_load_that_there_was() {
 }
 
 #[test]
+fn requests_are_counted_by_method_and_code_with_their_time() {
+    let (server, metrics) = serve(&[]);
+    for _ in 0..3 {
+        assert_eq!(ebbtide(&["get", &server.uri("/missing"), "-B", "20"]).code, Some(1));
+    }
+    succeed(&["put", &server.uri("/echo"), "-e", "hello", "-B", "20"]);
+    succeed(&["get", &server.uri("/separate"), "-B", "20"]);
+    let after = scrape(&metrics);
+    let count = |method: &str, code: &str| {
+        after[&format!("ebbtide_requests_total{{method=\"{method}\",code=\"{code}\"}}")]
+    };
+    assert_eq!((count("GET", "4.04"), count("GET", "2.05")), (3.0, 1.0));
+    assert_eq!(count("PUT", "2.04"), 1.0);
+    // What had no handler took no time.
+    assert_eq!(after["ebbtide_request_seconds_count{}"], 2.0);
+    let within = |le: &str| after[&format!("ebbtide_request_seconds_bucket{{le=\"{le}\"}}")];
+    assert_eq!(within("+Inf") - within("1"), 1.0, "/separate takes two seconds");
+    let build = after.keys().find(|name| name.starts_with("ebbtide_build_info{")).unwrap();
+    assert!(build.contains(env!("CARGO_PKG_VERSION")) && build.contains("commit="), "{build}");
+    assert!(after["process_start_time_seconds"] > 1.7e9);
+}
+
+#[test]
+fn a_probe_sees_whether_the_server_lives_and_is_ready() {
+    let (server, metrics) = serve(&[]);
+    let status = |path: &str| http(&metrics, &format!("GET {path} HTTP/1.1\r\n\r\n"));
+    assert!(status("/healthz").starts_with("HTTP/1.1 200 "));
+    assert!(status("/readyz?verbose").starts_with("HTTP/1.1 200 "));
+    assert!(status("/metrics?x=1").starts_with("HTTP/1.1 200 "));
+    // A request that is not answered yet lets it live on for a while.
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    socket.connect(&server.address).unwrap();
+    socket.send(&[b"\x41\x01\x00\x01\x07\xb8", &b"separate"[..]].concat()).unwrap();
+    socket.recv(&mut [0; 4]).unwrap();
+    server.terminate();
+    let is_told = |_: &u32| status("/readyz").starts_with("HTTP/1.1 503 ");
+    assert!((0..1000).find(is_told).is_some());
+    assert!(status("/healthz").starts_with("HTTP/1.1 200 "));
+}
+
+#[test]
 fn a_request_other_than_a_scrape_is_refused_and_takes_no_place_for_long() {
     let (_server, metrics) = serve(&[]);
     assert!(http(&metrics, "GET /else HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 404 "));
@@ -110,8 +151,14 @@ fn names(text: &str) -> BTreeSet<String> {
 }
 
 fn exported() -> BTreeSet<String> {
-    let (_server, metrics) = serve(&[]);
-    scrape(&metrics).keys().map(|name| names(name).pop_first().unwrap()).collect()
+    let folder = tempfile::tempdir().unwrap();
+    let (cert, key) = (folder.path().join("cert.pem"), folder.path().join("key.pem"));
+    let own = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    std::fs::write(&cert, own.cert.pem()).unwrap();
+    std::fs::write(&key, own.signing_key.serialize_pem()).unwrap();
+    let (cert, key) = (cert.to_str().unwrap(), key.to_str().unwrap());
+    let (_server, metrics) = serve(&["--cert", cert, "--key", key]);
+    scrape(&metrics).keys().filter_map(|name| names(name).pop_first()).collect()
 }
 
 #[test]

@@ -13,9 +13,9 @@ fn a_log_that_nobody_reads_stops_nothing() {
     let mut server = Serving::spawn(command.stderr(Stdio::piped()));
     let errors = server.take_stderr();
     let uri = server.uri("/test");
-    let report = ebbtide(&["bench", &uri, "--requests", "2000", "--duration", "60", "--json"]);
+    let report = ebbtide(&["bench", &uri, "--requests", "600", "--duration", "60", "--json"]);
     assert_eq!(report.code, Some(0), "{}", report.err);
-    assert!(report.out.contains("\"answered\": 2000"), "{}", report.out);
+    assert!(report.out.contains("\"answered\":600,"), "{}", report.out);
     assert_eq!(ebbtide(&["get", &uri, "-B", "20"]).code, Some(0));
     server.terminate();
     // The writer gives up in time.

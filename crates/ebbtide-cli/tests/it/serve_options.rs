@@ -73,7 +73,30 @@ fn workers_and_a_stored_state_serve_as_one_server() {
     let names = threads.map(|thread| fs::read_to_string(thread.unwrap().path().join("comm")));
     let workers = names.filter(|name| name.as_ref().is_ok_and(|name| name.starts_with("ebbtide-")));
     assert_eq!(workers.count(), 2);
-    assert!(fs::read(&state).unwrap().starts_with(b"ebbtide state 1\n"));
+    assert!(fs::read(&state).unwrap().starts_with(b"ebbtide state 2\n"));
+}
+
+#[test]
+fn a_state_that_cannot_be_used_is_named_with_its_option_and_path() {
+    let folder = tempfile::tempdir().unwrap();
+    let missing = folder.path().join("missing/state");
+    let server = ["serve", "--bind", "127.0.0.1:0", "--state", missing.to_str().unwrap()];
+    let answer = ebbtide(&server);
+    assert_eq!(answer.code, Some(1));
+    assert!(
+        answer.err.contains("--state ") && answer.err.contains("missing/state: No such file"),
+        "{}",
+        answer.err
+    );
+    let path = folder.path().join("state");
+    let _server = Serving::start(&["--state", path.to_str().unwrap()]);
+    let second = ebbtide(&["serve", "--bind", "127.0.0.1:0", "--state", path.to_str().unwrap()]);
+    assert_eq!(second.code, Some(1));
+    assert!(
+        second.err.contains("--state ") && second.err.contains("another process uses"),
+        "{}",
+        second.err
+    );
 }
 
 #[test]

@@ -10,7 +10,7 @@ use crate::wire::{FormatError, ParseError};
 /// A histogram of time spans, with bounds at 1, 2, 5, 10 and so on from 100 µs to 1000 s.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Histogram {
-    counts: [u64; Self::BOUNDS.len() + 1],
+    counts: [u64; Self::BUCKETS],
     sum: u64,
 }
 
@@ -41,10 +41,24 @@ impl Histogram {
         1_000_000_000,
     ];
 
+    /// The number of buckets: one for each bound, and one for longer spans.
+    pub const BUCKETS: usize = Self::BOUNDS.len() + 1;
+
+    /// A histogram that was counted elsewhere, with the sum of all spans in microseconds.
+    #[must_use]
+    pub const fn from_counts(counts: [u64; Self::BUCKETS], sum: u64) -> Self {
+        Self { counts, sum }
+    }
+
+    /// The bucket of a span.
+    #[must_use]
+    pub fn bucket(span: Micros) -> usize {
+        Self::BOUNDS.partition_point(|bound| *bound < span.as_micros())
+    }
+
     /// Counts a span.
     pub fn record(&mut self, span: Micros) {
-        let place = Self::BOUNDS.partition_point(|bound| *bound < span.as_micros());
-        self.counts[place] += 1;
+        self.counts[Self::bucket(span)] += 1;
         self.sum = self.sum.saturating_add(span.as_micros());
     }
 

@@ -64,6 +64,8 @@ pub struct Requester {
     pub group: bool,
     /// The maximum number of transmissions of a separate response.
     pub allowance: u8,
+    /// The method of the request.
+    pub method: Code,
     pub(super) incoming: Incoming,
     /// Whether the address may be forged: a session and a connection have verified that of their peer.
     pub(super) forgeable: bool,
@@ -96,6 +98,7 @@ impl Requester {
                 Incoming::Datagram(endpoint::Incoming { remote: PeerId::Address(_), .. })
             ),
             proved: false,
+            method: message.code(),
             incoming,
             request: message.as_bytes().len(),
             sent: 0,

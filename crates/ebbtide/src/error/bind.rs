@@ -16,8 +16,10 @@ pub struct BindError {
 /// The step that failed, which decides the text before that of the source.
 #[derive(Clone, Copy, Debug)]
 enum FailedStep {
-    /// A setting, the stored state, or the system's randomness.
+    /// A setting, or the system's randomness.
     Preparing,
+    /// Loading the stored state, or storing it again.
+    State,
     /// The name of an address.
     Resolving,
     /// Binding this address.
@@ -40,12 +42,23 @@ impl BindError {
         Self { step: FailedStep::Preparing, source: Arc::new(source) }
     }
 
+    /// A stored state that cannot be loaded, or not stored again.
+    pub(crate) fn of_state(source: io::Error) -> Self {
+        Self { step: FailedStep::State, source: Arc::new(source) }
+    }
+
+    /// Whether the stored state is the reason ([`ServerConfig::state`](crate::ServerConfig::state)).
+    #[must_use]
+    pub const fn concerns_state(&self) -> bool {
+        matches!(self.step, FailedStep::State)
+    }
+
     /// The address; `None` if a name has none, or if the failure has nothing to do with an address.
     #[must_use]
     pub const fn address(&self) -> Option<SocketAddr> {
         match self.step {
             FailedStep::Binding(address) => Some(address),
-            FailedStep::Preparing | FailedStep::Resolving => None,
+            FailedStep::Preparing | FailedStep::State | FailedStep::Resolving => None,
         }
     }
 
@@ -65,7 +78,7 @@ impl fmt::Display for BindError {
             return source.fmt(f);
         }
         let address = match self.step {
-            FailedStep::Preparing => return source.fmt(f),
+            FailedStep::Preparing | FailedStep::State => return source.fmt(f),
             FailedStep::Resolving => {
                 return write!(f, "there is no address to bind to: {source}");
             }

@@ -2,6 +2,7 @@
 
 use super::Snapshot;
 use ebbtide_core::endpoint::{ControlCounters, Histogram};
+use ebbtide_core::wire::Code;
 
 /// The type of a metric.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -85,6 +86,22 @@ impl Snapshot {
                 "Answers with the ECN mark Congestion Experienced.",
                 counters.congestion_experienced,
             ),
+            count(
+                "ebbtide_kernel_drops_total",
+                "Datagrams that the kernel dropped because they were not received in time.",
+                self.kernel_drops,
+            ),
+            self.requests(),
+            Family {
+                name: "ebbtide_request_seconds",
+                kind: Kind::Histogram,
+                help: "Time from the arrival of a request to the answer of its handler.",
+                samples: vec![Sample {
+                    labels: Vec::new(),
+                    value: Value::Spans(self.answered.spans),
+                }],
+            },
+            count("ebbtide_state_errors_total", "Failures to store the state.", self.state_errors),
             Family::labelled(
                 Counter,
                 "ebbtide_malformed_total",
@@ -235,6 +252,7 @@ impl Snapshot {
                 "Connections that have ended.",
                 numbers([
                     ("released", connections.released),
+                    ("closed-by-peer", connections.closed_by_peer),
                     ("lost", connections.lost),
                     ("aborted-by-peer", connections.aborted_by_peer),
                     ("no-csm", connections.no_csm),
@@ -246,6 +264,28 @@ impl Snapshot {
                 ]),
             ),
         ]
+    }
+
+    /// The answers by method and code.
+    fn requests(&self) -> Family {
+        let sample = |(method, code, count): &(&str, Code, u64)| Sample {
+            labels: vec![("method", (*method).to_owned()), ("code", code.to_string())],
+            value: Value::Number(*count),
+        };
+        // A series that begins with its first answer would hide that answer from a rate.
+        let first = ("GET", Code::CONTENT, 0);
+        let is_there = self
+            .answered
+            .by_code
+            .iter()
+            .any(|(method, code, _)| (*method, *code) == (first.0, first.1));
+        let first = (!is_there).then_some(first);
+        Family {
+            name: "ebbtide_requests_total",
+            kind: Kind::Counter,
+            help: "Requests by method and code of the answer.",
+            samples: first.iter().chain(&self.answered.by_code).map(sample).collect(),
+        }
     }
 
     /// The families with the label `control`.

@@ -25,6 +25,7 @@ pub use dtls::DtlsCounts;
 pub use family::{Family, Kind, Sample, Value};
 
 use crate::net::shared::Shared;
+use crate::server::AnswerCounts;
 use crate::stream::counters::Tally;
 use crate::stream::{OpenLinks, StreamCounters};
 use ebbtide_core::cc::ControlConfig;
@@ -47,6 +48,10 @@ pub(crate) trait Reports: core::fmt::Debug + Send + Sync {
     fn load(&self) -> Load;
     fn refusals(&self) -> Refusals;
     fn refused(&self) -> RefusalCounts;
+    fn answered(&self) -> AnswerCounts;
+    fn state_errors(&self) -> u64;
+    /// Whether new requests are sent away.
+    fn is_ending(&self) -> bool;
 }
 
 impl Meter {
@@ -60,6 +65,13 @@ impl Meter {
         Self { sockets, connections: Arc::downgrade(connections), listeners, server }
     }
 
+    /// Whether the server accepts requests: it is there, and has not been told to end.
+    #[must_use]
+    pub fn is_ready(&self) -> bool {
+        let server = self.server.upgrade();
+        server.is_some_and(|server| !server.is_ending())
+    }
+
     /// A snapshot of the server's metrics; all zero once the server is gone.
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
@@ -71,6 +83,8 @@ impl Meter {
         if let Some(server) = self.server.upgrade() {
             snapshot.load = server.load();
             snapshot.refused = server.refused();
+            snapshot.answered = server.answered();
+            snapshot.state_errors = server.state_errors();
             let Refusals { observers_refused, observers_vanished, .. } = snapshot.refusals;
             snapshot.refusals = server.refusals();
             snapshot.refusals.observers_refused = observers_refused;
@@ -112,6 +126,12 @@ pub struct Snapshot {
     pub refusals: Refusals,
     /// Refusals of a server, by reason and class of address.
     pub refused: RefusalCounts,
+    /// A server's answers, by method and code.
+    pub answered: AnswerCounts,
+    /// Datagrams that the kernel dropped because they were not received in time (Linux).
+    pub kernel_drops: u64,
+    /// How often a server's state could not be stored.
+    pub state_errors: u64,
     /// The load of the server's handlers and block-wise transfers.
     pub load: Load,
     /// Connections over TCP, TLS and WebSockets (RFC 8323).
@@ -154,6 +174,7 @@ impl Snapshot {
         let mut snapshot = Self { connections, observers, ..Self::default() };
         for shared in sockets {
             snapshot.sockets += 1;
+            snapshot.kernel_drops += shared.device.kernel_drops();
             let state = shared.lock();
             let endpoint = &state.endpoint;
             snapshot.counters.add(&endpoint.counters());

@@ -67,6 +67,11 @@ impl DatagramSocket {
         Ok(Self::System(socket))
     }
 
+    /// Datagrams that the kernel dropped for want of room.
+    pub(crate) fn kernel_drops(&self) -> u64 {
+        self.socket().map_or(0, |socket| super::kernel_drops::of(socket.as_udp()))
+    }
+
     /// The socket of the system.
     pub(crate) fn socket(&self) -> Option<&Socket> {
         match self {

@@ -11,6 +11,7 @@ pub(crate) mod dtls;
 #[cfg(not(feature = "dtls"))]
 #[path = "no_dtls.rs"]
 pub(crate) mod dtls;
+mod kernel_drops;
 pub mod network;
 pub(crate) mod peer;
 pub(crate) mod pending;

@@ -8,6 +8,7 @@ use crate::net::clock::fraction;
 use ebbtide_core::Source;
 use ebbtide_core::session::server::PendingRequest;
 use ebbtide_core::session::{FairShares, Finished, FinishedRef};
+use ebbtide_core::time::Instant;
 use std::pin::pin;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard, PoisonError};
@@ -57,15 +58,19 @@ impl Drop for HandlersAtWork {
     }
 }
 
+/// A request whose handler is not ready at once.
+pub(super) struct Later {
+    pub(super) working: HandlersAtWork,
+    pub(super) arrived: Instant,
+    pub(super) pending: PendingRequest,
+    /// What it observes, with the number of changes before.
+    pub(super) subject: Option<(super::Subject, u64)>,
+}
+
 /// Waits for a slow handler. After a while the request is acknowledged, so that the client stops
 /// retransmitting it (RFC 7252 section 5.2.2).
-pub(super) async fn finish<C: Carrier>(
-    carrier: Arc<C>,
-    working: HandlersAtWork,
-    mut pending: PendingRequest,
-    subject: Option<(super::Subject, u64)>,
-    future: BoxFuture,
-) {
+pub(super) async fn finish<C: Carrier>(carrier: Arc<C>, later: Later, future: BoxFuture) {
+    let Later { working, arrived, mut pending, subject } = later;
     let service = &working.service;
     let patience = service.config().acknowledge_after;
     let mut answer = pin!(panics::caught(future));
@@ -92,6 +97,8 @@ pub(super) async fn finish<C: Carrier>(
     carrier.with(|state, now| {
         let subject = subject.as_ref().map(|(subject, began)| (subject, *began));
         let outgoing = service.complete(now, state, &mut handled, subject);
+        service.inner.answered.record(arrived, now);
+        service.count(&outgoing);
         for finished in outgoing.iter() {
             if finished.requester().group {
                 at_leisure(service, &carrier, finished);

@@ -1,5 +1,6 @@
 //! The server: a router of handlers behind any number of sockets.
 
+mod answered;
 mod body_stream;
 mod call;
 mod carrier;
@@ -34,6 +35,7 @@ mod well_known;
 mod worker;
 
 pub use crate::state_store::{StateFile, StateStore};
+pub use answered::AnswerCounts;
 pub use body_stream::BodyStream;
 pub use call::Call;
 pub use extract::{Accept, Body, ETags, FromCall, Rejection, Remote, State};
@@ -124,7 +126,7 @@ impl Server {
         let config = config.0.for_its_path();
         let mut net = config.clone();
         let (store, workers) = (config.state.clone(), config.workers.max(1));
-        let unread = BindError::unprepared;
+        let unread = BindError::of_state;
         let saved = store.as_deref().map(state::SavedState::load).transpose().map_err(unread)?;
         net.endpoint.message_id_start = saved.as_ref().map(|saved| {
             let (key, restarts) = (saved.key, saved.restarts);
@@ -169,8 +171,7 @@ impl Server {
         if let (Some(store), Some(saved)) = (store, saved) {
             state::restore(&service, &bound, &saved);
             let sockets = bound.iter().map(Arc::downgrade).collect();
-            let start = MessageIdStart { key: saved.key, restarts: saved.restarts };
-            tokio::spawn(state::store_changes(service.clone(), sockets, store, start));
+            tokio::spawn(state::store_changes(service.clone(), sockets, store, saved));
         }
         let mut threads = threads.into_iter();
         let start = |shared: Arc<Shared>| {

@@ -1,6 +1,7 @@
 //! Takes a request to its response, through the session's stages with the router's handlers between
 //! them.
 
+use super::answered::{AnswerCounts, AnswerTally};
 use super::carrier::{Carrier, Sink};
 use super::locked::Locked;
 use super::origin::{Origin, WayBack};
@@ -60,7 +61,10 @@ pub(super) struct Inner {
     pub(super) refuses_for: AtomicU32,
     overloaded: AtomicU64,
     handler_panics: AtomicU64,
+    /// How often the state could not be stored.
+    pub(super) state_errors: AtomicU64,
     pub(super) refusals: Ledger,
+    pub(super) answered: AnswerTally,
     pub(super) streams: super::streaming::Streams,
     /// See [`super::pace`].
     pub(super) pace: super::pace::Pace,
@@ -99,7 +103,9 @@ impl Service {
             refuses_for: AtomicU32::new(0),
             overloaded: AtomicU64::new(0),
             handler_panics: AtomicU64::new(0),
+            state_errors: AtomicU64::new(0),
             refusals: Ledger::default(),
+            answered: AnswerTally::default(),
             streams: super::streaming::Streams::default(),
             pace: super::pace::Pace::default(),
             earlier: Arc::default(),
@@ -286,7 +292,8 @@ impl Service {
                 let mut state = carrier.lock();
                 // Before the driver looks at the next datagram, which may be a copy.
                 let pending = state.defer(now, assembled);
-                let task = super::later::finish(carrier.clone(), working, pending, subject, future);
+                let later = super::later::Later { working, arrived: now, pending, subject };
+                let task = super::later::finish(carrier.clone(), later, future);
                 tokio::spawn(task.instrument(span.clone()));
                 return;
             }
@@ -309,6 +316,9 @@ impl Service {
             subject.attach(carrier);
         }
         let q_block = handled.is_q_block();
+        if route.is_some() {
+            self.inner.answered.record(now, self.clock().now());
+        }
         let mut state = carrier.lock();
         // A binding of its own has a lifetime as short as the borrow.
         let mut handled = handled;
@@ -371,6 +381,15 @@ impl Service {
         self.inner.refusals.count(why, class, from.source());
     }
 
+    /// Counts an answer, however many messages it takes.
+    pub(super) fn count(&self, outgoing: &Outgoing<'_>) {
+        if let Some(first) = outgoing.iter().next()
+            && let Some(response) = first.get()
+        {
+            self.inner.answered.count(first.requester().method, response.code());
+        }
+    }
+
     pub(super) fn send_all<C: Carrier>(
         &self,
         carrier: &Arc<C>,
@@ -378,6 +397,7 @@ impl Service {
         now: Instant,
         outgoing: &Outgoing<'_>,
     ) {
+        self.count(outgoing);
         for finished in outgoing.iter() {
             self.send_one(carrier, state, now, finished);
         }
@@ -566,5 +586,17 @@ impl Reports for Inner {
 
     fn refused(&self) -> RefusalCounts {
         self.refusals.counts()
+    }
+
+    fn answered(&self) -> AnswerCounts {
+        self.answered.counts()
+    }
+
+    fn state_errors(&self) -> u64 {
+        self.state_errors.load(Ordering::Relaxed)
+    }
+
+    fn is_ending(&self) -> bool {
+        self.refuses_for.load(Ordering::Relaxed) > 0
     }
 }

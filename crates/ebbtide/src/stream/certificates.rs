@@ -10,7 +10,7 @@ use ebbtide_dtls::{
     SigningKey, Verified,
 };
 use std::net::SocketAddr;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use tokio_rustls::rustls::client::WebPkiServerVerifier;
 use tokio_rustls::rustls::client::danger::ServerCertVerifier;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName, UnixTime};
@@ -66,10 +66,10 @@ impl DtlsBind {
         if tls.shown_over_dtls().is_none() {
             return Err(TlsError::NotForDtls);
         }
-        let clients = match &tls.clients {
+        let clients = match tls.clients() {
             Clients::None => ClientCertificates::None,
-            Clients::Optional(roots) => ClientCertificates::Optional(Devices::new(roots)?),
-            Clients::Required(roots) => ClientCertificates::Required(Devices::new(roots)?),
+            Clients::Optional(roots) => ClientCertificates::Optional(Devices::of(tls, roots)?),
+            Clients::Required(roots) => ClientCertificates::Required(Devices::of(tls, roots)?),
         };
         #[cfg(feature = "dtls13")]
         {
@@ -156,21 +156,51 @@ impl CertificateVerifier for Servers {
     }
 }
 
-/// Verifies the certificates of clients.
-struct Devices(Arc<dyn ClientCertVerifier>);
+/// Verifies the certificates of clients by the authorities that the server has at that time.
+struct Devices {
+    tls: TlsServer,
+    current: RwLock<CurrentVerifier>,
+}
+
+/// A verifier, and the authorities that it knows.
+#[derive(Clone)]
+struct CurrentVerifier {
+    roots: Arc<RootCertStore>,
+    verifier: Arc<dyn ClientCertVerifier>,
+}
+
+impl CurrentVerifier {
+    fn new(roots: Arc<RootCertStore>) -> Result<Self, TlsError> {
+        let builder = WebPkiClientVerifier::builder_with_provider(roots.clone(), provider());
+        let verifier = builder.build().map_err(|_| TlsError::NoCertificate)?;
+        Ok(Self { roots, verifier })
+    }
+}
 
 impl Devices {
-    fn new(roots: &Arc<RootCertStore>) -> Result<Arc<Self>, TlsError> {
-        let builder = WebPkiClientVerifier::builder_with_provider(roots.clone(), provider());
-        let built = builder.build().map_err(|_| TlsError::NoCertificate)?;
-        Ok(Arc::new(Self(built)))
+    fn of(tls: &TlsServer, roots: Arc<RootCertStore>) -> Result<Arc<Self>, TlsError> {
+        let current = RwLock::new(CurrentVerifier::new(roots)?);
+        Ok(Arc::new(Self { tls: tls.clone(), current }))
+    }
+
+    fn verifier(&self) -> Option<Arc<dyn ClientCertVerifier>> {
+        let clients = self.tls.clients();
+        let roots = clients.roots()?;
+        let current = self.current.read().unwrap_or_else(PoisonError::into_inner).clone();
+        if Arc::ptr_eq(&current.roots, roots) {
+            return Some(current.verifier);
+        }
+        let new = CurrentVerifier::new(roots.clone()).ok()?;
+        *self.current.write().unwrap_or_else(PoisonError::into_inner) = new.clone();
+        Some(new.verifier)
     }
 }
 
 impl CertificateVerifier for Devices {
     fn verify(&self, chain: &[&[u8]], _: Option<&str>) -> Result<Verified, CertificateError> {
         let (own, others) = split(chain)?;
-        let accepted = self.0.verify_client_cert(&own, &others, UnixTime::now());
+        let verifier = self.verifier().ok_or(CertificateError::UnknownAuthority)?;
+        let accepted = verifier.verify_client_cert(&own, &others, UnixTime::now());
         accepted.map_err(|error| refusal(&error))?;
         verified_name(&own)
     }

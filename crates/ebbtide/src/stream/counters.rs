@@ -39,7 +39,9 @@ pub struct StreamCounters {
     pub handshakes_failed: u64,
     /// Connections that ended with a Release.
     pub released: u64,
-    /// Connections that the peer or the network ended.
+    /// Connections that the peer closed without a Release, as clients do that have their answer.
+    pub closed_by_peer: u64,
+    /// Connections that the network ended, or a peer that was gone.
     pub lost: u64,
     /// Connections that we aborted because the first message was not a CSM, or none came in time.
     pub no_csm: u64,
@@ -161,7 +163,8 @@ impl Tally {
         let counters = &mut inner.counters;
         *match closed {
             Closed::Released | Closed::Aborted(Fault::Application) => &mut counters.released,
-            Closed::ByPeer | Closed::Lost => &mut counters.lost,
+            Closed::ByPeer => &mut counters.closed_by_peer,
+            Closed::Lost => &mut counters.lost,
             Closed::AbortedByPeer(_) => &mut counters.aborted_by_peer,
             Closed::Aborted(Fault::CsmMissing(_) | Fault::CsmLate) => &mut counters.no_csm,
             Closed::Aborted(Fault::TooLong { .. }) => &mut counters.too_long,

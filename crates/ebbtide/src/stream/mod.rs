@@ -13,6 +13,8 @@ mod config;
 mod connect;
 pub(crate) mod counters;
 #[cfg(feature = "tls")]
+mod expiry;
+#[cfg(feature = "tls")]
 mod gate;
 mod link;
 mod listen;

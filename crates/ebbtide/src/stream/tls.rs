@@ -122,6 +122,12 @@ impl Identity {
         Ok(identity)
     }
 
+    /// The instant after which the certificate is not valid any more, in seconds since 1970; `None` if it does not say.
+    #[must_use]
+    pub fn not_after(&self) -> Option<u64> {
+        super::expiry::not_after(self.chain.first()?)
+    }
+
     #[cfg(feature = "dtls-cert")]
     pub(super) fn chain(&self) -> &[CertificateDer<'static>] {
         &self.chain

@@ -37,15 +37,25 @@ use tokio_rustls::server::TlsStream;
 #[derive(Clone)]
 pub struct TlsServer {
     shown: Arc<CurrentCertificate>,
-    pub(super) clients: Clients,
+    pub(super) clients: Arc<RwLock<Clients>>,
 }
 
 /// The clients that are asked for a certificate.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub(super) enum Clients {
     None,
     Optional(Arc<RootCertStore>),
     Required(Arc<RootCertStore>),
+}
+
+impl Clients {
+    /// The authorities.
+    pub(super) fn roots(&self) -> Option<&Arc<RootCertStore>> {
+        match self {
+            Self::None => None,
+            Self::Optional(roots) | Self::Required(roots) => Some(roots),
+        }
+    }
 }
 
 /// The certificate that is shown. A connection shows the one that there is when it begins.
@@ -77,7 +87,7 @@ impl fmt::Debug for CurrentCertificate {
 
 impl fmt::Debug for TlsServer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let clients = match self.clients {
+        let clients = match self.clients() {
             Clients::None => "not asked",
             Clients::Optional(_) => "asked",
             Clients::Required(_) => "required",
@@ -104,7 +114,12 @@ impl TlsServer {
             #[cfg(feature = "dtls13")]
             RwLock::new(identity.for_dtls13()),
         );
-        Self { shown: Arc::new(shown), clients: Clients::None }
+        Self { shown: Arc::new(shown), clients: Arc::new(RwLock::new(Clients::None)) }
+    }
+
+    /// The clients that are asked for a certificate now.
+    pub(super) fn clients(&self) -> Clients {
+        self.clients.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Whether the certificate can also be shown over DTLS, which needs a key on the curve P-256.
@@ -133,7 +148,7 @@ impl TlsServer {
     ///
     /// Returns an error if there is no such authority: [`Trust::dangerously_anyone`] names none.
     pub fn require_client_certificates(mut self, authorities: &Trust) -> Result<Self, TlsError> {
-        self.clients = Clients::Required(some_roots(authorities)?);
+        self.clients = Arc::new(RwLock::new(Clients::Required(some_roots(authorities)?)));
         Ok(self)
     }
 
@@ -144,8 +159,26 @@ impl TlsServer {
     ///
     /// As [`Self::require_client_certificates`].
     pub fn request_client_certificates(mut self, authorities: &Trust) -> Result<Self, TlsError> {
-        self.clients = Clients::Optional(some_roots(authorities)?);
+        self.clients = Arc::new(RwLock::new(Clients::Optional(some_roots(authorities)?)));
         Ok(self)
+    }
+
+    /// Accepts clients with a certificate of these authorities from now on, instead of those before: over TLS and DTLS,
+    /// when a session begins or is resumed. A server that asks for no certificates goes on asking for none.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::require_client_certificates`]. The authorities before then stay.
+    pub fn set_client_authorities(&self, authorities: &Trust) -> Result<(), TlsError> {
+        let new = some_roots(authorities)?;
+        let mut clients = self.clients.write().unwrap_or_else(PoisonError::into_inner);
+        match &mut *clients {
+            Clients::None => {}
+            // Those that stay the same end no session.
+            Clients::Optional(roots) | Clients::Required(roots) if roots.roots == new.roots => {}
+            Clients::Optional(roots) | Clients::Required(roots) => *roots = new,
+        }
+        Ok(())
     }
 
     /// Shows another certificate from now on, to connections that begin later.
@@ -170,13 +203,20 @@ impl TlsServer {
     }
 
     pub(super) fn acceptor(&self, clock: Clock) -> Result<Acceptor, TlsError> {
+        let clients = self.clients();
+        let config = self.settings(&clients)?;
+        let current = RwLock::new((clients, config));
+        Ok(Acceptor { tls: self.clone(), current, gate: Gate::open(clock) })
+    }
+
+    fn settings(&self, clients: &Clients) -> Result<Arc<ServerConfig>, TlsError> {
         let provider = provider();
         let builder = ServerConfig::builder_with_provider(provider.clone());
         let builder = builder.with_safe_default_protocol_versions().map_err(TlsError::Rejected)?;
         let verifier = |roots: &Arc<RootCertStore>| {
             WebPkiClientVerifier::builder_with_provider(roots.clone(), provider.clone())
         };
-        let built = match &self.clients {
+        let built = match clients {
             Clients::None => None,
             Clients::Optional(roots) => Some(verifier(roots).allow_unauthenticated().build()),
             Clients::Required(roots) => Some(verifier(roots).build()),
@@ -188,7 +228,7 @@ impl TlsServer {
         };
         let mut config = builder.with_cert_resolver(self.shown.clone());
         config.alpn_protocols = vec![ALPN.to_vec()];
-        Ok(Acceptor { config: Arc::new(config), gate: Gate::open(clock) })
+        Ok(Arc::new(config))
     }
 }
 
@@ -199,11 +239,30 @@ fn some_roots(authorities: &Trust) -> Result<Arc<RootCertStore>, TlsError> {
 
 /// Accepts TLS over connections.
 pub(super) struct Acceptor {
-    config: Arc<ServerConfig>,
+    tls: TlsServer,
+    /// The settings for these clients. With other authorities there are others, which know no session to resume.
+    current: RwLock<(Clients, Arc<ServerConfig>)>,
     gate: Arc<Gate>,
 }
 
 impl Acceptor {
+    /// The settings for the present authorities of clients.
+    fn settings(&self) -> io::Result<Arc<ServerConfig>> {
+        let clients = self.tls.clients();
+        let is_same = |before: &Clients| match (before.roots(), clients.roots()) {
+            (Some(before), Some(now)) => Arc::ptr_eq(before, now),
+            (before, now) => before.is_none() && now.is_none(),
+        };
+        let current = self.current.read().unwrap_or_else(PoisonError::into_inner);
+        if is_same(&current.0) {
+            return Ok(current.1.clone());
+        }
+        drop(current);
+        let settings = self.tls.settings(&clients).map_err(io::Error::other)?;
+        *self.current.write().unwrap_or_else(PoisonError::into_inner) = (clients, settings.clone());
+        Ok(settings)
+    }
+
     /// Whether a handshake from this address may begin.
     pub(super) fn has_room(&self, from: IpAddr) -> bool {
         self.gate.has_room(from)
@@ -219,7 +278,7 @@ impl Acceptor {
             return Err(io::Error::other("its address has its share of handshakes"));
         };
         // The first step answers the hello, which is the expensive part.
-        let mut handshake = std::pin::pin!(hello.into_stream(self.config.clone()));
+        let mut handshake = std::pin::pin!(hello.into_stream(self.settings()?));
         let first = poll_fn(|cx| Poll::Ready(handshake.as_mut().poll(cx))).await;
         drop(turn);
         match first {

@@ -127,19 +127,33 @@ async fn ask(client: &Client, request: impl Fn() -> Request) -> Response {
 }
 
 #[tokio::test]
-async fn a_state_that_is_not_one_is_refused_with_the_remedy() {
+async fn a_state_that_is_not_valid_is_set_aside_and_the_server_starts() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("state");
-    let file = StateFile::new(&path);
-    file.save(b"ebbtide state 1\nsomething else").unwrap();
-    let config = ServerConfig::new().state(Arc::new(file));
-    let refused = Server::with_config(Router::new(), config, ["127.0.0.1:0"]).unwrap_err();
-    assert_eq!(
-        refused.to_string(),
-        "the stored state is not valid: remove it to start without one"
-    );
-    let untouched = std::fs::read_to_string(&path).unwrap();
-    assert!(untouched.ends_with("something else"), "what cannot be read is not overwritten");
+    let bad = folder.path().join("state.bad");
+    for stored in [&b""[..], b"ebbtide state 1\nsomething else", b"ebbtide state 2\n", b"\x7fELF"] {
+        let file = StateFile::new(&path);
+        file.save(stored).unwrap();
+        let config = ServerConfig::new().state(file);
+        let server = Server::with_config(Router::new(), config, ["127.0.0.1:0"]).unwrap();
+        assert_eq!(std::fs::read(&bad).unwrap(), stored, "what cannot be read is kept");
+        assert!(std::fs::read(&path).unwrap().len() > 16, "a new state");
+        drop(server);
+    }
+}
+
+#[tokio::test]
+async fn a_state_that_another_process_uses_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let port = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let process = Process::start(folder.path(), port);
+    let path = folder.path().join("state");
+    eventually(|| path.exists()).await;
+    let error = StateFile::new(&path).load().unwrap_err();
+    assert_eq!(error.kind(), io::ErrorKind::ResourceBusy);
+    assert!(error.to_string().contains("state: another process uses this state"), "{error}");
+    drop(process);
+    assert!(StateFile::new(&path).load().unwrap().is_some(), "its lock ends with it");
 }
 
 #[tokio::test]

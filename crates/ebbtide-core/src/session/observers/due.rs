@@ -204,8 +204,10 @@ impl Observers {
             if event.is_none() {
                 observer.dirty = false;
             }
-            self.version += 1;
             observer.sequence = observer.sequence.wrapping_add(1) & 0xff_ffff;
+            if super::saved::is_to_be_stored(observer.sequence) {
+                self.version += 1;
+            }
             // RFC 7641 section 7: without a sign of interest there are no further notifications.
             let wanted = observer.next.take();
             let confirmable = wanted
@@ -267,8 +269,10 @@ impl Observers {
         let Some(index) = self.places.find(observer) else { return };
         if let Some(observer) = self.places.at_mut(index) {
             self.due.released(observer);
-            observer.proven = true;
-            self.version += 1;
+            if !observer.proven {
+                observer.proven = true;
+                self.version += 1;
+            }
         }
         self.arrived(observer);
     }

@@ -202,7 +202,6 @@ impl Observers {
     /// Renewing a registration for the same subject replaces the request. For another subject, the
     /// former registration ends and a new one begins.
     pub fn register(&mut self, now: Instant, new: &Registration<'_>, max: usize) -> Option<u32> {
-        self.version += 1;
         let mut sequence = 2;
         let mut proven = false;
         if let Some(index) = self.find(new.remote, new.token) {
@@ -210,8 +209,13 @@ impl Observers {
             // A client takes the larger number for the newer state (RFC 7641 section 3.4).
             sequence = observer.sequence.wrapping_add(1) & 0xff_ffff;
             if observer.subject == new.subject.id {
+                let sent = u16::try_from(new.sent).unwrap_or(u16::MAX);
+                let is_as_stored = *observer.request == *new.request && observer.sent == sent;
+                if !is_as_stored || saved::is_to_be_stored(sequence) {
+                    self.version += 1;
+                }
                 observer.request = new.request.into();
-                observer.sent = u16::try_from(new.sent).unwrap_or(u16::MAX);
+                observer.sent = sent;
                 observer.format = new.format;
                 observer.sequence = sequence;
                 if observer.proven || !new.unverified {
@@ -251,6 +255,7 @@ impl Observers {
             confirmed: seconds(now),
             events: None,
         });
+        self.version += 1;
         self.link(index);
         if self.shares.is_counted() {
             self.shares.add(new.remote.source());

@@ -12,6 +12,15 @@ use core::net::{IpAddr, SocketAddr};
 /// ahead by less than 2^23 for newer, which 127 restarts in a row do not exceed.
 const AHEAD: u32 = 1 << 16;
 
+/// Sequence numbers are stored in multiples of this, so that a notification is no reason to store anything. A restart
+/// moves on by twice as many.
+const STEP: u32 = AHEAD / 2;
+
+/// Whether the number to store changes with this one.
+pub(super) const fn is_to_be_stored(sequence: u32) -> bool {
+    sequence.is_multiple_of(STEP)
+}
+
 /// The stored part of an observer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SavedObserver {
@@ -21,7 +30,7 @@ pub struct SavedObserver {
     pub token: Token,
     /// The local address from which they leave, if that matters.
     pub local: Option<IpAddr>,
-    /// The sequence number of the last notification.
+    /// About the sequence number of the last notification: rounded down, so that it changes rarely.
     pub sequence: u32,
     /// Whether it has acknowledged a notification.
     pub proven: bool,
@@ -58,7 +67,7 @@ impl Observers {
                 remote,
                 token: observer.token,
                 local: self.locals.get(observer.local),
-                sequence: observer.sequence,
+                sequence: observer.sequence - observer.sequence % STEP,
                 proven: observer.proven,
                 unverified: observer.unverified,
                 sent: observer.sent,

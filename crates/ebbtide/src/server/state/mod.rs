@@ -1,6 +1,8 @@
 //! The state of a server that survives a restart: observers, verified addresses, and the position
 //! of message IDs.
 
+mod journal;
+
 use super::observe::Observed as _;
 use super::service::Service;
 use crate::net::clock::distinct;
@@ -12,15 +14,21 @@ use ebbtide_core::session::SavedObserver;
 use ebbtide_core::session::server::SharedState;
 use ebbtide_core::time::Instant;
 use ebbtide_core::wire::{Message, Token};
+use journal::{Damage, Entries, Journal};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// How often the state is checked for changes.
 const EVERY: Duration = Duration::from_millis(100);
-/// The first bytes of a stored state; the number is the version of the format.
-const MAGIC: &[u8] = b"ebbtide state 1\n";
+/// How long to wait after a state could not be stored.
+const RETRY: Duration = Duration::from_secs(1);
+/// The first byte of a key: the start of the server, a verified address, an observer.
+const START: u8 = 0;
+const VERIFIED: u8 = 1;
+const OBSERVER: u8 = 2;
 
 /// A state as it is stored.
 #[derive(Debug, Default, PartialEq)]
@@ -43,16 +51,20 @@ pub(super) fn unix_millis() -> u64 {
 }
 
 impl SavedState {
-    /// Loads the stored state, or creates that of a first start. Before it returns, it stores what lets the next
-    /// start use neither message IDs nor sequence numbers of this one, however soon this one ends.
+    /// Loads the stored state, or creates that of a first start; one that is not valid is set aside. Before it
+    /// returns, it stores what lets the next start use neither message IDs nor sequence numbers of this one, however
+    /// soon this one ends.
     ///
     /// # Errors
     ///
-    /// Returns an error if it cannot be read or written, or is not a valid state.
+    /// Returns an error if it cannot be read or written.
     pub(super) fn load(store: &dyn StateStore) -> io::Result<Self> {
         let state = match store.load()? {
-            Some(state) => {
-                let mut state = Self::decode_or_error(&state)?;
+            Some(stored) => Self::from_stored(store, &stored)?,
+            None => None,
+        };
+        let state = match state {
+            Some(mut state) => {
                 state.restarts = state.restarts.wrapping_add(1);
                 state.observers.iter_mut().for_each(|(_, observer)| observer.advance());
                 state
@@ -62,74 +74,99 @@ impl SavedState {
                 Self { key, ..Self::default() }
             }
         };
-        store.save(&state.encode())?;
+        store.save(&journal::encode(&state.entries()))?;
         Ok(state)
     }
 
-    fn decode_or_error(state: &[u8]) -> io::Result<Self> {
-        let broken = "the stored state is not valid: remove it to start without one";
-        let broken = || io::Error::new(io::ErrorKind::InvalidData, broken);
-        Self::decode(state).ok_or_else(broken)
+    fn from_stored(store: &dyn StateStore, stored: &[u8]) -> io::Result<Option<Self>> {
+        let decoded = journal::decode(stored).and_then(|(entries, is_cut)| {
+            Ok((Self::from_entries(&entries).ok_or(Damage::Broken)?, is_cut))
+        });
+        match decoded {
+            Ok((state, is_cut)) => {
+                if is_cut {
+                    tracing::warn!(target: "ebbtide::state", "the last change of the stored state is cut, and is left out");
+                }
+                Ok(Some(state))
+            }
+            Err(damage) => {
+                let kept = store.set_aside()?;
+                let reason = damage.text();
+                tracing::warn!(
+                    target: "ebbtide::state",
+                    reason, kept, "the stored state is not valid: the server starts without it, and clients have to register again"
+                );
+                Ok(None)
+            }
+        }
     }
 
-    fn encode(&self) -> Vec<u8> {
-        let mut out = MAGIC.to_vec();
-        out.put_u64(self.key);
-        out.put_u32(self.restarts);
-        out.put_u32(self.verified.len() as u32);
+    fn entries(&self) -> Entries {
+        let mut start = Vec::new();
+        start.put_u64(self.key);
+        start.put_u32(self.restarts);
+        let mut entries = Entries::from([([START].into(), start.into())]);
         for (ip, at) in &self.verified {
-            put_ip(&mut out, Some(*ip));
-            out.put_u64(*at);
+            let mut key = vec![VERIFIED];
+            put_ip(&mut key, Some(*ip));
+            // Whole minutes: the two clocks drift, which is no reason to store all addresses again.
+            entries.insert(key.into(), (at - at % 60_000).to_be_bytes().into());
         }
-        out.put_u32(self.observers.len() as u32);
         for (socket, observer) in &self.observers {
-            out.put_u32(*socket);
-            put_ip(&mut out, Some(observer.remote.ip()));
-            out.put_u16(observer.remote.port());
-            out.put_u32(match observer.remote {
+            let mut key = vec![OBSERVER];
+            key.put_u32(*socket);
+            put_ip(&mut key, Some(observer.remote.ip()));
+            key.put_u16(observer.remote.port());
+            key.put_u32(match observer.remote {
                 SocketAddr::V4(_) => 0,
                 SocketAddr::V6(address) => address.scope_id(),
             });
-            put_ip(&mut out, observer.local);
-            put_bytes(&mut out, observer.token.as_slice());
-            out.put_u32(observer.sequence);
-            out.put_u8(u8::from(observer.proven) | u8::from(observer.unverified) << 1);
-            out.put_u16(observer.sent);
-            put_bytes(&mut out, &observer.request);
+            key.put_slice(observer.token.as_slice());
+            let mut value = Vec::new();
+            put_ip(&mut value, observer.local);
+            value.put_u32(observer.sequence);
+            value.put_u8(u8::from(observer.proven) | u8::from(observer.unverified) << 1);
+            value.put_u16(observer.sent);
+            value.put_slice(&observer.request);
+            entries.insert(key.into(), value.into());
         }
-        out
+        entries
     }
 
-    fn decode(state: &[u8]) -> Option<Self> {
-        let mut input = state.strip_prefix(MAGIC)?;
-        let (key, restarts) = (input.try_get_u64().ok()?, input.try_get_u32().ok()?);
+    fn from_entries(entries: &Entries) -> Option<Self> {
+        let mut start = &**entries.get(&[START][..])?;
+        let (key, restarts) = (start.try_get_u64().ok()?, start.try_get_u32().ok()?);
         let mut saved = Self { key, restarts, ..Self::default() };
-        for _ in 0..input.try_get_u32().ok()? {
-            saved.verified.push((get_ip(&mut input)??, input.try_get_u64().ok()?));
-        }
-        for _ in 0..input.try_get_u32().ok()? {
-            let socket = input.try_get_u32().ok()?;
-            let mut remote = SocketAddr::new(get_ip(&mut input)??, input.try_get_u16().ok()?);
-            let scope = input.try_get_u32().ok()?;
-            if let SocketAddr::V6(address) = &mut remote {
-                address.set_scope_id(scope);
+        for (key, value) in entries {
+            let (mut key, mut value) = (&**key, &**value);
+            match key.try_get_u8().ok()? {
+                VERIFIED => saved.verified.push((get_ip(&mut key)??, value.try_get_u64().ok()?)),
+                OBSERVER => {
+                    let socket = key.try_get_u32().ok()?;
+                    saved.observers.push((socket, get_observer(key, value)?));
+                }
+                _ => {}
             }
-            let local = get_ip(&mut input)?;
-            let token = Token::new(get_bytes(&mut input)?)?;
-            let sequence = input.try_get_u32().ok()?;
-            let flags = input.try_get_u8().ok()?;
-            let (proven, unverified) = (flags & 1 != 0, flags & 2 != 0);
-            let sent = input.try_get_u16().ok()?;
-            let request = get_bytes(&mut input)?;
-            Message::parse(request).ok()?;
-            let request = request.into();
-            saved.observers.push((
-                socket,
-                SavedObserver { remote, token, local, sequence, proven, unverified, sent, request },
-            ));
         }
-        input.is_empty().then_some(saved)
+        Some(saved)
     }
+}
+
+fn get_observer(mut key: &[u8], mut value: &[u8]) -> Option<SavedObserver> {
+    let mut remote = SocketAddr::new(get_ip(&mut key)??, key.try_get_u16().ok()?);
+    let scope = key.try_get_u32().ok()?;
+    if let SocketAddr::V6(address) = &mut remote {
+        address.set_scope_id(scope);
+    }
+    let token = Token::new(key)?;
+    let local = get_ip(&mut value)?;
+    let sequence = value.try_get_u32().ok()?;
+    let flags = value.try_get_u8().ok()?;
+    let (proven, unverified) = (flags & 1 != 0, flags & 2 != 0);
+    let sent = value.try_get_u16().ok()?;
+    Message::parse(value).ok()?;
+    let request = value.into();
+    Some(SavedObserver { remote, token, local, sequence, proven, unverified, sent, request })
 }
 
 fn put_ip(out: &mut Vec<u8>, ip: Option<IpAddr>) {
@@ -155,18 +192,6 @@ fn get_ip(input: &mut &[u8]) -> Option<Option<IpAddr>> {
     })
 }
 
-fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
-    out.put_u16(u16::try_from(bytes.len()).unwrap_or(u16::MAX));
-    out.put_slice(bytes);
-}
-
-fn get_bytes<'i>(input: &mut &'i [u8]) -> Option<&'i [u8]> {
-    let length = usize::from(input.try_get_u16().ok()?);
-    let (bytes, rest) = input.split_at_checked(length)?;
-    *input = rest;
-    Some(bytes)
-}
-
 /// Restores a state, before the sockets are driven.
 pub(super) fn restore(service: &Service, sockets: &[Arc<Shared>], saved: &SavedState) {
     let (now, unix) = (service.clock().now(), unix_millis());
@@ -179,7 +204,7 @@ pub(super) fn restore(service: &Service, sockets: &[Arc<Shared>], saved: &SavedS
     for (socket, observer) in &saved.observers {
         let Some(shared) = sockets.get(*socket as usize) else { continue };
         let Some(subject) = service.subject_of(&observer.request) else {
-            tracing::warn!(peer = %observer.remote, "what it observes is not there any more");
+            tracing::warn!(target: "ebbtide::state", peer = %observer.remote, "what it observes is not there any more");
             continue;
         };
         subject.attach(shared);
@@ -226,17 +251,38 @@ pub(super) async fn store_changes(
     service: Service,
     sockets: Vec<Weak<Shared>>,
     store: Arc<dyn StateStore>,
-    start: MessageIdStart,
+    saved: SavedState,
 ) {
-    let mut before = None;
+    let start = MessageIdStart { key: saved.key, restarts: saved.restarts };
+    let mut journal = Some(Journal::new(store, &saved.entries()));
+    drop(saved);
+    let (mut before, mut failures) = (None, 0u32);
     while sockets.iter().any(|shared| shared.strong_count() > 0) {
-        if let Some((version, saved)) = collect(&service, &sockets, start, before) {
-            let store = store.clone();
-            let saving = tokio::task::spawn_blocking(move || store.save(&saved.encode()));
-            match saving.await {
-                Ok(Ok(())) => before = Some(version),
-                Ok(Err(error)) => tracing::error!(%error, "the state cannot be stored"),
-                Err(error) => tracing::error!(%error, "the state cannot be stored"),
+        let changed = collect(&service, &sockets, start, before);
+        if let (Some((version, saved)), Some(mut writer)) = (changed, journal.take()) {
+            let writing = tokio::task::spawn_blocking(move || {
+                let written = writer.write(&saved.entries());
+                (writer, written)
+            });
+            // The thread has panicked, or the runtime ends.
+            let Ok((writer, written)) = writing.await else { return };
+            journal = Some(writer);
+            match written {
+                Ok(()) => {
+                    before = Some(version);
+                    if failures > 0 {
+                        tracing::warn!(target: "ebbtide::state", failures, "the state is stored again");
+                    }
+                    failures = 0;
+                }
+                Err(error) => {
+                    service.inner.state_errors.fetch_add(1, Ordering::Relaxed);
+                    if failures.is_multiple_of(60) {
+                        tracing::error!(target: "ebbtide::state", %error, "the state cannot be stored; it is tried again every second");
+                    }
+                    failures = failures.saturating_add(1);
+                    tokio::time::sleep(RETRY).await;
+                }
             }
         }
         tokio::time::sleep(EVERY).await;
@@ -249,7 +295,7 @@ mod tests {
     use crate::state_store::StateFile;
 
     #[test]
-    fn a_state_is_read_as_it_was_written_and_no_part_of_it_is_one() {
+    fn a_state_is_read_as_it_was_written() {
         let request: &[u8] = &[0x41, 1, 0, 7, 9, 0x60];
         let observer = SavedObserver {
             remote: "[fe80::1%3]:5683".parse().unwrap(),
@@ -264,13 +310,17 @@ mod tests {
         let saved = SavedState {
             key: 5,
             restarts: 3,
-            verified: vec![("2001:db8::1".parse().unwrap(), 1_700_000_000_000)],
+            verified: vec![("2001:db8::1".parse().unwrap(), 1_700_000_040_000)],
             observers: vec![(1, observer)],
         };
-        let encoded = saved.encode();
-        assert_eq!(SavedState::decode(&encoded), Some(saved));
-        for end in 0..encoded.len() {
-            assert_eq!(SavedState::decode(&encoded[..end]), None, "{end}");
+        let entries = saved.entries();
+        assert_eq!(SavedState::from_entries(&entries), Some(saved));
+        for (key, value) in &entries {
+            for end in 0..value.len().min(8) {
+                let mut cut = entries.clone();
+                cut.insert(key.clone(), value[..end].into());
+                assert_eq!(SavedState::from_entries(&cut), None, "{key:?} {end}");
+            }
         }
     }
 
@@ -279,20 +329,19 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("state");
         let store = StateFile::new(&path);
-        let before = SavedState { key: 1, restarts: 2, ..SavedState::default() };
-        store.save(&before.encode()).unwrap();
-        let verified = vec![("192.0.2.1".parse().unwrap(), 7); 100];
-        let after = SavedState { key: 1, restarts: 3, verified, observers: Vec::new() };
-        let bytes = after.encode();
-        for written in 0..=bytes.len() {
+        let bytes = |state: &SavedState| journal::encode(&state.entries());
+        let before = bytes(&SavedState { key: 1, restarts: 2, ..SavedState::default() });
+        store.save(&before).unwrap();
+        let verified = (0..100).map(|n| ([192, 0, 2, n].into(), 7)).collect();
+        let after = bytes(&SavedState { key: 1, restarts: 3, verified, observers: Vec::new() });
+        for written in 0..=after.len() {
             // As much as had reached the disk when the power went.
-            std::fs::write(folder.path().join("state.new"), &bytes[..written]).unwrap();
-            let loaded = store.load().unwrap().unwrap();
-            assert_eq!(SavedState::decode(&loaded).as_ref(), Some(&before), "{written}");
+            std::fs::write(folder.path().join("state.new"), &after[..written]).unwrap();
+            assert_eq!(store.load().unwrap(), Some(before.clone()), "{written}");
         }
         // The rest of it does not disturb the next state, which may be shorter.
-        store.save(&before.encode()).unwrap();
-        assert_eq!(store.load().unwrap(), Some(before.encode()));
+        store.save(&before).unwrap();
+        assert_eq!(store.load().unwrap(), Some(before));
         assert!(!folder.path().join("state.new").exists());
     }
 

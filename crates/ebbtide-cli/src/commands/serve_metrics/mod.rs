@@ -1,11 +1,14 @@
-//! `serve --metrics ADDR`: the server's metrics over HTTP, for Prometheus.
+//! `serve --metrics ADDR`: the server's metrics over HTTP, for Prometheus, and whether it lives and is ready.
 //!
 //! A scrape is one short request, so this implements the minimum of HTTP: it reads a request's
 //! head, answers and closes. The number of clients, their time and the size of a request are
 //! bounded.
 
+mod own;
+
+pub(crate) use own::Exports;
+
 use crate::failure::Failure;
-use ebbtide::metrics::Meter;
 use ebbtide_core::sharing_prefix;
 use std::io;
 use std::net::IpAddr;
@@ -35,7 +38,7 @@ pub(crate) async fn bind(address: &str) -> Result<TcpListener, Failure> {
 }
 
 /// Answers scrapes as long as it is polled.
-pub(crate) async fn answer(listener: TcpListener, meter: Meter) {
+pub(crate) async fn answer(listener: TcpListener, exports: Exports) {
     // The oldest first.
     let mut open: Vec<(IpAddr, AbortHandle)> = Vec::new();
     loop {
@@ -49,10 +52,10 @@ pub(crate) async fn answer(listener: TcpListener, meter: Meter) {
             let (_, displaced) = open.remove(oldest_of_largest(&open));
             displaced.abort();
         }
-        let meter = meter.clone();
+        let exports = exports.clone();
         let connection = tokio::spawn(async move {
             // A client that goes away or takes too long gets no answer.
-            let _ = tokio::time::timeout(PATIENCE, converse(stream, &meter)).await;
+            let _ = tokio::time::timeout(PATIENCE, converse(stream, &exports)).await;
         });
         open.push((sharing_prefix(from.ip()), connection.abort_handle()));
     }
@@ -64,20 +67,19 @@ fn oldest_of_largest<T>(open: &[(IpAddr, T)]) -> usize {
     (0..open.len()).rev().max_by_key(|place| held(open[*place].0)).unwrap_or(0)
 }
 
-async fn converse(mut stream: TcpStream, meter: &Meter) -> io::Result<()> {
+async fn converse(mut stream: TcpStream, exports: &Exports) -> io::Result<()> {
     let mut head = Vec::new();
-    let status = loop {
+    let (status, body) = loop {
         if stream.read_buf(&mut head).await? == 0 {
             return Ok(());
         }
         if head.windows(4).any(|end| end == b"\r\n\r\n") {
-            break status(&head);
+            break reply(&head, exports);
         }
         if head.len() > MAX_HEAD {
-            break "431 Request Header Fields Too Large";
+            break refusal("431 Request Header Fields Too Large");
         }
     };
-    let body = if status == OK { meter.snapshot().to_string() } else { format!("{status}\n") };
     let answer = format!(
         "HTTP/1.1 {status}\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8\r\n\
          Content-Length: {}\r\nConnection: close\r\n\r\n{}",
@@ -90,12 +92,26 @@ async fn converse(mut stream: TcpStream, meter: &Meter) -> io::Result<()> {
 
 const OK: &str = "200 OK";
 
-fn status(head: &[u8]) -> &'static str {
+/// The status and the body of an answer.
+type HttpReply = (&'static str, String);
+
+fn refusal(status: &'static str) -> HttpReply {
+    (status, format!("{status}\n"))
+}
+
+fn reply(head: &[u8], exports: &Exports) -> HttpReply {
     let mut words = head.split(|byte| byte.is_ascii_whitespace());
-    match (words.next(), words.next()) {
-        (Some(b"GET" | b"HEAD"), Some(b"/metrics" | b"/")) => OK,
-        (Some(b"GET" | b"HEAD"), _) => "404 Not Found",
-        _ => "405 Method Not Allowed",
+    let (method, target) = (words.next(), words.next().unwrap_or_default());
+    if !matches!(method, Some(b"GET" | b"HEAD")) {
+        return refusal("405 Method Not Allowed");
+    }
+    match target.split(|byte| *byte == b'?').next() {
+        Some(b"/metrics" | b"/") => (OK, exports.text()),
+        // Whoever answers this lives.
+        Some(b"/healthz") => (OK, "ok\n".to_owned()),
+        Some(b"/readyz") if exports.is_ready() => (OK, "ok\n".to_owned()),
+        Some(b"/readyz") => refusal("503 Service Unavailable"),
+        _ => refusal("404 Not Found"),
     }
 }
 

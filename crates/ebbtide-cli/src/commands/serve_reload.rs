@@ -1,0 +1,76 @@
+//! SIGHUP: keys, certificates and authorities are read again. What is wrong stays as it was, and nothing ends.
+
+use crate::client::{psk, tls};
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use tokio::signal::unix::{SignalKind, signal};
+
+/// How often everything was read again, by outcome.
+#[derive(Debug, Default)]
+pub(crate) struct Reloads {
+    done: AtomicU64,
+    failed: AtomicU64,
+}
+
+impl Reloads {
+    pub(crate) fn done(&self) -> u64 {
+        self.done.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn failed(&self) -> u64 {
+        self.failed.load(Ordering::Relaxed)
+    }
+
+    fn count(&self, is_done: bool) {
+        let counter = if is_done { &self.done } else { &self.failed };
+        counter.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// What is read again.
+pub(crate) struct Reloadable {
+    pub(crate) keys: Option<psk::KeyFile>,
+    pub(crate) tls: Option<Arc<tls::Served>>,
+}
+
+impl Reloadable {
+    /// Reads everything again at each SIGHUP, which ends a process that does not ask for it. Must be called within a
+    /// tokio runtime.
+    pub(crate) fn at_hangup(self, reloads: Arc<Reloads>) -> io::Result<()> {
+        let mut hangup = signal(SignalKind::hangup())?;
+        tokio::spawn(async move {
+            while hangup.recv().await.is_some() {
+                reloads.count(self.reload());
+            }
+        });
+        Ok(())
+    }
+
+    /// Returns false if something is wrong, and stays as it was.
+    fn reload(&self) -> bool {
+        let keys = match self.keys.as_ref().map(psk::KeyFile::reload) {
+            None => true,
+            Some(Ok(count)) => {
+                tracing::info!(target: "ebbtide::reload", count, "--psk-file: read again");
+                true
+            }
+            Some(Err(error)) => {
+                tracing::error!(target: "ebbtide::reload", "--psk-file: {error}; the old keys remain in use");
+                false
+            }
+        };
+        let tls = match self.tls.as_ref().map(|tls| tls.reload()) {
+            None => true,
+            Some(Ok(())) => {
+                tracing::info!(target: "ebbtide::reload", "--cert, --key and --client-ca: read again");
+                true
+            }
+            Some(Err(error)) => {
+                tracing::error!(target: "ebbtide::reload", "{error}; the old certificate and authorities remain in use");
+                false
+            }
+        };
+        keys && tls
+    }
+}
