@@ -31,6 +31,7 @@
 //!
 //! The guide is `docs/library.md`.
 
+mod answered;
 pub mod client;
 pub mod config;
 pub mod congestion;

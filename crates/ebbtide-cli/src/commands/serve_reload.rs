@@ -1,4 +1,4 @@
-//! SIGHUP: keys, certificates and authorities are read again. What is wrong stays as it was, and nothing ends.
+//! SIGHUP: keys, certificates and authorities are read again. A file that is wrong changes nothing, and no server ends.
 
 use crate::client::{psk, tls};
 use std::io;
@@ -28,7 +28,7 @@ impl Reloads {
     }
 }
 
-/// What is read again.
+/// Files that are read again.
 pub(crate) struct Reloadable {
     pub(crate) keys: Option<psk::KeyFile>,
     pub(crate) tls: Option<Arc<tls::Served>>,

@@ -1,4 +1,4 @@
-//! The log of a server: lines on standard error, by a thread of their own. When nobody reads them, they are
+//! The log of a server: lines on standard error, by a thread of their own. When their reader stalls, they are
 //! dropped and counted, and the server goes on.
 
 mod rate_limit;
@@ -22,7 +22,7 @@ const EVERY: Duration = Duration::from_secs(60);
 /// The variable with levels and filters.
 const VARIABLE: &str = "RUST_LOG";
 
-/// What is logged, and how
+/// The log
 #[derive(Args, Debug, Clone)]
 pub(crate) struct LogArgs {
     /// Also log messages, timeouts and congestion control's measurements: RUST_LOG=ebbtide=debug. Without
@@ -56,7 +56,7 @@ pub(crate) struct LeftOut {
 }
 
 impl LeftOut {
-    /// Lines that nobody read in time.
+    /// Lines that found no reader in time.
     pub(crate) fn unread(&self) -> u64 {
         self.dropped.dropped_lines() as u64
     }

@@ -10,8 +10,8 @@ use tracing_subscriber::layer::{Context, Layer};
 const LINES: u32 = 10;
 const WINDOW: Duration = Duration::from_secs(10);
 
-/// Lets a few warnings and errors of each place in the code pass, and counts the rest. What else is logged was
-/// asked for, and passes.
+/// Lets a few warnings and errors of each place in the code pass, and counts the rest. Other lines were
+/// requested, and pass.
 #[derive(Debug, Default)]
 pub(super) struct RateLimit(Mutex<Lines>);
 

@@ -20,12 +20,12 @@ mod dtls;
 mod exposition;
 mod family;
 
+pub use crate::answered::AnswerCounts;
 pub use crate::refusals::RefusalCounts;
 pub use dtls::DtlsCounts;
 pub use family::{Family, Kind, Sample, Value};
 
 use crate::net::shared::Shared;
-use crate::server::AnswerCounts;
 use crate::stream::counters::Tally;
 use crate::stream::{OpenLinks, StreamCounters};
 use ebbtide_core::cc::ControlConfig;

@@ -1,4 +1,4 @@
-//! How many datagrams the kernel has dropped because nobody took them from a socket's queue.
+//! How many datagrams the kernel has dropped because the server did not take them from a socket's queue.
 
 use std::net::UdpSocket;
 

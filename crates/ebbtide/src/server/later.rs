@@ -63,7 +63,7 @@ pub(super) struct Later {
     pub(super) working: HandlersAtWork,
     pub(super) arrived: Instant,
     pub(super) pending: PendingRequest,
-    /// What it observes, with the number of changes before.
+    /// The subject that it observes, with the number of changes before.
     pub(super) subject: Option<(super::Subject, u64)>,
 }
 

@@ -1,6 +1,5 @@
 //! The server: a router of handlers behind any number of sockets.
 
-mod answered;
 mod body_stream;
 mod call;
 mod carrier;
@@ -35,7 +34,6 @@ mod well_known;
 mod worker;
 
 pub use crate::state_store::{StateFile, StateStore};
-pub use answered::AnswerCounts;
 pub use body_stream::BodyStream;
 pub use call::Call;
 pub use extract::{Accept, Body, ETags, FromCall, Rejection, Remote, State};

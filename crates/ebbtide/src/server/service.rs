@@ -1,7 +1,6 @@
 //! Takes a request to its response, through the session's stages with the router's handlers between
 //! them.
 
-use super::answered::{AnswerCounts, AnswerTally};
 use super::carrier::{Carrier, Sink};
 use super::locked::Locked;
 use super::origin::{Origin, WayBack};
@@ -9,19 +8,19 @@ use super::panics::{self, CaughtPanic};
 use super::reply::{BoxFuture, HandlerAnswer, Reply};
 use super::route::{Route, RouteMatch};
 use super::router::Router;
+use crate::answered::AnswerTally;
 use crate::client::Requests;
 use crate::config::AllSettings;
 use crate::message::Response;
-use crate::metrics::{Load, Reports};
 use crate::net;
 use crate::net::clock::{Clock, distinct, seeded};
 use crate::net::shared::{ArrivedRequest, Shared};
 use crate::net::trace;
-use crate::refusals::{Class, Ledger, Reason, RefusalCounts};
+use crate::refusals::{Class, Ledger, Reason};
 use ebbtide_core::endpoint::Remember;
 use ebbtide_core::session::server::{
-    Assembled, Handled, Next, Observe, Outgoing, Received, Refusals, RequestSlot, Server,
-    ServerState, SessionConfig, Verified,
+    Assembled, Handled, Next, Observe, Outgoing, Received, RequestSlot, Server, ServerState,
+    SessionConfig, Verified,
 };
 use ebbtide_core::session::{Due, FairShares, FinishedRef, NotSent};
 use ebbtide_core::time::Instant;
@@ -43,7 +42,7 @@ pub(super) struct Service {
 
 #[derive(Debug)]
 pub(super) struct Inner {
-    clock: Clock,
+    pub(super) clock: Clock,
     pub(super) router: Router,
     /// Routes that were added while the server runs.
     pub(super) added: RwLock<Router>,
@@ -59,8 +58,8 @@ pub(super) struct Inner {
     pub(super) shares: Mutex<FairShares>,
     /// For how many seconds a server that is ending sends clients away; 0 while it serves.
     pub(super) refuses_for: AtomicU32,
-    overloaded: AtomicU64,
-    handler_panics: AtomicU64,
+    pub(super) overloaded: AtomicU64,
+    pub(super) handler_panics: AtomicU64,
     /// How often the state could not be stored.
     pub(super) state_errors: AtomicU64,
     pub(super) refusals: Ledger,
@@ -563,40 +562,5 @@ impl net::shared::Serve for Service {
 
     fn notify(&self, shared: &Arc<Shared>, now: Instant, due: Due) {
         self.notify_one(shared, now, due);
-    }
-}
-
-impl Reports for Inner {
-    fn load(&self) -> Load {
-        let held = self.session.load(self.clock.now());
-        Load {
-            working: self.working.load(Ordering::Relaxed),
-            block_bytes: held.block_bytes,
-            uploads: held.uploads,
-            downloads: held.downloads,
-        }
-    }
-
-    fn refusals(&self) -> Refusals {
-        let mut refusals = self.session.refusals();
-        refusals.overloaded = self.overloaded.load(Ordering::Relaxed);
-        refusals.handler_panics = self.handler_panics.load(Ordering::Relaxed);
-        refusals
-    }
-
-    fn refused(&self) -> RefusalCounts {
-        self.refusals.counts()
-    }
-
-    fn answered(&self) -> AnswerCounts {
-        self.answered.counts()
-    }
-
-    fn state_errors(&self) -> u64 {
-        self.state_errors.load(Ordering::Relaxed)
-    }
-
-    fn is_ending(&self) -> bool {
-        self.refuses_for.load(Ordering::Relaxed) > 0
     }
 }

@@ -1,4 +1,4 @@
-//! What is exported besides the metrics of the library: the build, the process, the log, reloads, certificates.
+//! Metrics of the command, besides those of the library: the build, the process, the log, reloads, certificates.
 
 use super::super::serve_reload::Reloads;
 use crate::client::tls;

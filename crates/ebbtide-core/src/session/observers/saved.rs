@@ -12,7 +12,7 @@ use core::net::{IpAddr, SocketAddr};
 /// ahead by less than 2^23 for newer, which 127 restarts in a row do not exceed.
 const AHEAD: u32 = 1 << 16;
 
-/// Sequence numbers are stored in multiples of this, so that a notification is no reason to store anything. A restart
+/// Sequence numbers are stored in multiples of this, so that a notification alone changes nothing that is stored. A restart
 /// moves on by twice as many.
 const STEP: u32 = AHEAD / 2;
 

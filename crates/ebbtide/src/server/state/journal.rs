@@ -18,7 +18,7 @@ const MIN_APPENDED: usize = 1 << 16;
 const PUT: u8 = 0;
 const REMOVE: u8 = 1;
 
-/// What a state consists of.
+/// The contents of a state.
 pub(super) type Entries = BTreeMap<Box<[u8]>, Box<[u8]>>;
 
 /// Why stored bytes are not a state.

@@ -7,7 +7,7 @@ use ebbtide_core::time::{Instant, Micros};
 use ebbtide_core::wire::Code;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The methods that are told apart, and one place for all others.
+/// The methods with counters of their own; all others share some.
 const METHODS: [Code; 7] =
     [Code::GET, Code::POST, Code::PUT, Code::DELETE, Code::FETCH, Code::PATCH, Code::IPATCH];
 
@@ -15,7 +15,7 @@ const METHODS: [Code; 7] =
 const CODES: usize = 256;
 
 #[derive(Debug)]
-pub(super) struct AnswerTally {
+pub(crate) struct AnswerTally {
     /// By method, then by code.
     counts: Box<[AtomicU64]>,
     spans: [AtomicU64; Histogram::BUCKETS],
@@ -33,7 +33,7 @@ impl Default for AnswerTally {
 }
 
 impl AnswerTally {
-    pub(super) fn count(&self, method: Code, answer: Code) {
+    pub(crate) fn count(&self, method: Code, answer: Code) {
         let method = METHODS.iter().position(|known| *known == method).unwrap_or(METHODS.len());
         if let Some(count) = self.counts.get(method * CODES + usize::from(answer.0)) {
             count.fetch_add(1, Ordering::Relaxed);
@@ -41,7 +41,7 @@ impl AnswerTally {
     }
 
     /// Records how long a handler took, from the arrival of its request.
-    pub(super) fn record(&self, arrived: Instant, answered: Instant) {
+    pub(crate) fn record(&self, arrived: Instant, answered: Instant) {
         let span = Micros::from_duration(answered.saturating_since(arrived));
         if let Some(bucket) = self.spans.get(Histogram::bucket(span)) {
             bucket.fetch_add(1, Ordering::Relaxed);
@@ -49,7 +49,7 @@ impl AnswerTally {
         self.micros.fetch_add(span.as_micros(), Ordering::Relaxed);
     }
 
-    pub(super) fn counts(&self) -> AnswerCounts {
+    pub(crate) fn counts(&self) -> AnswerCounts {
         let rows = self.counts.chunks_exact(CODES).enumerate();
         let by_code = rows.flat_map(|(method, counts)| {
             let method = METHODS.get(method).and_then(|method| method.name()).unwrap_or("other");
@@ -70,8 +70,8 @@ impl AnswerTally {
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct AnswerCounts {
-    /// The method, the code of the answer, and how often it was given; without zeros. At most eight methods are told
-    /// apart.
+    /// The method, the code of the answer, and how often it was given; without zeros. Methods that are not registered
+    /// are `other`.
     pub by_code: Vec<(&'static str, Code, u64)>,
     /// How long handlers took, from the arrival of the request to the answer.
     pub spans: Histogram,
