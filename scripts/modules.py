@@ -34,7 +34,7 @@ def modules(crate: str) -> dict[str, list[Path]]:
     found: dict[str, list[Path]] = {}
     for name in sorted(set(listed)):
         first = name.split("/")[0].removesuffix(".rs")
-        if first in ("lib", "main") or name.endswith("tests.rs") or not (src / name).exists():
+        if first in ("lib", "main", "tests") or name.endswith("tests.rs") or not (src / name).exists():
             continue
         found.setdefault(first, []).append(src / name)
     return found

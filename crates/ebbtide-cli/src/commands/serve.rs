@@ -155,7 +155,7 @@ const FEW_FILES: u64 = 1024;
 /// Raises the limit of open files to the system's maximum. Many systems begin with 1,024; that is
 /// fewer than the connections that a server accepts, and at the limit no file could be opened
 /// either.
-fn raise_file_limit() {
+pub(crate) fn raise_file_limit() {
     #[cfg(target_os = "linux")]
     {
         use nix::sys::resource::{Resource, getrlimit, setrlimit};
@@ -262,7 +262,7 @@ async fn serve(args: ServeArgs, config: ServerConfig, log: LeftOut) -> Result<()
 
 /// How long requests that are being processed and observers may delay the end: less than supervisors wait before they
 /// kill (Docker 10 s, systemd 90 s, Kubernetes 30 s).
-const GRACE: Duration = Duration::from_secs(5);
+pub(crate) const GRACE: Duration = Duration::from_secs(5);
 
 /// A socket over DTLS with the keys, the certificate, or both.
 fn secured(

@@ -88,7 +88,7 @@ pub(super) async fn finish<C: Carrier>(carrier: Arc<C>, later: Later, future: Bo
     };
     let response = answered.unwrap_or_else(|caught| service.panicked(&caught));
     let mut handled = pending.handled(response);
-    let subject = subject.filter(|_| handled.observes());
+    let subject = subject.filter(|(subject, _)| handled.observes() && !subject.is_closed());
     if let Some((subject, _)) = &subject {
         subject.attach(&carrier);
     }

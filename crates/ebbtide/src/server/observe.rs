@@ -7,7 +7,7 @@ use ebbtide_core::endpoint::Reliability;
 use ebbtide_core::session::Observers;
 use ebbtide_core::wire::{Code, Message};
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
@@ -35,6 +35,8 @@ pub struct Subject {
 struct SubjectInner {
     id: u32,
     confirmable: bool,
+    /// See [`Subject::close`].
+    closed: AtomicBool,
     /// The number of changes.
     changes: AtomicU64,
     /// The minimum time between two notifications.
@@ -108,6 +110,7 @@ impl Subject {
             inner: Arc::new(SubjectInner {
                 id,
                 confirmable: reliability == Reliability::Confirmable,
+                closed: AtomicBool::new(false),
                 changes: AtomicU64::new(0),
                 span: Mutex::default(),
                 waiting: Mutex::default(),
@@ -218,6 +221,17 @@ impl Subject {
     pub fn clear(&self, code: Code) {
         let is_error = matches!(code.class(), 4 | 5);
         self.event(&Response::new(if is_error { code } else { Code::SERVICE_UNAVAILABLE }));
+    }
+
+    /// Accepts no further observers: their requests are answered as if the resource could not be observed. Those
+    /// that there are remain, until [`Self::clear`] ends their observations.
+    pub fn close(&self) {
+        self.inner.closed.store(true, Ordering::SeqCst);
+    }
+
+    /// Whether it accepts no further observers.
+    pub(super) fn is_closed(&self) -> bool {
+        self.inner.closed.load(Ordering::SeqCst)
     }
 
     /// Reports an event: every observer receives each `notification`, in order. At most sixteen

@@ -4,14 +4,16 @@ use super::call::Call;
 use super::gate::Gate;
 use super::handler::Handler;
 use super::layer::{Layer, Next};
+use super::observe::Subject;
 use super::reply::Reply;
 use crate::message::Response;
-use ebbtide_core::wire::Code;
+use ebbtide_core::wire::{Code, Message, OptionNumber};
 use std::sync::Arc;
 use std::time::Duration;
 
 /// A handler whose form and arguments are erased.
 type BoundHandler<S> = Arc<dyn Fn(&Call<'_>, &S) -> Reply + Send + Sync>;
+type SubjectOf = Arc<dyn Fn(&Message<'_>) -> Option<Subject> + Send + Sync>;
 type Authorize = Arc<dyn Fn(&Call<'_>) -> Result<(), Response> + Send + Sync>;
 
 /// The number of methods: codes 0.01 to 0.07.
@@ -23,7 +25,9 @@ const METHODS: usize = 7;
 pub struct Resource<S = ()> {
     handlers: [Option<BoundHandler<S>>; METHODS],
     pub(super) attributes: Vec<(String, String)>,
-    pub(super) subject: Option<super::Subject>,
+    pub(super) subject: Option<Subject>,
+    /// See [`Self::observable_by`].
+    subject_of: Option<SubjectOf>,
     pub(super) hidden: bool,
     /// Whether its handlers obey If-Match and If-None-Match.
     pub(super) conditional: bool,
@@ -43,6 +47,7 @@ impl<S> Default for Resource<S> {
             handlers: Default::default(),
             attributes: Vec::new(),
             subject: None,
+            subject_of: None,
             hidden: false,
             conditional: false,
             max_body: usize::MAX,
@@ -60,6 +65,7 @@ impl<S> Clone for Resource<S> {
             handlers: self.handlers.clone(),
             attributes: self.attributes.clone(),
             subject: self.subject.clone(),
+            subject_of: self.subject_of.clone(),
             authorize: self.authorize.clone(),
             unverified: self.unverified.clone(),
             ..*self
@@ -130,8 +136,21 @@ impl<S: Send + Sync + 'static> Resource<S> {
     /// Lets clients observe the resource (RFC 7641). They receive notifications when `subject`
     /// changes.
     #[must_use]
-    pub fn observable(mut self, subject: &super::Subject) -> Self {
+    pub fn observable(mut self, subject: &Subject) -> Self {
         self.subject = Some(subject.clone());
+        self
+    }
+
+    /// Lets clients observe the resource, where each request may have a subject of its own: `subject_of` returns it
+    /// for a request with Observe. It is called after the handler, before the handler's future is polled, and for an
+    /// observer that is restored after a restart, without a handler before. It must not block. `None`, or a subject
+    /// that is [closed](Subject::close) when the response is there, answers the request without an observation.
+    #[must_use]
+    pub fn observable_by(
+        mut self,
+        subject_of: impl Fn(&Message<'_>) -> Option<Subject> + Send + Sync + 'static,
+    ) -> Self {
+        self.subject_of = Some(Arc::new(subject_of));
         self
     }
 
@@ -256,6 +275,7 @@ impl<S: Send + Sync + 'static> Resource<S> {
         let Self {
             attributes,
             subject,
+            subject_of,
             hidden,
             conditional,
             max_body,
@@ -269,6 +289,7 @@ impl<S: Send + Sync + 'static> Resource<S> {
             handlers,
             attributes,
             subject,
+            subject_of,
             hidden,
             conditional,
             max_body,
@@ -283,6 +304,13 @@ impl<S: Send + Sync + 'static> Resource<S> {
 impl Resource {
     fn handler(&self, method: Code) -> Option<&BoundHandler<()>> {
         self.handlers.get(usize::from(method.0).wrapping_sub(1))?.as_ref()
+    }
+
+    /// The subject that a request observes, if it has one of its own.
+    pub(super) fn subject_of(&self, message: &Message<'_>) -> Option<Subject> {
+        let subject_of = self.subject_of.as_ref()?;
+        message.option(OptionNumber::OBSERVE)?;
+        subject_of(message)
     }
 
     /// Whether there is a handler for a method.

@@ -6,7 +6,7 @@ use super::resource::Resource;
 use super::route::{Route, RouteMatch};
 use super::well_known;
 use crate::message::Response;
-use ebbtide_core::wire::{Message, Path};
+use ebbtide_core::wire::{Message, OptionNumber, Path};
 use std::sync::Arc;
 
 /// The resources of a server by path.
@@ -22,17 +22,24 @@ pub struct Router<S = ()> {
     pub(super) routes: Vec<Arc<Route<S>>>,
     /// Indices of removed routes.
     free: Vec<usize>,
+    /// See [`Self::forward_proxy`].
+    forward: Option<Arc<Route<S>>>,
 }
 
 impl<S> Default for Router<S> {
     fn default() -> Self {
-        Self { root: Node::default(), routes: Vec::new(), free: Vec::new() }
+        Self { root: Node::default(), routes: Vec::new(), free: Vec::new(), forward: None }
     }
 }
 
 impl<S> Clone for Router<S> {
     fn clone(&self) -> Self {
-        Self { root: self.root.clone(), routes: self.routes.clone(), free: self.free.clone() }
+        Self {
+            root: self.root.clone(),
+            routes: self.routes.clone(),
+            free: self.free.clone(),
+            forward: self.forward.clone(),
+        }
     }
 }
 
@@ -171,7 +178,9 @@ impl<S: Send + Sync + 'static> Router<S> {
     pub fn nest(self, prefix: &str, other: Self) -> Self {
         let prefix = prefix.trim_end_matches('/');
         let there = |route: &Arc<Route<S>>| !route.path.is_empty();
-        other.routes.into_iter().filter(there).fold(self, |router, route| {
+        let forward = other.forward.or_else(|| self.forward.clone());
+        let merged = Self { forward, ..self };
+        other.routes.into_iter().filter(there).fold(merged, |router, route| {
             let path = if route.path == "/" { "" } else { &route.path };
             router.with_route(&format!("{prefix}{path}"), route.resource.clone())
         })
@@ -184,11 +193,21 @@ impl<S: Send + Sync + 'static> Router<S> {
         self.with_route("/{*path}", resource.hidden())
     }
 
+    /// Sets the resource that answers requests to a forward proxy, which are those with Proxy-Uri or Proxy-Scheme
+    /// (RFC 7252 section 5.7.2), whatever their path; without it they are answered 5.05. Its handlers read the
+    /// options with [`Call::message`](super::Call::message). Crate `ebbtide-proxy` provides such a resource.
+    #[must_use]
+    pub fn forward_proxy(mut self, resource: Resource<S>) -> Self {
+        let route = Route { path: String::new(), names: Vec::new(), resource, rest: None };
+        self.forward = Some(Arc::new(route));
+        self
+    }
+
     /// Adds a layer around all routes added so far. Of several layers, the one added last receives
     /// a request first.
     #[must_use]
     pub fn layer(mut self, layer: impl Layer + Clone) -> Self {
-        for route in &mut self.routes {
+        for route in self.routes.iter_mut().chain(&mut self.forward) {
             let route = Arc::make_mut(route);
             route.resource = core::mem::take(&mut route.resource).layer(layer.clone());
         }
@@ -213,12 +232,17 @@ impl<S: Send + Sync + 'static> Router<S> {
     where
         S: Clone,
     {
-        let routes = self.routes.into_iter().map(|route| {
+        let with_state = |route: Arc<Route<S>>| {
             let resource = route.resource.clone().with_state(&state);
             let (path, names) = (route.path.clone(), route.names.clone());
             Arc::new(Route { path, names, resource, rest: route.rest })
-        });
-        Router { root: self.root, routes: routes.collect(), free: self.free }
+        };
+        Router {
+            root: self.root,
+            routes: self.routes.into_iter().map(with_state).collect(),
+            free: self.free,
+            forward: self.forward.map(with_state),
+        }
     }
 }
 
@@ -234,6 +258,9 @@ impl Router {
     /// The route of a request, with its parameters.
     #[inline]
     pub(super) fn look_up<'a>(&self, message: &Message<'a>) -> Option<(&Arc<Route>, Params<'a>)> {
+        if let Some(forward) = self.forward_route(message) {
+            return Some((forward, Params::NONE));
+        }
         let mut params = Params::NONE;
         let found = self.root.find(message.path(), &mut params);
         let route = found.and_then(|index| self.routes.get(index))?;
@@ -242,6 +269,13 @@ impl Router {
             return None;
         }
         Some((route, params))
+    }
+
+    /// The route of a request to a forward proxy.
+    pub(super) fn forward_route(&self, message: &Message<'_>) -> Option<&Arc<Route>> {
+        let asks = |number| message.option(number).is_some();
+        let forward = self.forward.as_ref()?;
+        (asks(OptionNumber::PROXY_URI) || asks(OptionNumber::PROXY_SCHEME)).then_some(forward)
     }
 }
 
@@ -309,7 +343,7 @@ impl Node {
 mod tests {
     use super::super::get;
     use super::*;
-    use ebbtide_core::wire::{Code, Encoder, MessageId, OptionNumber, Token, Type};
+    use ebbtide_core::wire::{Code, Encoder, MessageId, Token, Type};
 
     fn find(router: &Router, path: &[&str]) -> Option<(String, Vec<String>)> {
         let mut buf = [0; 128];

@@ -3,6 +3,7 @@
 
 use super::carrier::{Carrier, Sink};
 use super::locked::Locked;
+use super::observe::Subject;
 use super::origin::{Origin, WayBack};
 use super::panics::{self, CaughtPanic};
 use super::reply::{BoxFuture, HandlerAnswer, Reply};
@@ -71,6 +72,16 @@ pub(super) struct Inner {
     pub(super) earlier: Arc<Notify>,
 }
 
+/// The origin of an answer.
+#[derive(Copy, Clone)]
+enum AnsweredBy<'s> {
+    Session,
+    /// A handler, whose client may observe a subject that had changed so often when the handler began.
+    Handler {
+        observed: Option<(&'s Subject, u64)>,
+    },
+}
+
 impl Service {
     /// # Errors
     ///
@@ -135,7 +146,9 @@ impl Service {
     ) {
         let verified = match self.session().receive(now, received) {
             Next::Proceed(verified) => verified,
-            Next::Handled(handled) => return self.finish(carrier, now, handled, None),
+            Next::Handled(handled) => {
+                return self.finish(carrier, now, handled, AnsweredBy::Session);
+            }
             Next::Send(outgoing) => return self.send(carrier, now, outgoing),
         };
         let (id, local) = (verified.requester().peer(), verified.requester().local);
@@ -145,7 +158,9 @@ impl Service {
         let origin = Origin { id, info: info.as_ref(), local, back: Some(way) };
         let mut found = match self.permit(&verified, &origin) {
             Ok(found) => found,
-            Err(refusal) => return self.finish(carrier, now, verified.refuse(refusal), None),
+            Err(refusal) => {
+                return self.finish(carrier, now, verified.refuse(refusal), AnsweredBy::Session);
+            }
         };
         let route: &Route = &found.route;
         if let Some(gate) = &route.resource.unverified
@@ -162,22 +177,27 @@ impl Service {
         };
         let assembled = match self.session().assemble(now, permitted) {
             Next::Proceed(assembled) => assembled,
-            Next::Handled(handled) => return self.finish(carrier, now, handled, None),
+            Next::Handled(handled) => {
+                return self.finish(carrier, now, handled, AnsweredBy::Session);
+            }
             Next::Send(outgoing) => return self.send(carrier, now, outgoing),
         };
         found.if_none_match = assembled.if_none_match();
-        let began = route.resource.subject.as_ref().map_or(0, super::Subject::changes);
+        let fixed = route.resource.subject.as_ref().map(|subject| (subject, subject.changes()));
         let reply = match assembled.block() {
             Some(part) => self.stream_block(now, &found, &origin, assembled.message(), &part),
             None => self.call(&found, &origin, assembled.message(), assembled.body()),
         };
+        let own = route.resource.subject_of(assembled.message());
+        let own = own.as_ref().map(|subject| (subject, subject.changes()));
+        let observed = own.or(fixed);
         match reply.0 {
             HandlerAnswer::Ready(response) => {
                 let handled = assembled.handled(response);
-                self.finish(carrier, now, handled, Some((route, began)))
+                self.finish(carrier, now, handled, AnsweredBy::Handler { observed })
             }
             HandlerAnswer::Pending(future) => {
-                self.later(carrier, now, assembled, (route, began), future, span)
+                self.later(carrier, now, assembled, observed, future, span)
             }
         }
     }
@@ -193,7 +213,9 @@ impl Service {
         if refuses_for > 0 {
             return Err(Response::new(Code::SERVICE_UNAVAILABLE).max_age(refuses_for));
         }
-        if verified.is_proxy_request() {
+        if verified.is_proxy_request()
+            && self.inner.router.forward_route(verified.message()).is_none()
+        {
             // RFC 7252 section 5.10.2.
             return Err(Response::new(Code::PROXYING_NOT_SUPPORTED));
         }
@@ -235,9 +257,10 @@ impl Service {
     }
 
     /// The subject of a stored observer's request.
-    pub(super) fn subject_of(&self, request: &[u8]) -> Option<super::Subject> {
+    pub(super) fn subject_of(&self, request: &[u8]) -> Option<Subject> {
         let message = Message::parse(request).ok()?;
-        self.find(&message).ok()?.route.resource.subject.clone()
+        let found = self.find(&message).ok()?;
+        found.route.resource.subject_of(&message).or_else(|| found.route.resource.subject.clone())
     }
 
     /// Calls a handler.
@@ -267,7 +290,7 @@ impl Service {
         carrier: &Arc<C>,
         now: Instant,
         assembled: Assembled<'_, '_>,
-        route: (&Route, u64),
+        observed: Option<(&Subject, u64)>,
         mut future: BoxFuture,
         span: &Span,
     ) {
@@ -276,7 +299,7 @@ impl Service {
             self.inner.overloaded.fetch_add(1, Ordering::Relaxed);
             self.refused(now, Reason::Overloaded, from);
             let refusal = Response::new(Code::SERVICE_UNAVAILABLE).max_age(1);
-            return self.finish(carrier, now, assembled.handled(refusal), None);
+            return self.finish(carrier, now, assembled.handled(refusal), AnsweredBy::Session);
         };
         let polled = {
             let mut cx = Context::from_waker(Waker::noop());
@@ -286,7 +309,7 @@ impl Service {
             Ok(Poll::Ready(response)) => response,
             Err(caught) => self.panicked(&caught),
             Ok(Poll::Pending) => {
-                let subject = route.0.resource.subject.clone().map(|subject| (subject, route.1));
+                let subject = observed.map(|(subject, began)| (subject.clone(), began));
                 let working = working.hold(from.source());
                 let mut state = carrier.lock();
                 // Before the driver looks at the next datagram, which may be a copy.
@@ -297,7 +320,7 @@ impl Service {
                 return;
             }
         };
-        self.finish(carrier, now, assembled.handled(response), Some(route))
+        self.finish(carrier, now, assembled.handled(response), AnsweredBy::Handler { observed })
     }
 
     /// Sends the application's answer.
@@ -306,16 +329,19 @@ impl Service {
         carrier: &Arc<C>,
         now: Instant,
         handled: Handled<'_, '_>,
-        route: Option<(&Route, u64)>,
+        by: AnsweredBy<'_>,
     ) {
-        let subject = route
-            .and_then(|(route, began)| Some((route.resource.subject.as_ref()?, began)))
-            .filter(|_| handled.observes());
+        let subject = match by {
+            AnsweredBy::Handler { observed } => {
+                observed.filter(|(subject, _)| handled.observes() && !subject.is_closed())
+            }
+            AnsweredBy::Session => None,
+        };
         if let Some((subject, _)) = subject {
             subject.attach(carrier);
         }
         let q_block = handled.is_q_block();
-        if route.is_some() {
+        if matches!(by, AnsweredBy::Handler { .. }) {
             self.inner.answered.record(now, self.clock().now());
         }
         let mut state = carrier.lock();
@@ -334,7 +360,7 @@ impl Service {
         now: Instant,
         state: &mut impl Sink,
         handled: &'h mut Handled<'h, '_>,
-        subject: Option<(&super::Subject, u64)>,
+        subject: Option<(&Subject, u64)>,
     ) -> Outgoing<'h> {
         let (remote, refused) = (handled.requester().peer(), state.observers().refused());
         let observe = subject.map(|(subject, began)| Observe {

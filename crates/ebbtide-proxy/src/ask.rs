@@ -1,0 +1,79 @@
+//! A request to a gateway, from whatever protocol it came.
+
+use crate::cell::Applicant;
+use crate::options::Forwarded;
+use crate::target::Target;
+use bytes::Bytes;
+use ebbtide_core::wire::{Code, OptionNumber};
+use tokio::time::Instant;
+
+/// See the [module](self).
+#[derive(Clone, Debug)]
+pub(crate) struct Ask {
+    pub(crate) applicant: Applicant,
+    pub(crate) target: Target,
+    pub(crate) code: Code,
+    pub(crate) forwarded: Forwarded,
+    pub(crate) payload: Bytes,
+    /// When the client no longer waits.
+    pub(crate) deadline: Instant,
+    pub(crate) freshness: StoredUse,
+}
+
+/// Which stored answers the client takes.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum StoredUse {
+    /// A fresh one (RFC 7252 section 5.6.1).
+    Stored,
+    /// One that the server confirms (`Cache-Control: no-cache`, RFC 9111 section 5.2.1.4).
+    Validated,
+}
+
+/// Identifies equal requests (RFC 7252 section 5.6). It has the whole request, not a hash of it, so a client cannot make
+/// two requests seem equal. The keys of one URI are neighbours.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct CacheKey(pub(crate) Vec<u8>);
+
+/// Ends the URI in a key; it occurs in none.
+const END: u8 = 0;
+
+impl CacheKey {
+    /// The beginning of all keys of a URI.
+    pub(crate) fn of_uri(target: &Target) -> Self {
+        let mut key = target.uri().into_bytes();
+        key.push(END);
+        Self(key)
+    }
+}
+
+impl Ask {
+    /// Whether its answer may be stored, and shared with equal requests (RFC 7252 section 5.6, RFC 8132 section 2.1).
+    pub(crate) fn is_shareable(&self) -> bool {
+        matches!(self.code, Code::GET | Code::FETCH)
+    }
+
+    pub(crate) fn key(&self) -> CacheKey {
+        let mut key = CacheKey::of_uri(&self.target).0;
+        key.push(self.code.0);
+        for opt in self.forwarded.options.iter() {
+            // The ETag says what the client has, not what it wants.
+            if opt.number == OptionNumber::ETAG || opt.number.is_no_cache_key() {
+                continue;
+            }
+            key.extend(opt.number.0.to_be_bytes());
+            // The length of an option is at most that of a message.
+            key.extend((opt.value.len() as u32).to_be_bytes());
+            key.extend(opt.value);
+        }
+        if self.code == Code::FETCH {
+            key.extend(&self.payload);
+        }
+        CacheKey(key)
+    }
+
+    /// Whether the client has the version of the resource with this ETag.
+    pub(crate) fn has_version(&self, etag: &[u8]) -> bool {
+        let options = &self.forwarded.options;
+        options.iter().any(|opt| opt.number == OptionNumber::ETAG && opt.value == etag)
+    }
+}

@@ -1,0 +1,125 @@
+//! Requests of CoAP clients.
+
+use crate::ask::{Ask, StoredUse};
+use crate::cell::Applicant;
+use crate::gateway::Gateway;
+use crate::observed;
+use crate::options::Forwarded;
+use crate::outcome;
+use crate::system;
+use crate::target::Target;
+use bytes::Bytes;
+use ebbtide::Response;
+use ebbtide::server::{Call, Handler, Reply, Resource, Router, Subject, get};
+use ebbtide_core::sharing_prefix;
+use ebbtide_core::wire::{Code, Message, OptionNumber};
+use std::net::Ipv4Addr;
+
+/// The urgency of a request that does not state it (RFC 9218 section 4.1).
+pub(crate) const URGENCY: u8 = 3;
+
+/// Forwards requests with Proxy-Uri or Proxy-Scheme.
+#[derive(Clone, Debug)]
+struct Forward(Gateway);
+
+impl Gateway {
+    /// A router that answers requests of CoAP clients with Proxy-Uri or Proxy-Scheme (RFC 7252 section 5.10.2), for a
+    /// [`Server`](ebbtide::Server). It can be merged with one that has resources.
+    #[must_use]
+    pub fn router(&self) -> Router {
+        router(self)
+    }
+}
+
+fn router(gateway: &Gateway) -> Router {
+    let forward = Forward(gateway.clone());
+    let observed = forward.clone();
+    let resource: Resource = get(forward.clone())
+        .post(forward.clone())
+        .put(forward.clone())
+        .delete(forward.clone())
+        .fetch(forward.clone())
+        .patch(forward.clone())
+        .ipatch(forward)
+        // The server decides about conditions.
+        .conditional()
+        .observable_by(move |message| observed.subject(message))
+        .max_body(gateway.inner.max_body);
+    Router::new().forward_proxy(resource)
+}
+
+impl Handler<Forward, ()> for Forward {
+    fn call(&self, call: &Call<'_>, (): &()) -> Reply {
+        let ask = match self.ask(call) {
+            Ok(ask) => ask,
+            Err(refusal) => return Reply::now(refusal),
+        };
+        let observe = call.message().option(OptionNumber::OBSERVE).and_then(|opt| opt.as_uint());
+        if observe == Some(0) && ask.is_shareable() {
+            return self.observe(ask);
+        }
+        if let Some(stored) = self.0.stored(&ask) {
+            return Reply::now(stored);
+        }
+        let gateway = self.0.clone();
+        Reply::later(async move { gateway.answer(ask).await })
+    }
+}
+
+impl Forward {
+    /// The present state of a resource that the client observes from now on, if the server lets it.
+    fn observe(&self, ask: Ask) -> Reply {
+        let mut follower = match self.0.follow(ask.clone()) {
+            Ok(follower) => follower,
+            Err(refusal) => return Reply::now(refusal),
+        };
+        // A notification: the state is there.
+        if let Some(state) = follower.borrow().as_ref() {
+            return Reply::now(state.response());
+        }
+        Reply::later(async move {
+            match tokio::time::timeout_at(ask.deadline, observed::next(&mut follower)).await {
+                Ok(Some(state)) => state.response(),
+                Ok(None) | Err(_) => outcome::timed_out(),
+            }
+        })
+    }
+
+    /// The subject that a request observes, once [`Self::observe`] has been called for it.
+    fn subject(&self, message: &Message<'_>) -> Option<Subject> {
+        let (inner, now) = (&self.0.inner, system::now());
+        let applicant = Applicant { client: Ipv4Addr::UNSPECIFIED.into(), urgency: URGENCY };
+        let ask = Ask {
+            applicant,
+            target: Target::of_message(message).ok()?,
+            code: message.code(),
+            forwarded: Forwarded::of_request(message, &inner.upstream.name).ok()?,
+            payload: Bytes::copy_from_slice(message.payload()),
+            deadline: now,
+            freshness: StoredUse::Stored,
+        };
+        inner.observations.subject(&ask.key())
+    }
+
+    fn ask(&self, call: &Call<'_>) -> Result<Ask, Response> {
+        let (upstream, message) = (&self.0.inner.upstream, call.message());
+        let client = call.remote().ip();
+        if !upstream.access.may_ask(client) {
+            return Err(Response::error(Code::FORBIDDEN, "this proxy does not serve your address"));
+        }
+        let mut forwarded = Forwarded::of_request(&message, &upstream.name)?;
+        if call.if_none_match() && forwarded.options.get(OptionNumber::IF_NONE_MATCH).is_none() {
+            // Only the first block of a body has it.
+            forwarded.options.push(OptionNumber::IF_NONE_MATCH, &[]);
+        }
+        Ok(Ask {
+            applicant: Applicant { client: sharing_prefix(client), urgency: URGENCY },
+            target: Target::of_message(&message)?,
+            code: call.method(),
+            forwarded,
+            payload: call.body(),
+            deadline: system::now() + self.0.inner.deadline,
+            freshness: StoredUse::Stored,
+        })
+    }
+}

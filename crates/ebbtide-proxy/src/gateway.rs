@@ -1,0 +1,165 @@
+//! The gateway: from a request to its answer, whatever the protocols on both sides.
+
+use crate::ask::{Ask, CacheKey, StoredUse};
+use crate::cache::{self, Cache, Found};
+use crate::cell::Cells;
+use crate::config::GatewayConfig;
+use crate::observed::{Observations, State};
+use crate::open::FairPlaces;
+use crate::outcome::{self, Answered};
+use crate::shared::{RequestProgress, SharedRequest, SharedRequests};
+use crate::system;
+use crate::upstream::{SharedUpstream, Upstream};
+use ebbtide::{Client, Code, OptionNumber, Response};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::watch;
+
+/// A gateway to CoAP servers. Cloning it is cheap; all clones are the same gateway.
+#[derive(Clone, Debug)]
+pub struct Gateway {
+    pub(crate) inner: Arc<GatewayInner>,
+}
+
+#[derive(Debug)]
+pub(crate) struct GatewayInner {
+    pub(crate) upstream: SharedUpstream,
+    cache: Cache,
+    pub(crate) flights: Arc<SharedRequests>,
+    pub(crate) observations: Arc<Observations>,
+    open: Arc<FairPlaces>,
+    pub(crate) deadline: Duration,
+    pub(crate) max_body: usize,
+}
+
+impl Gateway {
+    /// Creates a gateway. Its sockets are opened when they are needed, within a tokio runtime with IO and time enabled.
+    #[must_use]
+    pub fn new(config: GatewayConfig) -> Self {
+        let GatewayConfig { access, cells, limits, client, name, .. } = config;
+        let upstream =
+            Upstream::new(Client::with_config(client), access, Cells::new(cells, limits), name);
+        let inner = GatewayInner {
+            upstream: Arc::new(upstream),
+            cache: Cache::new(config.cache_bytes),
+            flights: Arc::default(),
+            observations: Arc::default(),
+            open: FairPlaces::new(config.max_requests),
+            deadline: config.deadline,
+            max_body: config.max_body,
+        };
+        Self { inner: Arc::new(inner) }
+    }
+
+    /// Follows the states of the resource that a request names. Must be called within a tokio runtime.
+    ///
+    /// # Errors
+    ///
+    /// The answer, if too many requests are open.
+    pub(crate) fn follow(&self, ask: Ask) -> Result<watch::Receiver<Option<State>>, Response> {
+        let client = ask.applicant.client;
+        let GatewayInner { upstream, observations, open, .. } = &*self.inner;
+        let follower = observations.follow(upstream, ask, || open.admit(client));
+        follower.ok_or_else(too_many)
+    }
+
+    /// The stored answer to a request, if it is fresh.
+    pub(crate) fn stored(&self, ask: &Ask) -> Option<Response> {
+        if !ask.is_shareable() || ask.freshness != StoredUse::Stored {
+            return None;
+        }
+        match self.inner.cache.find(&ask.key(), system::now()) {
+            Found::Fresh(response) => Some(versioned(ask, response)),
+            Found::Stale(_) | Found::Nothing => None,
+        }
+    }
+
+    /// Answers a request within its time limit.
+    pub(crate) async fn answer(&self, mut ask: Ask) -> Response {
+        ask.deadline = ask.deadline.min(system::now() + self.inner.deadline);
+        let Some(_counted) = self.inner.open.admit(ask.applicant.client) else {
+            return too_many();
+        };
+        let deadline = ask.deadline;
+        let (progress, answered) = if ask.is_shareable() {
+            let flight = self.share(ask.clone());
+            (flight.progress, tokio::time::timeout_at(deadline, flight.outcome).await)
+        } else {
+            let progress = RequestProgress::new(deadline);
+            let work = self.change(&ask, &progress);
+            let answered = tokio::time::timeout_at(deadline, work).await;
+            (progress, answered)
+        };
+        match answered {
+            Ok(outcome) => versioned(&ask, outcome.into_response()),
+            Err(_) if progress.is_sent() => outcome::timed_out(),
+            Err(_) => outcome::unavailable(Duration::from_secs(1), "the cell is busy"),
+        }
+    }
+
+    /// A request that may be shared, stored and confirmed.
+    fn share(&self, mut ask: Ask) -> SharedRequest {
+        let key = ask.key();
+        let stored = match self.inner.cache.find(&key, system::now()) {
+            Found::Fresh(response) => cache::etag(&response),
+            Found::Stale(etag) => Some(etag),
+            Found::Nothing => None,
+        };
+        if let Some(etag) = &stored {
+            // The server is asked about our version; the client's are compared with it.
+            ask.forwarded.options.remove(OptionNumber::ETAG);
+            ask.forwarded.options.push(OptionNumber::ETAG, etag);
+        }
+        let mut shared_key = key.0.clone();
+        for opt in ask.forwarded.options.iter().filter(|opt| opt.number == OptionNumber::ETAG) {
+            shared_key.push(opt.value.len() as u8);
+            shared_key.extend(opt.value);
+        }
+        let gateway = self.clone();
+        let deadline = ask.deadline;
+        self.inner.flights.join(shared_key, deadline, move |progress| async move {
+            let outcome = gateway.inner.upstream.exchange(&ask, &progress).await;
+            let Answered::Answer(response) = outcome else { return outcome };
+            let now = system::now();
+            let cache = &gateway.inner.cache;
+            if response.code() == Code::VALID && stored.is_some() {
+                return match cache.confirm(&key, &response, now) {
+                    Some(confirmed) => Answered::Answer(confirmed),
+                    // It was displaced meanwhile.
+                    None => {
+                        Answered::Refusal(outcome::unavailable(Duration::from_secs(1), "try again"))
+                    }
+                };
+            }
+            cache.store(key, &response, now);
+            Answered::Answer(response)
+        })
+    }
+
+    /// A request that may change the resource.
+    async fn change(&self, ask: &Ask, progress: &RequestProgress) -> Answered {
+        let outcome = self.inner.upstream.exchange(ask, progress).await;
+        if matches!(&outcome, Answered::Answer(response) if response.is_success()) {
+            self.inner.cache.invalidate(&CacheKey::of_uri(&ask.target));
+        }
+        outcome
+    }
+}
+
+fn too_many() -> Response {
+    outcome::unavailable(Duration::from_secs(1), "too many requests are waiting")
+}
+
+/// The answer for a client that has a version already: 2.03 without the body, if it is this one (RFC 7252 section
+/// 5.10.6.2).
+fn versioned(ask: &Ask, response: Response) -> Response {
+    let known = cache::etag(&response).filter(|etag| ask.has_version(etag));
+    let Some(etag) = known.filter(|_| response.code() == Code::CONTENT) else {
+        return response;
+    };
+    let valid = Response::new(Code::VALID).etag(&etag);
+    match response.options().get_uint(OptionNumber::MAX_AGE) {
+        Some(age) => valid.max_age(age),
+        None => valid,
+    }
+}

@@ -1,0 +1,219 @@
+//! Connections of HTTP clients: their number, their time and what they may send are bounded.
+
+use super::events;
+use super::request::{self, Form, Refused};
+use super::response::{self, AnswerBody};
+use crate::gateway::Gateway;
+use crate::open::FairPlaces;
+use crate::system;
+use bytes::Bytes;
+use ebbtide_core::sharing_prefix;
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use hyper::body::{Body as _, Incoming};
+use hyper::header::{self, HeaderName, HeaderValue};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Method, Request, Response, StatusCode};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use std::convert::Infallible;
+use std::io;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::time::Sleep;
+
+/// Connections at the same time. A client's address has at most as many as are free.
+const MAX_CONNECTIONS: usize = 32_768;
+/// The maximum length of a request's head, and the number of its fields.
+const MAX_HEAD: usize = 16 << 10;
+const MAX_FIELDS: usize = 64;
+/// How long a head may take, from the end of the previous request on.
+const HEAD_PATIENCE: Duration = Duration::from_secs(15);
+/// How long a body may take.
+const BODY_PATIENCE: Duration = Duration::from_secs(30);
+/// How long a client may take to receive anything.
+const WRITE_PATIENCE: Duration = Duration::from_secs(30);
+
+impl Gateway {
+    /// Answers HTTP clients at this listener (RFC 8075), for as long as the future is polled. The target follows `/hc/`,
+    /// as in `http://GATEWAY/hc/coap://192.0.2.7/temperature`.
+    pub async fn serve_http(&self, listener: TcpListener) {
+        serve(self.clone(), listener).await;
+    }
+}
+
+/// Serves HTTP clients until the future is dropped.
+async fn serve(gateway: Gateway, listener: TcpListener) {
+    let open = FairPlaces::new(MAX_CONNECTIONS);
+    loop {
+        let Ok((stream, from)) = listener.accept().await else {
+            // Most likely no descriptors are left; they become free again.
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            continue;
+        };
+        let Some(counted) = open.admit(sharing_prefix(from.ip())) else { continue };
+        let gateway = gateway.clone();
+        tokio::spawn(async move {
+            let _counted = counted;
+            // Answers are written whole, so nothing is gained by waiting for more.
+            let _ = stream.set_nodelay(true);
+            let service = service_fn(move |request| answer(gateway.clone(), from, request));
+            let mut http = http1::Builder::new();
+            http.timer(TokioTimer::new())
+                .header_read_timeout(HEAD_PATIENCE)
+                .max_headers(MAX_FIELDS)
+                .max_buf_size(MAX_HEAD);
+            let io = TokioIo::new(Impatient { stream, patience: None });
+            // A client that goes away, or breaks the protocol, gets no answer. Its request is then no longer waited for.
+            let _ = http.serve_connection(io, service).await;
+        });
+    }
+}
+
+/// Answers one request.
+async fn answer(
+    gateway: Gateway,
+    from: SocketAddr,
+    request: Request<Incoming>,
+) -> Result<Response<AnswerBody>, Infallible> {
+    let answered = match ask(&gateway, from, request).await {
+        Ok(answered) => answered,
+        Err(refused) => response::of_refused(&refused),
+    };
+    Ok(answered)
+}
+
+async fn ask(
+    gateway: &Gateway,
+    from: SocketAddr,
+    request: Request<Incoming>,
+) -> Result<Response<AnswerBody>, Refused> {
+    let client = from.ip();
+    let forbidden = |why: &str| Refused { status: StatusCode::FORBIDDEN, why: why.to_owned() };
+    if !gateway.inner.upstream.access.may_ask(client) {
+        return Err(forbidden("this gateway does not serve your address"));
+    }
+    let (parts, body) = request.into_parts();
+    let is_chunked = parts.headers.contains_key(header::TRANSFER_ENCODING);
+    let site = parts.headers.get(HeaderName::from_static("sec-fetch-site"));
+    if site.is_some_and(|site| site == "cross-site") && parts.method != Method::GET {
+        // A page of another site would act in the name of whoever looks at it.
+        return Err(forbidden("requests of other sites' pages are not forwarded"));
+    }
+    let payload = read_body(body, gateway.inner.max_body).await?;
+    let wanted = request::read(gateway, client, &parts, payload)?;
+    let uri = wanted.ask.target.uri();
+    let answered = match (gateway.stored(&wanted.ask), wanted.form) {
+        (_, Form::Events) => match gateway.follow(wanted.ask) {
+            Ok(follower) => return Ok(events::of(follower)),
+            Err(refusal) => refusal,
+        },
+        (Some(stored), _) => stored,
+        (None, Form::OnlyStored) => {
+            let why = "no fresh answer is stored".to_owned();
+            return Err(Refused { status: StatusCode::GATEWAY_TIMEOUT, why });
+        }
+        (None, Form::Whole | Form::Head) => gateway.answer(wanted.ask).await,
+    };
+    let mut answer = response::of(&answered, &uri);
+    if is_chunked {
+        // Whoever forwards this connection may have seen another end of the body, if there was also a Content-Length
+        // (RFC 9112 section 6.1): nothing more is taken from it.
+        answer.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    }
+    let via = HeaderValue::from_str(&format!("1.1 {}", gateway.inner.upstream.name));
+    if let Ok(via) = via {
+        answer.headers_mut().insert(header::VIA, via);
+    }
+    Ok(answer)
+}
+
+/// The body of a request, if it is short enough and comes in time.
+async fn read_body(body: Incoming, max: usize) -> Result<Bytes, Refused> {
+    let too_long = || Refused {
+        status: StatusCode::PAYLOAD_TOO_LARGE,
+        why: format!("the body exceeds {max} bytes"),
+    };
+    if body.size_hint().lower() > max as u64 {
+        return Err(too_long());
+    }
+    let whole = tokio::time::timeout(BODY_PATIENCE, Limited::new(body, max).collect()).await;
+    match whole {
+        Ok(Ok(whole)) => Ok(whole.to_bytes()),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(too_long()),
+        Ok(Err(error)) => Err(Refused { status: StatusCode::BAD_REQUEST, why: error.to_string() }),
+        Err(_) => Err(Refused {
+            status: StatusCode::REQUEST_TIMEOUT,
+            why: "the body took too long".to_owned(),
+        }),
+    }
+}
+
+/// A stream whose peer must go on reading.
+struct Impatient {
+    stream: TcpStream,
+    /// Set while nothing can be written.
+    patience: Option<Pin<Box<Sleep>>>,
+}
+
+impl Impatient {
+    fn check(
+        &mut self,
+        cx: &mut Context<'_>,
+        written: Poll<io::Result<usize>>,
+    ) -> Poll<io::Result<usize>> {
+        if written.is_ready() {
+            self.patience = None;
+            return written;
+        }
+        let until = || Box::pin(tokio::time::sleep_until(system::now() + WRITE_PATIENCE));
+        let patience = self.patience.get_or_insert_with(until);
+        ready!(patience.as_mut().poll(cx));
+        Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
+    }
+}
+
+impl AsyncRead for Impatient {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        into: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(cx, into)
+    }
+}
+
+impl AsyncWrite for Impatient {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write(cx, bytes);
+        self.check(cx, written)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write_vectored(cx, slices);
+        self.check(cx, written)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}

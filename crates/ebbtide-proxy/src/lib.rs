@@ -1,0 +1,43 @@
+//! CoAP proxies and HTTP gateways that cannot flood the network behind them.
+//!
+//! A [`Gateway`] forwards requests of CoAP clients (RFC 7252 section 5.7) and of HTTP clients (RFC 8075) to CoAP
+//! servers. Each [cell](CellConfig), such as the devices behind one base station, has a budget of requests in flight,
+//! which follows the round trips. Requests that exceed it wait, with equal shares for their clients. Those
+//! that cannot be answered within their time limit are refused before anything is sent for them. Equal requests
+//! that wait at the same time are sent once, and answers are cached.
+//!
+//! ```no_run
+//! use ebbtide::Server;
+//! use ebbtide_proxy::{Gateway, GatewayConfig};
+//!
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! // Nothing may be reached unless a prefix allows it.
+//! let gateway = Gateway::new(GatewayConfig::new().allow("10.0.0.0/8".parse()?));
+//! let server = Server::bind(gateway.router(), ["127.0.0.1:5683"])?;
+//! server.run().await?;
+//! # Ok(()) }
+//! ```
+
+mod access;
+mod ask;
+mod cache;
+mod cell;
+mod config;
+mod forward;
+mod gateway;
+mod http;
+mod observed;
+mod open;
+mod options;
+mod outcome;
+mod shared;
+mod system;
+mod target;
+#[cfg(test)]
+mod tests;
+mod upstream;
+
+pub use access::{Prefix, PrefixError};
+pub use cell::CellConfig;
+pub use config::GatewayConfig;
+pub use gateway::Gateway;

@@ -1,0 +1,149 @@
+//! Equal requests at the same time are sent once.
+
+use crate::outcome::Answered;
+use futures_util::FutureExt;
+use futures_util::future::{BoxFuture, Shared, WeakShared};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::time::Instant;
+
+/// The progress of a request that several clients may wait for.
+#[derive(Debug)]
+pub(crate) struct RequestProgress {
+    sent: AtomicBool,
+    /// When the last of them stops waiting.
+    deadline: Mutex<Instant>,
+}
+
+impl RequestProgress {
+    pub(crate) fn new(deadline: Instant) -> Arc<Self> {
+        Arc::new(Self { sent: AtomicBool::new(false), deadline: Mutex::new(deadline) })
+    }
+
+    pub(crate) fn set_sent(&self) {
+        self.sent.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_sent(&self) -> bool {
+        self.sent.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn deadline(&self) -> Instant {
+        *self.deadline.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn extend(&self, deadline: Instant) {
+        let mut known = self.deadline.lock().unwrap_or_else(PoisonError::into_inner);
+        *known = deadline.max(*known);
+    }
+}
+
+/// A request that is under way for all that wait for it. It ends when the last of them no longer does.
+#[derive(Clone, Debug)]
+pub(crate) struct SharedRequest {
+    pub(crate) progress: Arc<RequestProgress>,
+    pub(crate) outcome: Shared<BoxFuture<'static, Answered>>,
+}
+
+/// The requests under way, by key.
+#[derive(Debug, Default)]
+pub(crate) struct SharedRequests(Mutex<BTreeMap<Vec<u8>, Known>>);
+
+#[derive(Debug)]
+struct Known {
+    progress: Arc<RequestProgress>,
+    outcome: WeakShared<BoxFuture<'static, Answered>>,
+}
+
+/// Forgets a request when it is over.
+struct Entered {
+    flights: Arc<SharedRequests>,
+    key: Vec<u8>,
+    progress: Arc<RequestProgress>,
+}
+
+impl Drop for Entered {
+    fn drop(&mut self) {
+        let mut known = self.flights.lock();
+        // Another one may have begun meanwhile.
+        if known.get(&self.key).is_some_and(|known| Arc::ptr_eq(&known.progress, &self.progress)) {
+            known.remove(&self.key);
+        }
+    }
+}
+
+impl SharedRequests {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<Vec<u8>, Known>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Joins the equal request that is under way, or begins one.
+    pub(crate) fn join<F>(
+        self: &Arc<Self>,
+        key: Vec<u8>,
+        deadline: Instant,
+        begin: impl FnOnce(Arc<RequestProgress>) -> F,
+    ) -> SharedRequest
+    where
+        F: Future<Output = Answered> + Send + 'static,
+    {
+        let mut known = self.lock();
+        if let Some(known) = known.get(&key)
+            && let Some(outcome) = known.outcome.upgrade()
+        {
+            known.progress.extend(deadline);
+            return SharedRequest { progress: known.progress.clone(), outcome };
+        }
+        let progress = RequestProgress::new(deadline);
+        let entered =
+            Entered { flights: self.clone(), key: key.clone(), progress: progress.clone() };
+        let work = begin(progress.clone());
+        let outcome = async move {
+            let _entered = entered;
+            work.await
+        };
+        let outcome = outcome.boxed().shared();
+        // It was created a moment ago and has not been polled, so it can be downgraded.
+        if let Some(weak) = outcome.downgrade() {
+            known.insert(key, Known { progress: progress.clone(), outcome: weak });
+        }
+        SharedRequest { progress, outcome }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn count(&self) -> usize {
+        self.lock().len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::outcome;
+    use std::sync::atomic::AtomicUsize;
+    use std::time::Duration;
+
+    #[tokio::test(start_paused = true)]
+    async fn equal_requests_share_one_and_it_ends_with_the_last_that_waits() {
+        let flights = Arc::new(SharedRequests::default());
+        let (began, dropped) = (Arc::new(AtomicUsize::new(0)), Arc::new(()));
+        let join = || {
+            let (began, held) = (began.clone(), dropped.clone());
+            flights.join(vec![1], crate::system::now(), move |_| async move {
+                began.fetch_add(1, Ordering::Relaxed);
+                let _held = held;
+                tokio::time::sleep(Duration::from_secs(10)).await;
+                Answered::Refusal(outcome::timed_out())
+            })
+        };
+        let (first, second) = (join(), join());
+        let short = tokio::time::timeout(Duration::from_secs(1), first.outcome);
+        assert!(short.await.is_err());
+        assert_eq!(second.outcome.await.into_response().code(), ebbtide::Code::GATEWAY_TIMEOUT);
+        assert_eq!((began.load(Ordering::Relaxed), flights.count()), (1, 0));
+        let last = join();
+        assert!(tokio::time::timeout(Duration::from_secs(1), last.outcome).await.is_err());
+        assert_eq!((flights.count(), Arc::strong_count(&dropped)), (0, 1), "it was cancelled");
+    }
+}

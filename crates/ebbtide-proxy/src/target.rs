@@ -1,0 +1,200 @@
+//! The resource that a request to a gateway is for.
+
+use crate::outcome;
+use core::fmt::Write as _;
+use ebbtide::{Response, Scheme, Uri};
+use ebbtide_core::wire::{Code, Message, OptionNumber};
+use std::net::{IpAddr, SocketAddr};
+
+/// An absolute URI in parts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Target {
+    pub(crate) scheme: Scheme,
+    /// A name, or an address without brackets.
+    pub(crate) host: String,
+    pub(crate) address: Option<IpAddr>,
+    pub(crate) port: u16,
+    pub(crate) path: Vec<String>,
+    pub(crate) query: Vec<String>,
+}
+
+impl Target {
+    /// The target of a request with Proxy-Uri or Proxy-Scheme (RFC 7252 section 5.10.2).
+    ///
+    /// # Errors
+    ///
+    /// The answer, if the options name no target to which requests can be forwarded.
+    pub(crate) fn of_message(message: &Message<'_>) -> Result<Self, Response> {
+        let bad = |why: &'static str| Response::error(Code::BAD_REQUEST, why);
+        if let Some(uri) = message.option(OptionNumber::PROXY_URI) {
+            // Proxy-Uri takes precedence over all Uri-* options (section 5.10.2).
+            let uri = uri.as_str().ok_or_else(|| bad("Proxy-Uri is not UTF-8"))?;
+            return Self::parse(uri);
+        }
+        let scheme = message.option(OptionNumber::PROXY_SCHEME).and_then(|opt| opt.as_str());
+        let scheme = scheme.and_then(Scheme::parse);
+        let scheme = scheme.ok_or_else(|| outcome::not_supported("the scheme is not supported"))?;
+        let text = |number: OptionNumber| {
+            let values = message.options().filter(move |opt| opt.number == number);
+            let values = values.map(|opt| opt.as_str().map(str::to_owned));
+            values.collect::<Option<Vec<String>>>().ok_or_else(|| bad("an option is not UTF-8"))
+        };
+        let host = text(OptionNumber::URI_HOST)?.pop();
+        // Without Uri-Host it is this proxy itself (section 5.10.1).
+        let host = host.ok_or_else(|| bad("Proxy-Scheme without Uri-Host"))?;
+        // Clients leave out a port that is the scheme's.
+        let port = match message.option(OptionNumber::URI_PORT).map(|opt| opt.as_uint()) {
+            None => scheme.default_port(),
+            Some(port) => port
+                .and_then(|port| u16::try_from(port).ok())
+                .filter(|port| *port > 0)
+                .ok_or_else(|| bad("Uri-Port is not a port"))?,
+        };
+        let (path, query) = (text(OptionNumber::URI_PATH)?, text(OptionNumber::URI_QUERY)?);
+        // Section 5.10.1 forbids them; another implementation may resolve them.
+        if path.iter().any(|segment| matches!(segment.as_str(), "." | "..")) {
+            return Err(bad("Uri-Path is a dot segment"));
+        }
+        let host = host.trim_start_matches('[').trim_end_matches(']').to_ascii_lowercase();
+        let address = host.parse().ok();
+        let plain = |c: char| c.is_alphanumeric() || "-._~!$&'()*+,;=".contains(c);
+        if address.is_none() && !host.chars().all(plain) {
+            return Err(bad("Uri-Host is not a host"));
+        }
+        Ok(Self { scheme, host, address, port, path, query })
+    }
+
+    /// The target of an absolute URI.
+    ///
+    /// # Errors
+    ///
+    /// The answer, if requests cannot be forwarded to it.
+    pub(crate) fn parse(uri: &str) -> Result<Self, Response> {
+        let parsed: Uri = uri.parse().map_err(|error| match error {
+            ebbtide::UriError::Scheme(_) => outcome::not_supported("the scheme is not supported"),
+            error => Response::error(Code::BAD_REQUEST, error.to_string()),
+        })?;
+        if parsed.zone().is_some() {
+            // An interface of the proxy's machine is not for its clients to choose.
+            return Err(outcome::not_supported("the address has a zone"));
+        }
+        Ok(Self::of_uri(&parsed))
+    }
+
+    pub(crate) fn of_uri(uri: &Uri) -> Self {
+        Self {
+            scheme: uri.scheme(),
+            host: uri.host().to_owned(),
+            address: uri.address(),
+            port: uri.port(),
+            path: uri.path().map(str::to_owned).collect(),
+            query: uri.query().map(str::to_owned).collect(),
+        }
+    }
+
+    /// The URI with this address in place of a name, so that the address that was permitted is the one that is
+    /// asked.
+    pub(crate) fn at(&self, address: SocketAddr) -> Result<Uri, Response> {
+        self.text(&address.to_string(), "").parse().map_err(|error: ebbtide::UriError| {
+            Response::error(Code::BAD_REQUEST, error.to_string())
+        })
+    }
+
+    /// The URI, by which answers are stored.
+    pub(crate) fn uri(&self) -> String {
+        match self.address {
+            Some(address) => self.text(&SocketAddr::new(address, self.port).to_string(), ""),
+            None => self.text(&self.host, &format!(":{}", self.port)),
+        }
+    }
+
+    fn text(&self, host: &str, port: &str) -> String {
+        let mut text = format!("{}://{host}{port}", self.scheme);
+        if self.path.is_empty() {
+            text.push('/');
+        }
+        for segment in &self.path {
+            text.push('/');
+            escape(segment, &mut text);
+        }
+        for (n, argument) in self.query.iter().enumerate() {
+            text.push(if n == 0 { '?' } else { '&' });
+            escape(argument, &mut text);
+        }
+        text
+    }
+}
+
+/// Adds a part of a URI with all characters escaped except the unreserved ones (RFC 3986 section 2.3).
+pub(crate) fn escape(part: &str, text: &mut String) {
+    for byte in part.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            text.push(char::from(byte));
+        } else {
+            // Writing to a string cannot fail.
+            let _ = write!(text, "%{byte:02X}");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ebbtide_core::wire::{Content, MessageId, Opt, Token, Type};
+
+    fn target(options: &[(OptionNumber, &[u8])]) -> Result<Target, Code> {
+        let options: Vec<_> =
+            options.iter().map(|&(number, value)| Opt { number, value }).collect();
+        let content = Content { code: Code::GET, options: &options, payload: b"" };
+        let mut buf = [0; 256];
+        let encoded =
+            content.encode(&mut buf, Type::Confirmable, MessageId(1), Token::EMPTY).unwrap();
+        let message = Message::parse(&buf[..encoded.len]).unwrap();
+        Target::of_message(&message).map_err(|refusal| refusal.code())
+    }
+
+    #[test]
+    fn both_forms_of_a_proxy_request_name_the_same_target() {
+        let whole =
+            target(&[(OptionNumber::PROXY_URI, b"coap://sensor.example:61616/a%20b/c?d=e&f")]);
+        let parts = target(&[
+            (OptionNumber::URI_HOST, b"Sensor.example"),
+            (OptionNumber::URI_PORT, &[0xf0, 0xb0]),
+            (OptionNumber::URI_PATH, b"a b"),
+            (OptionNumber::URI_PATH, b"c"),
+            (OptionNumber::URI_QUERY, b"d=e"),
+            (OptionNumber::URI_QUERY, b"f"),
+            (OptionNumber::PROXY_SCHEME, b"coap"),
+        ]);
+        assert_eq!(whole, parts);
+        let target = whole.unwrap();
+        assert_eq!(target.uri(), "coap://sensor.example:61616/a%20b/c?d%3De&f");
+        let at = target.at("[2001:db8::1]:61616".parse().unwrap()).unwrap();
+        assert!(at.path().eq(["a b", "c"]) && at.query().eq(["d=e", "f"]), "{at}");
+    }
+
+    #[test]
+    fn what_names_no_target_is_refused() {
+        for (options, code) in [
+            (&[(OptionNumber::PROXY_URI, &b"ftp://a/"[..])][..], Code::PROXYING_NOT_SUPPORTED),
+            (&[(OptionNumber::PROXY_URI, b"coap://[fe80::1%25lo]/")], Code::PROXYING_NOT_SUPPORTED),
+            (&[(OptionNumber::PROXY_URI, b"coap://a/#b")], Code::BAD_REQUEST),
+            (&[(OptionNumber::PROXY_URI, b"\xff")], Code::BAD_REQUEST),
+            (&[(OptionNumber::PROXY_SCHEME, b"coap")], Code::BAD_REQUEST),
+            (
+                &[(OptionNumber::URI_HOST, b"a/b"), (OptionNumber::PROXY_SCHEME, b"coap")],
+                Code::BAD_REQUEST,
+            ),
+            (
+                &[
+                    (OptionNumber::URI_HOST, b"a"),
+                    (OptionNumber::URI_PATH, b".."),
+                    (OptionNumber::PROXY_SCHEME, b"coap"),
+                ],
+                Code::BAD_REQUEST,
+            ),
+        ] {
+            assert_eq!(target(options), Err(code), "{options:?}");
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! Gateways between clients and servers on loopback.
+
+mod cells;
+mod forward;
+mod http;
+mod observe;
+mod sharing;
+
+use crate::{Gateway, GatewayConfig};
+use ebbtide::server::Router;
+use ebbtide::{Client, OptionNumber, Request, Response, Server};
+use std::net::SocketAddr;
+
+/// A gateway that may reach loopback.
+fn config() -> GatewayConfig {
+    GatewayConfig::new().allow("127.0.0.0/8".parse().unwrap())
+}
+
+/// Serves a router on a free port of loopback until the runtime ends.
+fn serve(router: Router) -> SocketAddr {
+    let server = Server::bind(router, ["127.0.0.1:0"]).unwrap();
+    let address = server.local_addrs()[0];
+    tokio::spawn(server.run());
+    address
+}
+
+/// A CoAP client that asks through a gateway.
+struct Through {
+    client: Client,
+    proxy: SocketAddr,
+}
+
+impl Through {
+    fn gateway(config: GatewayConfig) -> Self {
+        Self { client: Client::new(), proxy: serve(Gateway::new(config).router()) }
+    }
+
+    /// A GET with Proxy-Uri.
+    fn get(&self, uri: &str) -> Request {
+        self.asked(Request::get(format!("coap://{}/", self.proxy)).unwrap(), uri)
+    }
+
+    fn put(&self, uri: &str) -> Request {
+        self.asked(Request::put(format!("coap://{}/", self.proxy)).unwrap(), uri)
+    }
+
+    fn asked(&self, request: Request, uri: &str) -> Request {
+        request.option(OptionNumber::PROXY_URI, uri.as_bytes())
+    }
+
+    async fn send(&self, request: Request) -> Response {
+        self.client.request(request).await.unwrap()
+    }
+}

@@ -1,0 +1,162 @@
+//! From a request to the server's answer: the address, the places in front of it, the exchange.
+
+use crate::access::Reach;
+use crate::ask::Ask;
+use crate::cell::{Cells, ExchangeEnd, Permit};
+use crate::options;
+use crate::outcome::{self, Answered};
+use crate::shared::RequestProgress;
+use crate::system;
+use crate::target::Target;
+use ebbtide::{Client, Code, Error, Request, Response, Uri};
+use ebbtide_core::wire::OptionNumber;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::Semaphore;
+
+/// Look-ups of names at the same time: each occupies a thread.
+const MAX_LOOKUPS: usize = 16;
+/// The longest body that is transferred in one message, whose round trip is therefore one of the path.
+const ONE_MESSAGE: usize = 1024;
+
+/// See the [module](self).
+#[derive(Debug)]
+pub(crate) struct Upstream {
+    pub(crate) client: Client,
+    pub(crate) access: Reach,
+    pub(crate) cells: Cells,
+    pub(crate) name: String,
+    lookups: Semaphore,
+}
+
+/// A server that may be asked.
+#[derive(Clone, Debug)]
+pub(crate) struct Route {
+    pub(crate) uri: Uri,
+    pub(crate) address: SocketAddr,
+}
+
+/// The places that an exchange occupies.
+struct Places {
+    device: Permit,
+    cell: Permit,
+}
+
+impl Upstream {
+    pub(crate) fn new(client: Client, access: Reach, cells: Cells, name: String) -> Self {
+        Self { client, access, cells, name, lookups: Semaphore::new(MAX_LOOKUPS) }
+    }
+
+    /// The address of a target, if it may be reached.
+    ///
+    /// # Errors
+    ///
+    /// The answer, if it has no address or may not be reached.
+    pub(crate) async fn route(&self, target: &Target) -> Result<Route, Response> {
+        let permitted = |address: &SocketAddr| self.access.may_reach(address.ip());
+        let address = match target.address {
+            Some(address) => Some(SocketAddr::new(address, target.port)).filter(permitted),
+            None => {
+                let name = format!("{}:{}", target.host, target.port);
+                let Ok(_place) = self.lookups.acquire().await else {
+                    return Err(outcome::not_supported("the gateway ends"));
+                };
+                let found = tokio::net::lookup_host(name).await;
+                let mut found = found.map_err(|_| {
+                    Response::error(Code::BAD_GATEWAY, "the host has no address").max_age(1)
+                })?;
+                found.find(permitted)
+            }
+        };
+        let address =
+            address.ok_or_else(|| outcome::not_supported("the address is not allowed"))?;
+        Ok(Route { uri: target.at(address)?, address })
+    }
+
+    /// The request in the form in which it leaves.
+    pub(crate) fn request(ask: &Ask, route: &Route) -> Result<Request, Error> {
+        let mut request = Request::new(ask.code, &route.uri)?.payload(ask.payload.clone());
+        if ask.target.address.is_none() {
+            request = request.option(OptionNumber::URI_HOST, ask.target.host.as_bytes());
+        }
+        for opt in ask.forwarded.options.iter() {
+            request = request.option(opt.number, opt.value);
+        }
+        Ok(request.option(OptionNumber::HOP_LIMIT, &[ask.forwarded.hop_limit]))
+    }
+
+    /// Asks the server, when it is the request's turn.
+    pub(crate) async fn exchange(&self, ask: &Ask, progress: &RequestProgress) -> Answered {
+        let route = match self.route(&ask.target).await {
+            Ok(route) => route,
+            Err(refusal) => return Answered::Refusal(refusal),
+        };
+        let request = match Self::request(ask, &route) {
+            Ok(request) => request,
+            Err(error) => return Answered::Refusal(outcome::failed(&error)),
+        };
+        let places = match self.enter(ask, &route, progress).await {
+            Ok(places) => places,
+            Err(refusal) => return Answered::Refusal(refusal),
+        };
+        progress.set_sent();
+        let answered = self.client.request(request).await;
+        let end = match &answered {
+            Ok(response) if response.is_repeated() => ExchangeEnd::Repeated,
+            Ok(response) if response.body().len().max(ask.payload.len()) > ONE_MESSAGE => {
+                ExchangeEnd::Unmeasured
+            }
+            Ok(_) => ExchangeEnd::Answered(places.cell.age()),
+            Err(error) if error.is_timeout() => ExchangeEnd::Lost,
+            Err(_) => ExchangeEnd::Unmeasured,
+        };
+        places.cell.end(end);
+        places.device.end(end);
+        match answered {
+            Ok(response) => Answered::Answer(options::of_response(response, &self.name)),
+            Err(error) => Answered::Refusal(outcome::failed(&error)),
+        }
+    }
+
+    /// Waits for a place at the device and in its cell.
+    ///
+    /// # Errors
+    ///
+    /// The answer, if the request would come too late.
+    async fn enter(
+        &self,
+        ask: &Ask,
+        route: &Route,
+        progress: &RequestProgress,
+    ) -> Result<Places, Response> {
+        let cell = self.cells.cell(route.address.ip());
+        let expected = cell.expected(ask.applicant.client);
+        self.check(expected, progress)?;
+        let device = self.cells.device(route.address).enter(ask.applicant).await;
+        let place = cell.enter(ask.applicant).await;
+        if let Err(refusal) = self.check(cell.mean(), progress) {
+            // Nothing was sent: the places are free at once.
+            place.end(ExchangeEnd::Unmeasured);
+            device.end(ExchangeEnd::Unmeasured);
+            return Err(refusal);
+        }
+        Ok(Places { device, cell: place })
+    }
+
+    /// Whether an answer after this span is in time.
+    fn check(
+        &self,
+        expected: Option<Duration>,
+        progress: &RequestProgress,
+    ) -> Result<(), Response> {
+        let left = progress.deadline().saturating_duration_since(system::now());
+        match expected.and_then(|expected| expected.checked_sub(left)) {
+            None => Ok(()),
+            Some(late) => Err(outcome::unavailable(late, "the cell is busy")),
+        }
+    }
+}
+
+/// Shares an upstream.
+pub(crate) type SharedUpstream = Arc<Upstream>;
