@@ -2,7 +2,7 @@
 
 use super::section::{
     PageContext, classes, curve, distribution, fct, flows, group, mesh, mesh_spread, packets,
-    published, reproduce, retransmissions, sweep, time, verdict,
+    published, reproduce, retransmissions, sweep, time, until, verdict,
 };
 use super::text::escape;
 use ebbtide_sim::result::Report;
@@ -19,6 +19,7 @@ pub(super) fn page(report: &Report) -> String {
     if !has_time_of_its_own {
         sections.push(("verdict", "Verdict", verdict::section(&context)));
     }
+    sections.push(("until", "Breaking point", until::section(&mut context)));
     sections.push(("curve", "Curve", curve::section(&mut context)));
     sections.push(("classes", "Classes", classes::section(&context)));
     if is_mesh {

@@ -42,10 +42,17 @@ impl ControlSummary<'_> {
         self.times(Judgement::Best) + self.times(Judgement::Level)
     }
 
-    /// Its faults: collapses first, then losses, then waste, then time.
-    fn faults(&self) -> [usize; 4] {
-        [Judgement::Collapses, Judgement::Loses, Judgement::Wasteful, Judgement::Slower]
-            .map(|one| self.times(one))
+    /// Its faults: collapses first, then requirements that it misses, losses, waste, time, and cost.
+    fn faults(&self) -> [usize; 6] {
+        let worst_first = [
+            Judgement::Collapses,
+            Judgement::Misses,
+            Judgement::Loses,
+            Judgement::Wasteful,
+            Judgement::Slower,
+            Judgement::Meets,
+        ];
+        worst_first.map(|one| self.times(one))
     }
 }
 
@@ -59,7 +66,7 @@ pub(super) fn settings(report: &Report) -> Vec<Setting<'_>> {
     judged.collect()
 }
 
-/// All controls, the best first: fewest collapses, then losses, then waste, then settings in which it is slower. Among
+/// All controls, the best first: fewest collapses, then missed requirements, then losses, then waste, then settings in which it is slower. Among
 /// those with the same faults the library's default is first, or else the control that was given first, as
 /// in a single setting; the time orders the others.
 pub(super) fn rank<'a>(report: &'a Report, settings: &[Setting<'a>]) -> Vec<ControlSummary<'a>> {

@@ -1,9 +1,28 @@
 //! The wall clock, used only to measure the duration of a simulation.
 
+/// Measures an elapsed time. A web page has no clock that this crate could read, and shows no such time.
+#[cfg(all(target_family = "wasm", target_os = "unknown"))]
+#[derive(Debug)]
+pub(crate) struct Stopwatch;
+
+#[cfg(all(target_family = "wasm", target_os = "unknown"))]
+impl Stopwatch {
+    pub(crate) const fn start() -> Self {
+        Self
+    }
+
+    #[expect(clippy::unused_self, reason = "the same calls as elsewhere")]
+    pub(crate) const fn seconds(&self) -> f64 {
+        0.0
+    }
+}
+
 /// Measures an elapsed time.
+#[cfg(not(all(target_family = "wasm", target_os = "unknown")))]
 #[derive(Debug)]
 pub(crate) struct Stopwatch(std::time::Instant);
 
+#[cfg(not(all(target_family = "wasm", target_os = "unknown")))]
 impl Stopwatch {
     #[expect(
         clippy::disallowed_methods,

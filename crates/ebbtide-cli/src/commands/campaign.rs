@@ -6,7 +6,7 @@ use crate::output::progress::CampaignBar;
 use clap::Args;
 use ebbtide_sim::judge::Percentile;
 use ebbtide_sim::record::{Claim, Store};
-use ebbtide_sim::run::{Campaign, Results, Shard};
+use ebbtide_sim::run::{Campaign, Results, Shard, Until, UntilResults};
 use std::path::PathBuf;
 
 /// The replications, the seed, and the folder of results.
@@ -50,6 +50,7 @@ impl CampaignArgs {
         shard: Option<Shard>,
     ) -> Result<CampaignOutcome, Failure> {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        unreachable(campaign)?;
         forecast(campaign, self.jobs.map_or(cores, |jobs| jobs as usize))?;
         let store = self.out.as_deref().map(Store::open).transpose().map_err(Failure::work)?;
         let claim = store.as_ref().map(|store| store.claim(&campaign.manifest()));
@@ -58,6 +59,16 @@ impl CampaignArgs {
         let run = || campaign.run(store.as_ref(), shard, &bar);
         let results = in_pool(self.jobs, run)?.map_err(Failure::work)?;
         Ok(CampaignOutcome { results, store, interrupted: bar.finish(), _claim: claim })
+    }
+}
+
+impl CampaignArgs {
+    /// Runs a search, with the number of its replications so far.
+    pub(crate) fn search(&self, until: &Until) -> Result<UntilResults, Failure> {
+        let bar = CampaignBar::unbounded();
+        let found = in_pool(self.jobs, || until.run(&bar))?;
+        bar.finish();
+        found.map_err(Failure::work)
     }
 }
 
@@ -76,6 +87,27 @@ impl CampaignOutcome {
     }
 }
 
+/// Says which requirements no control can meet; refuses a campaign none of whose cells can meet its own.
+fn unreachable(campaign: &Campaign) -> Result<(), Failure> {
+    let found = campaign.unreachable_requirements();
+    let Some((_, first)) = found.first() else { return Ok(()) };
+    let is_hopeless = |(index, _): (usize, _)| found.iter().any(|(cell, _)| *cell == index);
+    if campaign.cells.iter().enumerate().all(is_hopeless) {
+        return Err(Failure::usage(format!("{first}; no control can meet this")));
+    }
+    let mut said: Vec<String> = Vec::new();
+    for (index, sentence) in &found {
+        let settings = campaign.cells[*index].settings.iter();
+        let settings: Vec<String> = settings.map(|(key, value)| format!("{key}={value}")).collect();
+        let line = format!("{}: {sentence}; no control can meet this", settings.join(" "));
+        if !said.contains(&line) {
+            eprintln!("{line}");
+            said.push(line);
+        }
+    }
+    Ok(())
+}
+
 /// A positive number.
 fn at_least_one(text: &str) -> Result<u32, String> {
     match text.parse() {
@@ -85,13 +117,16 @@ fn at_least_one(text: &str) -> Result<u32, String> {
     }
 }
 
+/// Threads at most.
+const MOST_THREADS: usize = 1024;
+
 /// Runs `work` on a pool of `jobs` threads.
 pub(crate) fn in_pool<T: Send>(
     jobs: Option<u32>,
     work: impl FnOnce() -> T + Send,
 ) -> Result<T, Failure> {
-    // Rayon takes 0 for one per core.
-    let threads = jobs.map_or(0, |jobs| jobs as usize);
+    // Rayon takes 0 for one per core. More threads than a machine has cores share them: beyond that they only take time to start.
+    let threads = jobs.map_or(0, |jobs| (jobs as usize).min(MOST_THREADS));
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
     Ok(pool.map_err(Failure::work)?.install(work))
 }

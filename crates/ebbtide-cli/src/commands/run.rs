@@ -2,13 +2,13 @@
 
 use super::campaign::CampaignArgs;
 use crate::failure::Failure;
-use crate::output::{curve, table};
+use crate::output::{curve, table, until};
 use ebbtide_core::cc::Algorithm;
 use ebbtide_report::render;
 use ebbtide_sim::record::Store;
 use ebbtide_sim::result::Report;
-use ebbtide_sim::run::{Campaign, Results, Shard, document, left_out, report};
-use ebbtide_sim::scenario::{LoadCurve, load, parse_set};
+use ebbtide_sim::run::{Campaign, Results, Shard, Until, document, left_out, report};
+use ebbtide_sim::scenario::{Axis, LoadCurve, Source, load, parse_set};
 use std::io::{Write, stdout};
 use std::path::{Path, PathBuf};
 
@@ -33,6 +33,10 @@ pub(crate) struct RunArgs {
     /// Exchanges of all clients together at a point of the curve at most; each client has at least one
     #[arg(long, value_name = "N", requires = "curve", default_value_t = 200_000)]
     work: u32,
+    /// Search the value of a key up to which each control meets the requirements of the scenario, or does not
+    /// collapse if it has none; KEY alone begins at the scenario's value
+    #[arg(long, value_name = "KEY[=FROM..TO]", conflicts_with_all = ["curve", "shard", "exchanges"])]
+    until: Option<String>,
     /// Compute only part I (from 1) of N of the replications, into --out
     #[arg(long, value_name = "I/N", requires = "out")]
     shard: Option<String>,
@@ -53,6 +57,9 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
     });
     let source = load(&args.scenario).map_err(Failure::usage)?;
     let (reps, seed) = (args.campaign.reps, args.campaign.seed);
+    if let Some(text) = &args.until {
+        return search(args, text, source, axes);
+    }
     let mut campaign =
         Campaign::plan(source, axes, controls(&args.cc)?, reps, seed).map_err(Failure::usage)?;
     if let Some(curve) = curve {
@@ -82,6 +89,32 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
         }
     }
     ran.finish()
+}
+
+/// Searches the breaking point of each control.
+fn search(args: &RunArgs, text: &str, source: Source, axes: Vec<Axis>) -> Result<(), Failure> {
+    let until = Until::plan(text, source, axes, controls(&args.cc)?, args.campaign.reps);
+    let mut until = until.map_err(Failure::usage)?;
+    if let Some(seed) = args.campaign.seed {
+        until = until.with_seed(seed);
+    }
+    let found = args.campaign.search(&until)?;
+    let mut out = stdout().lock();
+    if args.campaign.json {
+        serde_json::to_writer_pretty(&mut out, &found.document()).map_err(std::io::Error::from)?;
+        writeln!(out)?;
+    } else {
+        until::write(&mut out, &found)?;
+    }
+    let Some(folder) = &args.campaign.out else { return Ok(()) };
+    let store = Store::open(folder).map_err(Failure::work)?;
+    let command = found.campaign.command_into(folder);
+    let page = render(&Report { command, ..found.report() });
+    let path = store.save_text("report.html", &page).map_err(Failure::work)?;
+    if !args.campaign.json {
+        writeln!(out, "\nReport: {}", path.display())?;
+    }
+    Ok(())
 }
 
 /// Writes the report of a folder, with the command that computes it again.

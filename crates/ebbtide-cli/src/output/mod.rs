@@ -10,7 +10,9 @@ mod group;
 pub(crate) mod map;
 pub(crate) mod number;
 pub(crate) mod progress;
+mod requirements;
 pub(crate) mod table;
+pub(crate) mod until;
 
 /// The maximum width of a control's name in the first column of a table.
 const NAME: usize = 20;

@@ -31,6 +31,16 @@ impl CampaignBar {
         Self(bar)
     }
 
+    /// Creates a bar for a number of replications that is not known.
+    pub(crate) fn unbounded() -> Self {
+        let bar = Self::new(0);
+        if let Ok(style) = ProgressStyle::with_template("{spinner} {pos} runs, {elapsed}") {
+            bar.0.unset_length();
+            bar.0.set_style(style);
+        }
+        bar
+    }
+
     /// Removes the bar. Returns whether the work was interrupted.
     pub(crate) fn finish(&self) -> bool {
         self.0.finish_and_clear();
@@ -41,6 +51,7 @@ impl CampaignBar {
 impl Progress for CampaignBar {
     fn finished(&self, _simulated_s: f64) {
         if self.0.position() == 0
+            && self.0.length().is_some()
             && let Ok(style) = ProgressStyle::with_template(
                 "{wide_bar} {pos}/{len} runs, {elapsed} of about {duration}",
             )

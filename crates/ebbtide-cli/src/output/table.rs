@@ -1,7 +1,7 @@
 //! The table of `run`, for a terminal of 80 columns.
 
 use super::number::{percent, significant};
-use super::{classes, flows, group, name, name_width};
+use super::{classes, flows, group, name, name_width, requirements};
 use crate::text::paragraph;
 use ebbtide_sim::judge::{Judgement, Verdict};
 use ebbtide_sim::result::metrics::{BACKGROUND, MESH, WIFI};
@@ -38,7 +38,8 @@ pub(crate) fn write(
                 group::rows(out, &cells, part)?;
             }
         }
-        if !has_own_figures {
+        requirements::rows(out, &cells, &verdict)?;
+        if !has_own_figures || cells.iter().any(|cell| !cell.outcome.checks.is_empty()) {
             writeln!(out)?;
             paragraph(out, "", &verdict.sentence)?;
         }

@@ -79,6 +79,10 @@ impl CurveQuantity {
 /// How many exchanges a client has at the largest loads.
 fn work(context: &PageContext<'_>) -> String {
     let work = context.report.curve.as_ref().map_or(0, |curve| curve.work);
+    // A search for a breaking point leaves the exchanges as they are.
+    if work == u32::MAX {
+        return String::new();
+    }
     format!("Clients share at most {work} exchanges at each point, and each has at least one.")
 }
 

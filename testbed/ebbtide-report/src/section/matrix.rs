@@ -59,12 +59,22 @@ pub(super) fn matrix(
         ("m0", Judgement::Best),
         ("m1", Judgement::Level),
         ("m3", Judgement::Slower),
+        ("m3", Judgement::Meets),
+        ("m5", Judgement::Misses),
         ("m4", Judgement::Loses),
         ("m5", Judgement::Wasteful),
         ("m6", Judgement::Collapses),
     ];
+    // Only scenarios with requirements have these.
+    let is_of_requirements =
+        |found: Judgement| matches!(found, Judgement::Meets | Judgement::Misses);
+    let has_requirements = settings
+        .iter()
+        .flat_map(|one| &one.verdict.judgements)
+        .any(|(_, found)| is_of_requirements(*found));
     let key: String = judgements
         .iter()
+        .filter(|(_, judgement)| has_requirements || !is_of_requirements(*judgement))
         .map(|(class, judgement)| {
             format!("<span><i class=\"{class}\"></i>{}</span>", judgement.word())
         })
@@ -90,9 +100,9 @@ fn entry(cell: Option<&Cell>, setting: &Setting<'_>, shown: usize) -> String {
     let class = match judgement {
         Judgement::Best => "m0",
         Judgement::Level => "m1",
-        Judgement::Slower => "m3",
+        Judgement::Slower | Judgement::Meets => "m3",
         Judgement::Loses => "m4",
-        Judgement::Wasteful => "m5",
+        Judgement::Wasteful | Judgement::Misses => "m5",
         Judgement::Collapses => "m6",
     };
     let mark = if judgement == Judgement::Collapses { "†" } else { "" };

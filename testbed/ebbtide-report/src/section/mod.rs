@@ -13,9 +13,11 @@ pub(super) mod mesh_spread;
 pub(super) mod packets;
 pub(super) mod published;
 pub(super) mod reproduce;
+mod requirements;
 pub(super) mod retransmissions;
 pub(super) mod sweep;
 pub(super) mod time;
+pub(super) mod until;
 pub(super) mod verdict;
 
 use super::command;

@@ -1,6 +1,7 @@
 //! The verdict: what to use in plain words, the ranking, and for sweeps the matrix.
 
 use super::matrix::matrix;
+use super::requirements::requirements;
 use super::{PageContext, command_line, table};
 use crate::grid::varying;
 use crate::text::{brief, escape, fixed, multiple, percent};
@@ -34,7 +35,11 @@ pub(crate) fn section(context: &PageContext<'_>) -> String {
             ("Published figures are compared with measured ones below.".to_owned(), String::new())
         }
         ([], _) => ("Nothing was run, so there is nothing to judge.".to_owned(), String::new()),
-        (_, true) => (single(&settings), ranking(context, &standings)),
+        (_, true) => {
+            let cells = settings.first().map_or(&[][..], |setting| &setting.cells);
+            let tables = requirements(context, cells) + &ranking(context, &standings);
+            (single(&settings), tables)
+        }
         (_, false) => (
             sweep(&standings, settings.len()),
             format!(
@@ -78,7 +83,9 @@ fn sweep(standings: &[ControlSummary<'_>], count: usize) -> String {
         let mut facts = Vec::new();
         let counts = [
             (one.leads(), "is best or level in"),
+            (one.times(Judgement::Meets), "meets the requirements at a higher cost in"),
             (one.times(Judgement::Slower), "slower in"),
+            (one.times(Judgement::Misses), "misses a requirement in"),
             (one.times(Judgement::Loses), "delivers less in"),
             (one.times(Judgement::Wasteful), "is wasteful in"),
             (one.times(Judgement::Collapses), "collapses in"),
@@ -170,7 +177,11 @@ fn marked(judgement: Judgement, cell: &Cell) -> String {
     let word = judgement.word();
     match judgement {
         Judgement::Best | Judgement::Level => format!("<span class=\"good\">{word}</span>"),
-        Judgement::Slower | Judgement::Loses | Judgement::Wasteful => word.to_owned(),
+        Judgement::Meets
+        | Judgement::Misses
+        | Judgement::Slower
+        | Judgement::Loses
+        | Judgement::Wasteful => word.to_owned(),
         Judgement::Collapses => {
             let why = cell.outcome.collapse().unwrap_or_default();
             format!("<span class=\"flag\">{word}</span> {why}")

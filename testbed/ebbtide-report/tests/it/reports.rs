@@ -71,6 +71,7 @@ pub(crate) fn nb_iot() -> Report {
             .to_owned(),
         axes: Vec::new(),
         cells,
+        until: Vec::new(),
         published: Vec::new(),
         notes: vec!["Medians are over all clients of all replications.".to_owned()],
     }
@@ -294,6 +295,7 @@ fn outcome(shape: &Shape, fct: &dyn Fn(f64) -> f64, load: f64, sent: u64) -> Con
         occupied: 0.95,
         deadline_missed: None,
         fairness: 0.9987,
+        power_mw: None,
     };
     ControlOutcome {
         asked: sent,

@@ -1,7 +1,10 @@
 //! From records to the figures that controls are judged by.
 
-use super::outcome::{ControlOutcome, Demand, RunFigures, SHARES};
+use super::outcome::{ControlOutcome, Demand, SHARES};
+use super::requirement::RequirementCheck;
+use super::run_figures::RunFigures;
 use crate::record::{ClientRecord, CrossRecord, RunRecord, SparseHistogram};
+use crate::scenario::Requirement;
 use crate::stats::jain;
 
 /// The figures of the replications of one control in one setting.
@@ -24,15 +27,20 @@ pub fn figures(records: &[RunRecord], demand: &Demand) -> ControlOutcome {
         of_others(|one| one.dropped_queue) + background().map(|own| own.dropped_queue).sum::<u64>();
     let dropped = sides().map(|side| side.dropped_queue).sum::<u64>().saturating_sub(others);
     let each: Vec<&[RunRecord]> = records.chunks(1).collect();
+    let all = together(records, demand);
+    let runs: Vec<RunFigures> = each.into_iter().map(|one| together(one, demand)).collect();
+    let check = |one: &Requirement| RequirementCheck::new(*one, &all, &runs);
+    let checks = demand.required.iter().map(check).collect();
     let median = quantile(records, 0.5, |record| &record.totals.rtt).unwrap_or(f64::NAN);
     ControlOutcome {
         asked: sum(records, |client| client.asked),
-        all: together(records, demand),
-        runs: each.into_iter().map(|one| together(one, demand)).collect(),
+        all,
+        runs,
         gave_up_s: least.zip(most).map(|(least, most)| (seconds(least), seconds(most))),
         dropped: if sent == 0 { 0.0 } else { dropped as f64 / sent as f64 },
         busiest: busiest(records),
         stretch: if demand.idle_s > 0.0 { median / demand.idle_s } else { f64::NAN },
+        checks,
         demand: demand.clone(),
     }
 }
@@ -96,7 +104,14 @@ fn together(records: &[RunRecord], demand: &Demand) -> RunFigures {
         occupied: of_link(carried * 8.0 / demand.rate_bps / span_s),
         deadline_missed: demand.has_deadline.then_some(missed / asked),
         fairness: fairness(records),
+        power_mw: power_mw(records),
     }
+}
+
+/// Mean power of the radio of a device, mW, mean over the replications that know it.
+fn power_mw(records: &[RunRecord]) -> Option<f64> {
+    let known: Vec<f64> = records.iter().filter_map(RunRecord::power_mw).collect();
+    (!known.is_empty()).then(|| known.iter().sum::<f64>() / known.len() as f64)
 }
 
 /// Bytes of the clients' packets that passed a link other than the bottleneck.

@@ -1,7 +1,7 @@
 //! The judgements of a control and of a setting, and the difference between two controls.
 
 use super::Candidate;
-use super::outcome::RunFigures;
+use super::run_figures::RunFigures;
 use crate::stats::mean_and_half_width;
 use serde::{Deserialize, Serialize};
 
@@ -13,6 +13,10 @@ pub enum Judgement {
     Best,
     /// As good: what it delivers and when differ by no more than the interval.
     Level,
+    /// Meets the requirements, at a higher cost or later.
+    Meets,
+    /// Misses a requirement.
+    Misses,
     /// Delivers as much, but later.
     Slower,
     /// Delivers less.
@@ -31,6 +35,8 @@ impl Judgement {
         match self {
             Self::Best => "best",
             Self::Level => "level",
+            Self::Meets => "meets",
+            Self::Misses => "misses",
             Self::Slower => "slower",
             Self::Loses => "loses",
             Self::Wasteful => "wasteful",

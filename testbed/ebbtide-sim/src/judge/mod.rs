@@ -3,19 +3,26 @@
 //!
 //! It reads what replications have measured and runs nothing.
 
+mod compare;
 mod figures;
 mod judgement;
 mod others;
 mod outcome;
+mod required;
+mod requirement;
 mod rule;
+mod run_figures;
 mod sentence;
 mod wording;
 
+pub use compare::named_among;
 pub use figures::figures;
 pub use judgement::{Difference, Judgement, Verdict};
-pub use outcome::{ControlOutcome, Demand, Percentile, RunFigures, SHARES};
+pub use outcome::{ControlOutcome, Demand, Percentile, SHARES};
+pub use requirement::{Met, RequirementCheck};
+pub use rule::judge;
 pub(crate) use rule::judge_fixed;
-pub use rule::{judge, named_among};
+pub use run_figures::RunFigures;
 
 /// A control and what it has come to in one setting.
 #[derive(Copy, Clone, Debug)]

@@ -1,7 +1,7 @@
 //! The controls other than the recommended one in words: in which respect each is worse, with its figures.
 
 use super::judgement::{Difference, Judgement, difference};
-use super::outcome::RunFigures;
+use super::run_figures::RunFigures;
 use super::wording::{enumerate, percent, significant};
 use super::{Candidate, WASTE};
 

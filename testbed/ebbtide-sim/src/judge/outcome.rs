@@ -1,5 +1,8 @@
 //! The figures by which a control is judged.
 
+use super::requirement::RequirementCheck;
+use super::run_figures::RunFigures;
+use crate::scenario::Requirement;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
@@ -78,6 +81,9 @@ pub struct Demand {
     pub max_retransmit: u8,
     /// Whether the scenario states a deadline.
     pub has_deadline: bool,
+    /// The requirements on the clients.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub required: Vec<Requirement>,
 }
 
 /// The figures of a control in one setting, all replications together, and each of them.
@@ -99,33 +105,11 @@ pub struct ControlOutcome {
     /// The median round trip as a multiple of the longest one of the idle path; NaN where that is not known.
     #[serde(default)]
     pub stretch: f64,
+    /// The requirements beside the figures; those of each class as well where these are the figures of all clients.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub checks: Vec<RequirementCheck>,
     /// The workload.
     pub demand: Demand,
-}
-
-/// The figures of one replication, or of several together. NaN where there is nothing to divide by.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct RunFigures {
-    /// Share of the exchanges whose answer reached the client.
-    pub delivered: f64,
-    /// Share of the exchanges whose request reached the server.
-    pub arrived: f64,
-    /// Share of all transmissions of the clients that were unnecessary.
-    pub unnecessary_share: f64,
-    /// Packets that clients sent, probes and acknowledgements included, per delivered exchange.
-    pub transmissions_per_delivered: f64,
-    /// Bytes on the wire, both ways, per delivered exchange.
-    pub bytes_per_delivered: f64,
-    /// Seconds by which 50, 90, 99 and 100 % of the exchanges were delivered; `None`: never.
-    pub delivered_by_s: [Option<f64>; 4],
-    /// Share of the capacity, until the last client was done, that delivered exchanges took.
-    pub goodput_share: f64,
-    /// Share of the capacity that packets of the clients took.
-    pub occupied: f64,
-    /// Share of the exchanges that were not answered within the deadline; `None` without one.
-    pub deadline_missed: Option<f64>,
-    /// Jain's index over what each client got answered per time.
-    pub fairness: f64,
 }
 
 impl ControlOutcome {

@@ -16,6 +16,7 @@ mod fine_times;
 mod flow;
 mod handshakes;
 mod low_power_times;
+mod portable;
 mod recorder;
 mod run_record;
 mod seal;

@@ -8,6 +8,7 @@ use super::direction::DirectionCounts;
 use super::flow::FlowRecord;
 use super::{Handshakes, MeshRecord, Series};
 use crate::histogram::SparseHistogram;
+use crate::medium::Energy;
 use crate::medium::lora::LoraCounts;
 use crate::medium::wifi::WifiRecord;
 use serde::{Deserialize, Serialize};
@@ -24,6 +25,22 @@ pub struct RunRecord {
     /// Wall-clock time of the simulation, s. Nothing else differs between two runs of the same
     /// replication.
     pub wall_s: f64,
+}
+
+impl RunRecord {
+    /// Mean power of the radio of a device, mW, of all nodes of a mesh or all devices of a LoRaWAN cell; `None`
+    /// where it is not known.
+    #[must_use]
+    pub fn power_mw(&self) -> Option<f64> {
+        let totals = &self.totals;
+        if let Some(mesh) = &totals.mesh {
+            let sum: f64 = mesh.nodes.iter().map(|node| node.energy_mj).sum();
+            return Some(sum / (mesh.measured_ns as f64 / 1e9) / mesh.nodes.len() as f64);
+        }
+        let all = (totals.sim_ns.max(1) as f64 * self.clients.len().max(1) as f64) as u64;
+        let radio = totals.lora.as_ref()?.radio;
+        Some(Energy::SX1276.millijoules(radio, all) / (all as f64 / 1e9))
+    }
 }
 
 /// Measurements that do not belong to a single client.

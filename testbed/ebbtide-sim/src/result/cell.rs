@@ -11,7 +11,7 @@ use super::metrics::{GROUPS, LORA, MESH};
 use super::model::{Cell, Packets};
 use super::pooled::{handshakes, packets, percentiles};
 use super::sample::Replications;
-use crate::judge::figures;
+use crate::judge::{RequirementCheck, figures};
 use crate::record::{ClientRecord, RunRecord};
 use crate::scenario::ClassView;
 use crate::stats::{mean_and_half_width, summary};
@@ -31,6 +31,9 @@ pub fn summarise(spec: &CellSpec, records: &[RunRecord], command: String) -> Cel
         })
         .collect();
     let (centre, half) = mean_and_half_width(&medians);
+    let classes = classes(spec, records, &command);
+    let mut outcome = figures(records, &demand(spec));
+    outcome.checks.extend(classes.iter().flat_map(checks_of_class));
     Cell {
         cc: spec.cc.clone(),
         settings: spec.settings.clone(),
@@ -51,13 +54,13 @@ pub fn summarise(spec: &CellSpec, records: &[RunRecord], command: String) -> Cel
             up: packets(records, |record| &record.totals.up),
             down: packets(records, |record| &record.totals.down),
         },
-        outcome: figures(records, &demand(spec)),
+        outcome,
         series: records.iter().filter_map(|record| record.totals.series.clone()).collect(),
         nodes: mesh_nodes(records),
         // The flows of classes are theirs.
         flows: if spec.scenario.class.is_empty() { flow_cell(spec, records) } else { None },
         security: handshakes(records),
-        classes: classes(spec, records, &command),
+        classes,
         links: link_cell::links(records),
         cross: link_cell::cross(records),
         class: String::new(),
@@ -65,6 +68,13 @@ pub fn summarise(spec: &CellSpec, records: &[RunRecord], command: String) -> Cel
         is_periodic: false,
         command,
     }
+}
+
+/// The requirements of a class, with its name.
+fn checks_of_class(class: &Cell) -> Vec<RequirementCheck> {
+    let named =
+        |check: &RequirementCheck| RequirementCheck { class: class.class.clone(), ..check.clone() };
+    class.outcome.checks.iter().map(named).collect()
 }
 
 /// The figures of each class; none in a scenario without classes.

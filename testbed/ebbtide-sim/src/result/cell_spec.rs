@@ -69,6 +69,23 @@ impl CellSpec {
         serde_json::to_string(&map).unwrap_or_default()
     }
 
+    /// The value of a key, a short name or a dotted one, as a file has it; `None` if there is none.
+    #[must_use]
+    pub fn value_of(&self, key: &str) -> Option<String> {
+        let scenario = serde_json::to_value(&self.scenario).ok()?;
+        let path = self.scenario.keys.get(key).and_then(|paths| paths.first());
+        let mut parts = path.map_or(key, String::as_str).split('.');
+        let value = parts.try_fold(&scenario, |place, part| match place {
+            serde_json::Value::Array(list) => list.iter().find(|one| one["name"] == part),
+            table => table.get(part),
+        })?;
+        match value {
+            serde_json::Value::String(text) => Some(text.clone()),
+            serde_json::Value::Number(number) => Some(number.to_string()),
+            _ => None,
+        }
+    }
+
     /// The cell in words, for messages.
     #[must_use]
     pub fn name(&self) -> String {
@@ -85,6 +102,8 @@ pub(crate) fn identity(scenario: &Scenario) -> String {
     scenario.source.clear();
     scenario.keys.clear();
     scenario.run = crate::scenario::Run::default();
+    // A requirement judges results and changes none.
+    scenario.drop_requirements();
     serde_json::to_string(&scenario).unwrap_or_default()
 }
 

@@ -139,6 +139,7 @@ pub(super) fn demand(spec: &CellSpec, alone: fn(&CellSpec) -> Demand) -> Demand 
     demand.nstart = all().map(|own| own.nstart).max().unwrap_or(1);
     demand.start_window_s = all().map(|own| own.start_window_s).fold(0.0, f64::max);
     demand.idle_s = all().map(|own| own.idle_s).fold(0.0, f64::max);
+    demand.required = spec.scenario.requirements();
     demand.has_deadline = all().any(|own| own.has_deadline);
     let tightest = loads(spec, &parts).into_iter().max_by(|a, b| a.seconds.total_cmp(&b.seconds));
     if let Some(load) = tightest {

@@ -7,7 +7,7 @@ use super::metric::Metric;
 use super::metrics::{CELL, GROUPS, OUTCOME};
 use super::model::{Cell, PacketCounts};
 use super::results::{CellResult, Results, VERSION};
-use crate::judge::{ControlOutcome, Judgement, Percentile, Verdict};
+use crate::judge::{ControlOutcome, Judgement, Percentile, RequirementCheck, Verdict};
 use crate::stats::Summary;
 use serde_json::{Map, Value, json};
 
@@ -162,7 +162,29 @@ fn outcome(outcome: &ControlOutcome) -> Map<String, Value> {
         let value = (metric.value)(&outcome.all).map_or(Value::Null, number);
         nest(&mut object, metric.name, value);
     }
+    if !outcome.checks.is_empty() {
+        object.insert("requirements".into(), outcome.checks.iter().map(requirement).collect());
+    }
     object
+}
+
+/// A requirement beside what the control has come to.
+fn requirement(check: &RequirementCheck) -> Value {
+    let wanted = &check.requirement;
+    let mut value = json!({
+        "figure": wanted.figure.key(),
+        "required": number(wanted.wanted),
+        "found": number(check.found),
+        "half": number(check.half),
+        "met": check.met().is_met(),
+    });
+    if !check.class.is_empty() {
+        value["class"] = check.class.clone().into();
+    }
+    if let Some(within) = wanted.within_s {
+        value["deadline_s"] = number(within);
+    }
+    value
 }
 
 /// The figures of one class of clients.

@@ -100,7 +100,7 @@ pub(super) fn demand(spec: &CellSpec) -> Demand {
 }
 
 /// The demand of one class at the bottleneck.
-fn demand_alone(spec: &CellSpec) -> Demand {
+pub(super) fn demand_alone(spec: &CellSpec) -> Demand {
     let scenario = &spec.scenario;
     let (n, w) = (&scenario.network, &scenario.workload);
     let lengths: Vec<(f64, f64)> =
@@ -137,7 +137,13 @@ fn demand_alone(spec: &CellSpec) -> Demand {
         ack_timeout_s: seconds(scenario.coap.ack_timeout.0),
         max_retransmit: scenario.coap.max_retransmit,
         has_deadline: w.deadline.0 > 0,
+        required: scenario.requirements(),
     }
+}
+
+/// The shortest round trip of the idle path, s.
+pub(super) fn shortest_idle_s(spec: &CellSpec) -> f64 {
+    idle_s(spec, demand_alone(spec).bytes, |(shortest, _)| shortest as f64 / 1e9)
 }
 
 /// The round trip of messages of these lengths over the idle path, s; `of` takes a value from the range of

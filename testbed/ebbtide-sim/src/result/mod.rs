@@ -4,6 +4,7 @@
 //! computes them from records, as the tables in [`metrics`] say; the JSON document, the page and the
 //! terminal show what these tables hold.
 
+mod breaking_point;
 mod cell;
 mod cell_spec;
 mod classes;
@@ -22,10 +23,12 @@ mod model;
 mod pooled;
 mod results;
 mod sample;
+mod unreachable;
 mod wire;
 
 pub use crate::record::{FlowSeries, Handshakes, Series};
 pub use crate::stats::Summary;
+pub use breaking_point::{BreakingPoint, MetSide, UntilPoint};
 pub use cell::summarise;
 pub use cell_spec::CellSpec;
 pub(crate) use cell_spec::{hash_of, identity};

@@ -4,6 +4,7 @@
 //! runs anything. Values that are not finite are allowed everywhere (a cell in which nothing
 //! completed has no median) and are printed as an en dash.
 
+use super::breaking_point::BreakingPoint;
 use super::figures::{Figures, Value};
 use super::flows::FlowCell;
 use crate::judge::{ControlOutcome, Percentile};
@@ -50,6 +51,9 @@ pub struct Report {
     /// The key over which curves are drawn.
     #[serde(default)]
     pub curve: Option<LoadCurve>,
+    /// The breaking point of each control over a key, if they were searched.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub until: Vec<BreakingPoint>,
     /// Remarks, one paragraph each, printed at the end.
     pub notes: Vec<String>,
 }

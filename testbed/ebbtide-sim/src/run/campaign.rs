@@ -176,6 +176,16 @@ impl Campaign {
         })
     }
 
+    /// The requirements that no control can meet, by cell; each sentence once.
+    #[must_use]
+    pub fn unreachable_requirements(&self) -> Vec<(usize, String)> {
+        let mut found: Vec<(usize, String)> = Vec::new();
+        for (index, spec) in self.cells.iter().enumerate() {
+            found.extend(spec.unreachable_requirements().into_iter().map(|text| (index, text)));
+        }
+        found
+    }
+
     /// How many replications there are.
     #[must_use]
     pub fn runs(&self) -> usize {
@@ -299,6 +309,29 @@ impl Campaign {
             simulate_keeping(&spec.scenario, &spec.controls, self.seed, replication, keep)?;
         record.wall_s = timer.seconds();
         Ok((record, rows))
+    }
+
+    /// Runs one replication of a cell, for a program that spreads a campaign itself and keeps records in its own way.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the replication cannot be run.
+    pub fn record(&self, spec: &CellSpec, replication: u32) -> Result<RunRecord, RunError> {
+        self.compute(spec, replication).map(|(record, _)| record)
+    }
+
+    /// Summarises records that [`Self::record`] made: those of each cell, in the order of the cells and of the
+    /// replications. Cells without a record are left out.
+    #[must_use]
+    pub fn results(&self, records: &[Vec<RunRecord>]) -> Results {
+        let mut results = Results { cells: Vec::new(), left_out: Vec::new(), reused: 0 };
+        for (index, own) in records.iter().enumerate().take(self.cells.len()) {
+            match own.as_slice() {
+                [] => results.left_out.push((index, 0)),
+                own => results.cells.push((index, self.result(index, own))),
+            }
+        }
+        results
     }
 
     /// A replication as the bytes of its file.

@@ -24,6 +24,7 @@ mod series;
 mod simulation;
 mod topology;
 mod trace;
+mod until;
 
 pub use crate::host::endpoint_config;
 pub use crate::record::{Details, Discard, LostAt, Recorder, RunError, Tagged};
@@ -35,3 +36,4 @@ pub use reporting::{document, left_out, report};
 pub use series::SeriesRecorder;
 pub use simulation::{Controls, simulate, simulate_with};
 pub use trace::{Spans, Tap, Trace, TraceFilter};
+pub use until::{Until, UntilError, UntilResults};

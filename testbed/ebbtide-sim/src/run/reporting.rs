@@ -1,7 +1,8 @@
 //! From results to the data of a report.
 
 use super::campaign::Campaign;
-use crate::result::{CellSpec, Origin, Report, Results, VERSION, curves};
+use super::until::UntilResults;
+use crate::result::{CellSpec, Origin, Report, Results, UntilPoint, VERSION, curves};
 use crate::scenario::{ClassView, Override};
 
 /// The cells named among those that are left out; more would fill the screen of a large sweep.
@@ -51,6 +52,35 @@ pub fn document(campaign: &Campaign, results: &Results) -> serde_json::Value {
         });
     }
     document
+}
+
+impl UntilResults {
+    /// The JSON document: the cells that were run, and the breaking points.
+    #[must_use]
+    pub fn document(&self) -> serde_json::Value {
+        let mut document = document(&self.campaign, &self.results);
+        let value = |point: Option<&UntilPoint>| point.map(|point| point.value.clone());
+        let points = self.points.iter().map(|one| {
+            serde_json::json!({
+                "cc": one.cc,
+                "key": one.key,
+                "side": one.side(),
+                "meets": value(one.meets()),
+                "surely_meets": value(one.surely_meets()),
+                "surely_misses": value(one.surely_misses()),
+                "required": one.required,
+                "points": one.points,
+            })
+        });
+        document["until"] = points.collect();
+        document
+    }
+
+    /// The report, with the command that computes it.
+    #[must_use]
+    pub fn report(&self) -> Report {
+        Report { until: self.points.clone(), ..report(&self.campaign, &self.results) }
+    }
 }
 
 /// The report on a campaign's results.
@@ -115,6 +145,7 @@ pub fn report(campaign: &Campaign, results: &Results) -> Report {
         percentile: campaign.percentile,
         is_periodic,
         curve: campaign.curve.clone(),
+        until: Vec::new(),
         cells,
         published: Vec::new(),
         notes,

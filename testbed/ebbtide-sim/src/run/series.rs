@@ -71,6 +71,11 @@ impl Default for SeriesRecorder {
 }
 
 impl Recorder for SeriesRecorder {
+    /// When packets leave the link says when a queue is empty.
+    fn wants_details(&self) -> bool {
+        true
+    }
+
     fn whose(&mut self, class: usize) {
         self.plain.whose(class);
     }
@@ -109,7 +114,7 @@ impl Recorder for SeriesRecorder {
 
     fn at_link(&mut self, now: Instant, packet: &Details<'_>) {
         let queue = if packet.upwards { &mut self.queue_up } else { &mut self.queue_down };
-        queue.observe(now, packet.queued as f64);
+        queue.observe(now, packet);
     }
 
     fn goodput(&mut self, now: Instant, bytes: u64) {
@@ -129,40 +134,57 @@ impl Recorder for SeriesRecorder {
     }
 }
 
-/// The largest value of each of at most [`POINTS`] equal stretches of time; stretches double when
-/// they run out.
+/// The longest queue in each of at most [`POINTS`] equal stretches of time, which double when they run out. Where no
+/// packet arrives, the queue drains at the rate of the link until the last packet has left.
 #[derive(Debug)]
 struct Envelope {
     width_ns: u64,
-    peaks: Vec<Option<f64>>,
+    peaks: Vec<f64>,
+    /// When the last packet arrived, and the bytes that it found.
+    last: (u64, f64),
+    /// When the last packet that is known to pass leaves.
+    empty_ns: u64,
 }
 
 impl Envelope {
     const fn new() -> Self {
-        Self { width_ns: 10_000_000, peaks: Vec::new() }
+        Self { width_ns: 10_000_000, peaks: Vec::new(), last: (0, 0.0), empty_ns: 0 }
     }
 
-    fn observe(&mut self, now: Instant, value: f64) {
-        let mut index = usize::try_from(now.as_nanos() / self.width_ns).unwrap_or(usize::MAX);
+    fn observe(&mut self, now: Instant, packet: &Details<'_>) {
+        let (now, value) = (now.as_nanos(), packet.queued as f64);
+        let mut index = usize::try_from(now / self.width_ns).unwrap_or(usize::MAX);
         while index >= POINTS {
-            self.peaks = self
-                .peaks
-                .chunks(2)
-                .map(|pair| pair.iter().flatten().copied().reduce(f64::max))
-                .collect();
+            let pairs = self.peaks.chunks(2);
+            self.peaks = pairs.map(|pair| pair.iter().copied().fold(0.0, f64::max)).collect();
             self.width_ns *= 2;
             index /= 2;
         }
-        if index >= self.peaks.len() {
-            self.peaks.resize(index + 1, None);
+        for place in self.peaks.len()..index {
+            self.peaks.push(self.drained(place));
         }
-        let peak = self.peaks[index].get_or_insert(value);
-        *peak = peak.max(value);
+        match self.peaks.get_mut(index) {
+            Some(peak) => *peak = peak.max(value),
+            None => self.peaks.push(value),
+        }
+        self.last = (now, value);
+        self.empty_ns = self.empty_ns.max(packet.left.map_or(now, Instant::as_nanos));
+    }
+
+    /// The queue at the beginning of a stretch after the last arrival, bytes.
+    fn drained(&self, place: usize) -> f64 {
+        let (at, queued) = self.last;
+        let start = (place as u64).saturating_mul(self.width_ns);
+        let left = self.empty_ns.saturating_sub(start) as f64;
+        queued * left / (self.empty_ns.saturating_sub(at) as f64).max(1.0)
     }
 
     fn points(&self) -> Vec<(f64, f64)> {
         let width = self.width_ns as f64 / 1e9;
-        let known = self.peaks.iter().enumerate();
-        known.filter_map(|(i, peak)| peak.map(|peak| (i as f64 * width, peak))).collect()
+        let end = usize::try_from(self.empty_ns / self.width_ns + 2).unwrap_or(usize::MAX);
+        let rest = self.peaks.len()..end.min(POINTS).max(self.peaks.len());
+        let drained = rest.map(|place| self.drained(place));
+        let all = self.peaks.iter().copied().chain(drained).enumerate();
+        all.map(|(place, peak)| (place as f64 * width, peak)).collect()
     }
 }

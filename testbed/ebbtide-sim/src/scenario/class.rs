@@ -3,7 +3,7 @@
 use super::limits::{LONGEST_SPAN, MAX_CLIENTS};
 use super::units::{Buffer, Rate, Time};
 use super::workload_keys::ClassWorkload;
-use super::{Activity, Scenario, WorkloadKind};
+use super::{Activity, Requirements, Scenario, WorkloadKind};
 use crate::keys::{Check, FASTEST, Fault, KeyEntry, KeyRange, LONGEST, keys, require, texts};
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
@@ -32,6 +32,9 @@ keys! {
         /// The activity of its devices.
         #[serde(default, skip_serializing_if = "ClassWorkload::is_empty")]
         pub(super) workload: ClassWorkload,
+        /// The requirements on the service of its devices.
+        #[serde(default, skip_serializing_if = "Requirements::is_none")]
+        pub require: Requirements,
     }
 }
 
@@ -127,6 +130,7 @@ impl Scenario {
             let keys = class.workload.over(self.workload.keys());
             let in_range = keys.check("workload", &KeyRange::ANY);
             let workload = in_range.and_then(|()| keys.read());
+            scenario.require = class.require;
             scenario.workload = workload.map_err(|fault| class.blamed(fault))?;
             let (name, control) = (class.name.clone(), class.control.clone());
             let own = class.workload.clone();

@@ -73,6 +73,43 @@ impl End {
     }
 }
 
+/// How the values of a key are written.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct Scale(End);
+
+impl Scale {
+    /// The scale of two values and their numbers; `None` unless they are of one kind, above zero, and the first one is
+    /// not the larger.
+    pub(crate) fn of(from: &str, to: &str) -> Option<(Self, f64, f64)> {
+        let (low, high) = End::parse(from).zip(End::parse(to))?;
+        let kind = low.kind(high)?;
+        (low.value() > 0.0 && low.value() <= high.value()).then_some((
+            Self(kind),
+            low.value(),
+            high.value(),
+        ))
+    }
+
+    /// A value as `--set` takes it: whole, or with three significant digits.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the result is rounded to three digits: the last bit of a logarithm does not show"
+    )]
+    pub(crate) fn text(self, value: f64) -> String {
+        if matches!(self.0, End::Whole(_)) {
+            return self.0.text(value);
+        }
+        let unit = 10f64.powf(value.log10().floor() - 2.0);
+        let digits = (value / unit).round();
+        self.0.text(if unit < 1.0 { digits / (1.0 / unit).round() } else { digits * unit })
+    }
+
+    /// The number of such a text.
+    pub(crate) fn value(self, text: &str) -> Option<f64> {
+        place(text)
+    }
+}
+
 /// The place of a value of the key on the axis: its number, in s, bit/s or B if it has a unit.
 pub(crate) fn place(value: &str) -> Option<f64> {
     End::parse(value).map(End::value)

@@ -23,6 +23,7 @@ mod path;
 mod q_block;
 mod queue;
 mod reference;
+mod requirements;
 mod schedule;
 mod security;
 mod settings;
@@ -45,7 +46,7 @@ pub use class::{Access, Class, ClassView};
 pub use control::{Control, Transport};
 pub use cross::{Cross, CrossDirection};
 pub use curve::LoadCurve;
-pub(crate) use curve::place;
+pub(crate) use curve::{Scale, place};
 pub use drops::Drops;
 pub use error::ScenarioError;
 pub use flow::Each;
@@ -57,6 +58,7 @@ pub use path::LinkPath;
 pub use q_block::{Q_BLOCK, Q_BLOCK_ABOUT, Q_BLOCK_SOURCE, QBlock};
 pub use queue::QueueSpec;
 pub use reference::{reference, reference_page};
+pub use requirements::{Required, RequiredBound, Requirement, Requirements};
 pub use schedule::Change;
 pub use security::{Return, Security, SecurityMode, Timers};
 pub use settings::{Axis, Override, combinations, parse_set};
@@ -117,6 +119,9 @@ pub struct Scenario<N = Network, W = Workload> {
     pub security: Security,
     /// The activity of the clients.
     pub workload: W,
+    /// The requirements by which controls are judged.
+    #[serde(default, skip_serializing_if = "Requirements::is_none")]
+    pub require: Requirements,
     /// CoAP's transmission parameters.
     #[serde(default)]
     pub coap: Coap,

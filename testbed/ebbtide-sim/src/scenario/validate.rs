@@ -29,6 +29,7 @@ impl ScenarioFile {
             cross: self.cross,
             server: self.server,
             security: self.security,
+            require: self.require,
             coap: self.coap,
             control: self.control,
             errors: self.errors,
@@ -40,7 +41,7 @@ impl ScenarioFile {
     }
 
     /// The entries of the file: key, meaning, and value or table.
-    pub(super) fn entries(&self) -> [(&str, &str, &dyn KeyEntry); 17] {
+    pub(super) fn entries(&self) -> [(&str, &str, &dyn KeyEntry); 18] {
         [
             ("name", "Name of the scenario; part of the identity of results.", &self.name),
             ("title", "Headline of the report.", &self.title),
@@ -59,6 +60,7 @@ impl ScenarioFile {
             ("server", "", &self.server),
             ("security", "", &self.security),
             ("workload", "", &self.workload),
+            ("require", "", &self.require),
             ("coap", "", &self.coap),
             (
                 "control",
@@ -94,6 +96,7 @@ fn check(s: &Scenario) -> Check {
     super::class::check(s)?;
     super::link::check(s)?;
     super::cross::check(s)?;
+    super::requirements::check(s)?;
     for (name, errors) in &s.errors {
         check_errors(name, errors)?;
     }

@@ -1,6 +1,5 @@
 //! The figures of a LoRaWAN cell: its frames, summed over replications, and the time on the air.
 
-use crate::medium::Energy;
 use crate::medium::lora::{LoraCounts, LoraFrames};
 use crate::record::RunRecord;
 use crate::result::figures::Value;
@@ -160,12 +159,7 @@ pub static LORA: Group = Group {
             "lora.power_mw",
             "Mean power of a device's radio.",
             Unit::Milliwatts,
-            |s| {
-                s.mean_of(counts, |record, one| {
-                    let all = (nanoseconds(record) as f64 * devices(record)) as u64;
-                    Energy::SX1276.millijoules(one.radio, all) / (all as f64 / 1e9)
-                })
-            },
+            |s| s.mean_of(counts, |record, _| record.power_mw().unwrap_or(f64::NAN)),
         )
         .better(Better::Less)
         .page("radio power", Format::Milliwatts(3)),

@@ -258,10 +258,7 @@ pub static MESH: Group = Group {
         )
         .page("weak RTT,\u{a0}s", Format::Span),
         Metric::measured("mesh.power_mw", "Mean power of a node's radio.", Unit::Milliwatts, |s| {
-            let power = over(s, |_, mesh| {
-                let sum: f64 = mesh.nodes.iter().map(|node| node.energy_mj).sum();
-                sum / seconds(mesh) / mesh.nodes.len() as f64
-            });
+            let power = over(s, |record, _| record.power_mw().unwrap_or(f64::NAN));
             power.map(|power| Value::Number(power.number()))
         })
         .better(Better::Less)

@@ -1,0 +1,55 @@
+//! The table of `run --until`, for a terminal of 80 columns.
+
+use super::{NAME, name, name_width};
+use crate::text::paragraph;
+use ebbtide_sim::result::{BreakingPoint, MetSide, UntilPoint};
+use ebbtide_sim::run::UntilResults;
+use std::io::{self, Write};
+
+/// Prints up to which value of the key each control meets the requirements.
+pub(crate) fn write(out: &mut impl Write, found: &UntilResults) -> io::Result<()> {
+    let campaign = &found.campaign;
+    let Some(first) = found.points.first() else { return Ok(()) };
+    let plural = if campaign.reps == 1 { "" } else { "s" };
+    let required = match first.required.as_slice() {
+        [] => "no collapse".to_owned(),
+        required => required.join(", "),
+    };
+    let head = format!(
+        "{}: how far each control meets the requirements over {}; required: {required}; {} replication{plural} \
+         at each value, seed {}",
+        campaign.source.place, first.key, campaign.reps, campaign.seed
+    );
+    paragraph(out, "", &head)?;
+    let width = name_width(found.points.iter().map(|point| &point.cc), 12, NAME);
+    writeln!(out, "\n{:width$} {:>16} {:>16} {:>16}", "control", "meets", "surely", "fails from")?;
+    for point in &found.points {
+        let text = |one: Option<&UntilPoint>| one.map_or("-".to_owned(), |one| one.value.clone());
+        writeln!(
+            out,
+            "{} {:>16} {:>16} {:>16}",
+            name(&point.cc, width),
+            meets(point),
+            text(point.surely_meets()),
+            text(point.surely_misses()),
+        )?;
+    }
+    writeln!(out)?;
+    paragraph(
+        out,
+        "",
+        "meets: the last value at which the figures meet the requirements; surely, fails from: beyond the 95 % \
+         confidence intervals.",
+    )
+}
+
+/// Such as "up to 320".
+fn meets(point: &BreakingPoint) -> String {
+    let value = point.meets().map_or("", |one| &one.value);
+    match point.side() {
+        MetSide::Below => format!("up to {value}"),
+        MetSide::Above => format!("from {value}"),
+        MetSide::Everywhere => format!("beyond {value}"),
+        MetSide::Nowhere => "nowhere".to_owned(),
+    }
+}

@@ -1,0 +1,84 @@
+//! The search for a breaking point: the value at which a control stops meeting its requirements, compared with a closed
+//! form, and what is asked in vain.
+
+use ebbtide_sim::result::MetSide;
+use ebbtide_sim::run::{Until, UntilResults};
+use ebbtide_sim::scenario::{Source, parse_set};
+
+/// Clients that all send one request of 100 bytes at once, on a link of 8 kbit/s without delays, losses or copies: the
+/// n-th one is answered after 0.1 s times n.
+fn source(rest: &str) -> Source {
+    let text = format!(
+        "name = \"x\"\ntitle = \"x\"\n{rest}\n\
+         [network.up]\nrate = \"8 kbit/s\"\ndelay = \"0 s\"\nbuffer = \"infinite\"\n\
+         [network.down]\nrate = \"1 Gbit/s\"\ndelay = \"0 s\"\nbuffer = \"infinite\"\n\
+         [clients]\ncount = 10\n[coap]\nack_timeout = \"600 s\"\n\
+         [workload]\nkind = \"continuous\"\nexchanges = 1\nrequest_payload = 61\nresponse_payload = 0\n\
+         deadline = \"5.05 s\"\n"
+    );
+    Source::new("x.toml", text)
+}
+
+fn search(text: &str, rest: &str) -> UntilResults {
+    let cc = vec!["default".to_owned()];
+    let until = Until::plan(text, source(rest), Vec::new(), cc, Some(2)).unwrap();
+    until.run(&()).unwrap()
+}
+
+fn refused(text: &str, set: &[&str]) -> String {
+    let axes = set.iter().map(|text| parse_set(text).unwrap()).collect();
+    let cc = vec!["default".to_owned()];
+    Until::plan(text, source(""), axes, cc, Some(1)).unwrap_err().to_string()
+}
+
+#[test]
+fn the_largest_number_of_clients_in_time_is_that_of_the_closed_form() {
+    // 50 requests take 5.0 s, which is in time; with 51 the last one is not. All must be.
+    let found = search("clients.count", "[require]\nin_time = 1.0\n");
+    let point = &found.points[0];
+    assert_eq!(point.side(), MetSide::Below);
+    assert_eq!(point.meets().unwrap().value, "50");
+    assert_eq!(point.surely_misses().unwrap().value, "51");
+    // Nine of ten: 50 of 55.
+    let found = search("clients.count=10..1000", "[require]\nin_time = 0.9\n");
+    assert_eq!(found.points[0].meets().unwrap().value, "55");
+}
+
+#[test]
+fn where_larger_values_are_better_the_smallest_one_is_found() {
+    // Ten requests within 5.05 s need 8000 bits / 5.05 s = 1584 bit/s.
+    let found = search("network.up.rate", "[require]\nin_time = 1.0\n");
+    let point = &found.points[0];
+    assert_eq!(point.side(), MetSide::Above);
+    let meets = point.meets().unwrap().place;
+    assert!((1584.0..=1584.0 * 1.03).contains(&meets), "{meets}");
+    // The values that were tried are cells of a campaign, in order, with the key as their setting.
+    let values: Vec<f64> = point.points.iter().map(|point| point.place).collect();
+    assert!(values.is_sorted() && values.len() == found.results.cells.len());
+    assert_eq!(found.campaign.cells[0].settings[0].0, "network.up.rate");
+}
+
+#[test]
+fn a_requirement_that_holds_at_every_value_has_no_breaking_point() {
+    let found = search("clients.count=10..40", "[require]\nin_time = 1.0\n");
+    assert_eq!(found.points[0].side(), MetSide::Everywhere);
+    let found = search("clients.count=60..400", "[require]\nin_time = 1.0\n");
+    assert_eq!(found.points[0].side(), MetSide::Nowhere);
+    assert!(found.points[0].meets().is_none());
+}
+
+#[test]
+fn a_search_that_cannot_begin_is_refused_with_the_remedy() {
+    for (text, set, expected) in [
+        ("clients", &[][..], "has no value in the scenario"),
+        ("workload.kind", &[], "give a range"),
+        ("network.up.delay", &[], "has no value above zero"),
+        ("clients.count=40..10", &[], "ascending order"),
+        ("clients.count=10", &[], "KEY=FROM..TO"),
+        ("clients.count", &["network.up.rate=1 kbit/s,2 kbit/s"], "is a sweep"),
+        ("clients.count", &["clients.count=4"], "fixed by --set"),
+    ] {
+        let error = refused(text, set);
+        assert!(error.contains(expected), "{text}: {error}");
+    }
+}
