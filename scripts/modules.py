@@ -6,17 +6,22 @@
                                    a circle of imports that scripts/modules-circles.txt does not list
 
 A node of the page is a top-level module of a crate: a file or folder directly in `src`. Circles are looked
-for among these modules and among single files. Test modules are left out.
+for among these modules and among the single files of all crates, workspaces and folders of Python. Test modules are left out.
+Where there is no circle, there is an order in which no arrow leads back up.
 """
 
 import re
-import subprocess
 import sys
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+import imports
+
+ROOT = imports.ROOT
 PAGE = ROOT / "docs/modules.md"
 CIRCLES = ROOT / "scripts/modules-circles.txt"
+# Beside the crates of the workspace.
+RUST = ("firmware/src", "python/src", "fuzz/fuzz_targets", "crates/ebbtide-cli/src")
+PYTHON = ("python/lib", "python/tests", "firmware", "interop", "scripts", "studies")
 FOLDERS = {path.parent.name: path.parent for home in ("crates", "testbed", "studies") for path in ROOT.glob(f"{home}/*/src")}
 
 
@@ -27,24 +32,12 @@ def crates() -> list[str]:
 def modules(crate: str) -> dict[str, list[Path]]:
     """The source files of each top-level module."""
     src = FOLDERS[crate] / "src"
-    listed = subprocess.run(
-        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "*.rs"],
-        cwd=src, check=True, capture_output=True, text=True,
-    ).stdout.splitlines()
     found: dict[str, list[Path]] = {}
-    for name in sorted(set(listed)):
-        first = name.split("/")[0].removesuffix(".rs")
-        if first in ("lib", "main", "tests") or name.endswith("tests.rs") or not (src / name).exists():
-            continue
-        found.setdefault(first, []).append(src / name)
+    for path in imports.sources(src):
+        first = path.relative_to(src).parts[0].removesuffix(".rs")
+        if first not in ("lib", "main"):
+            found.setdefault(first, []).append(path)
     return found
-
-
-def flattened(text: str) -> str:
-    """The text without comments, strings and the test module at its end."""
-    text = re.split(r"#\[cfg\((?:all\()?test", text)[0]
-    text = re.sub(r"//[^\n]*", "", text)
-    return re.sub(r'"(?:[^"\\]|\\.)*"', '""', text)
 
 
 def targets(text: str, depth: int, names: set[str]) -> set[str]:
@@ -66,59 +59,9 @@ def graph(crate: str) -> dict[str, set[str]]:
         for path in paths:
             parts = path.relative_to(src).with_suffix("").parts
             depth = len(parts) - (1 if parts[-1] == "mod" else 0)
-            text = flattened(path.read_text(encoding="utf-8"))
+            text = imports.flattened(path.read_text(encoding="utf-8"))
             uses[name] |= targets(text, depth, set(found)) - {name}
     return uses
-
-
-def files(crate: str) -> dict[str, set[str]]:
-    """Which source file of a crate imports which: the file of the longest path of modules that a name has."""
-    src = FOLDERS[crate] / "src"
-    places: dict[tuple[str, ...], str] = {}
-    for path in (path for paths in modules(crate).values() for path in paths):
-        parts = path.relative_to(src).with_suffix("").parts
-        places[parts[:-1] if parts[-1] == "mod" else parts] = str(path.relative_to(src))
-    uses: dict[str, set[str]] = {name: set() for name in places.values()}
-    for own, name in places.items():
-        for names in imports(flattened((src / name).read_text(encoding="utf-8"))):
-            above = 0
-            while names[above : above + 1] == ["super"]:
-                above += 1
-            if above > len(own) or (not above and names[0] not in ("crate", "self")):
-                continue
-            base = list(own[: len(own) - above]) if above or names[0] == "self" else []
-            whole = (*base, *names[max(above, 1) :])
-            found = (whole[:end] for end in range(len(whole), 0, -1) if whole[:end] in places)
-            target = next(found, None)
-            # A module above hands on names of its files; its own declarations are no import.
-            if target is not None and target != own[: len(target)]:
-                uses[name].add(places[target])
-    return uses
-
-
-def imports(text: str) -> list[list[str]]:
-    """The paths of all `use` lines and of names that begin with `crate` or `super`, groups taken apart."""
-    found: list[list[str]] = []
-
-    def take(prefix: list[str], rest: str) -> None:
-        head, brace, inner = rest.partition("{")
-        path = [*prefix, *re.findall(r"\w+", head.split(" as ")[0])]
-        if not brace:
-            found.append(path)
-            return
-        depth, start = 0, 0
-        inner = inner[: inner.rfind("}")]
-        for place, char in enumerate(inner + ","):
-            depth += (char == "{") - (char == "}")
-            if char == "," and depth == 0:
-                if inner[start:place].strip():
-                    take(path, inner[start:place])
-                start = place + 1
-
-    for line in re.findall(r"(?:^|\s)use ((?:crate|super|self)[^;]*);", text):
-        take([], line)
-    found += [path.split("::") for path in re.findall(r"(?<![\w:])((?:crate|super)(?:::\w+)+)", text)]
-    return [path for path in found if path]
 
 
 def circles(uses: dict[str, set[str]]) -> list[list[str]]:
@@ -160,18 +103,26 @@ def between_crates() -> dict[str, set[str]]:
     return uses
 
 
-def mermaid(uses: dict[str, set[str]], in_circle: set[str]) -> str:
+def mermaid(uses: dict[str, set[str]]) -> str:
     lines = ["```mermaid", "graph TD"]
     for name in sorted(uses):
-        lines.append(f"    {name}[{name}]" + (":::circle" if name in in_circle else ""))
+        lines.append(f"    {name}[{name}]")
         lines += [f"    {name} --> {other}" for other in sorted(uses[name])]
-    if in_circle:
-        lines.append("    classDef circle stroke-width:3px,stroke-dasharray:4")
     return "\n".join([*lines, "```"])
 
 
+def circles_of_files() -> list[tuple[str, list[str]]]:
+    """The circles of each place: a crate's source, or a folder of Python."""
+    found = []
+    for place in sorted({*(path.parent for path in ROOT.glob("*/*/src/lib.rs")), *(ROOT / name for name in RUST)}):
+        found += [(place, circle) for circle in circles(imports.rust(place))]
+    for name in PYTHON:
+        found += [(ROOT / name, circle) for circle in circles(imports.python(ROOT / name))]
+    return [(place.relative_to(ROOT).as_posix(), [str(Path(name).relative_to(place)) for name in circle]) for place, circle in found]
+
+
 def known() -> list[tuple[str, set[str]]]:
-    """Each circle that is allowed: its crate and the modules or files that it may span."""
+    """Each circle that is allowed: its place and the files that it may span."""
     lines = [line.split("#")[0].split() for line in CIRCLES.read_text().splitlines()]
     return [(crate, set(names)) for crate, *names in (line for line in lines if line)]
 
@@ -180,27 +131,26 @@ def main(arguments: list[str]) -> int:
     parts = [
         "# How modules depend on each other",
         "This page is drawn from the source by `scripts/modules.py`, and a step of `ci.sh` fails when it is out of date. An arrow leads "
-        "from a crate or module to one that it uses. Modules with a dashed border belong to a circle of imports; no new circle may be "
-        "added.",
+        "from a crate or module to one that it uses. There is no circle of imports.",
         "## Between crates",
-        mermaid(between_crates(), set()),
+        mermaid(between_crates()),
     ]
     failed = False
-    allowed = known()
     for crate in crates():
         uses = graph(crate)
-        found = circles(uses)
-        among_files = circles(files(crate))
-        parts += [f"## {crate}", mermaid(uses, {name for circle in found for name in circle})]
-        if found:
-            parts.append("Circles of imports:\n\n" + "\n".join("- " + ", ".join(f"`{n}`" for n in c) for c in found))
-        for circle in found + among_files:
-            if not any(name == crate and set(circle) <= names for name, names in allowed):
-                print(f"{crate}: a new circle of imports: {', '.join(circle)}")
-                failed = True
-        for name, names in allowed:
-            if name == crate and not any(set(circle) <= names for circle in found + among_files):
-                print(f"{crate}: no circle of {', '.join(sorted(names))} any more: remove it from {CIRCLES.name}")
+        parts += [f"## {crate}", mermaid(uses)]
+        for circle in circles(uses):
+            print(f"{crate}: a circle of modules: {', '.join(circle)}")
+            failed = True
+    allowed, among_files = known(), circles_of_files()
+    for place, circle in among_files:
+        if not any(name == place and set(circle) <= names for name, names in allowed):
+            print(f"{place}: a new circle of imports: {', '.join(circle)}")
+            failed = True
+    for place, names in allowed:
+        if not any(name == place and set(circle) <= names for name, circle in among_files):
+            print(f"{place}: no circle of {', '.join(sorted(names))} any more: remove it from {CIRCLES.name}")
+            failed = True
     page = "\n\n".join(parts) + "\n"
     if arguments == ["--check"]:
         if PAGE.read_text(encoding="utf-8") != page:

@@ -7,6 +7,7 @@ mod control;
 mod control_args;
 mod errors;
 mod fit;
+mod incoming;
 mod map;
 mod message;
 mod names;
@@ -16,6 +17,7 @@ mod queue;
 mod runtime;
 mod security;
 mod server;
+mod settings;
 
 use pyo3::prelude::*;
 
@@ -41,6 +43,8 @@ mod _ebbtide {
     #[pymodule_export]
     use crate::fit::fit;
     #[pymodule_export]
+    use crate::incoming::Incoming;
+    #[pymodule_export]
     use crate::map::MapPlan;
     #[pymodule_export]
     use crate::message::Response;
@@ -53,7 +57,7 @@ mod _ebbtide {
     #[pymodule_export]
     use crate::queue::Queue;
     #[pymodule_export]
-    use crate::server::{Incoming, Server, Subject};
+    use crate::server::{Server, Subject};
 
     #[pymodule_export]
     const VERSION: &str = ebbtide_sim::run::VERSION;

@@ -5,8 +5,8 @@
 //! interpreter.
 
 use crate::errors;
+use crate::incoming::Incoming;
 use crate::message::Response;
-use crate::server::Incoming;
 use pyo3::prelude::*;
 use std::io::{Read, Write};
 use std::os::fd::AsRawFd;

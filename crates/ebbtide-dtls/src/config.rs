@@ -1,7 +1,7 @@
 //! The configuration of an endpoint.
 
-use crate::CipherSuite;
 use crate::keys::Psk;
+use crate::suite::CipherSuite;
 use alloc::vec::Vec;
 use ebbtide_core::time::Duration;
 use ebbtide_core::turns::TurnLimits;

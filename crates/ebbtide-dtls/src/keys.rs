@@ -1,8 +1,8 @@
 //! The secrets derived from a pre-shared key or a key exchange: premaster and master secret, the keys of both directions,
 //! Finished.
 
-use crate::CipherSuite;
 use crate::prf::prf;
+use crate::suite::CipherSuite;
 use alloc::vec::Vec;
 use core::fmt;
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};

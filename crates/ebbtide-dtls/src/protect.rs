@@ -1,10 +1,10 @@
 //! Protected records: numbering, encryption and replay protection.
 
-use crate::CipherSuite;
 use crate::cid::OwnCid;
 use crate::keys::{ConnectionKeys, DirectionKeys};
 use crate::record::{ContentType, DTLS_1_2, HEADER, MAX_SEQUENCE, RecordHeader};
 use crate::replay::ReplayWindow;
+use crate::suite::CipherSuite;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::ops::Range;

@@ -1,9 +1,9 @@
 //! Session resumption (RFC 5246 section 7.3): with the master secret of an earlier handshake, a
 //! new one saves a round trip and the look-up of the identity.
 
-use crate::CipherSuite;
 use crate::certificate::Identity;
 use crate::keys::MasterSecret;
+use crate::suite::CipherSuite;
 use crate::wire::{Reader, put_u16, put_vector8, put_vector16};
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;

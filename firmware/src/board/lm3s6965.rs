@@ -1,7 +1,7 @@
 //! `lm3s6965evb`: Cortex-M3, PL011.
 
+use super::register::{read, write};
 pub use super::systick::idle;
-use super::{read, write};
 
 const UART: usize = 0x4000_c000;
 

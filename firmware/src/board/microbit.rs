@@ -1,7 +1,7 @@
 //! `microbit`: nRF51822 (Cortex-M0).
 
+use super::register::{read, write};
 pub use super::systick::idle;
-use super::{read, write};
 
 const UART: usize = 0x4000_2000;
 

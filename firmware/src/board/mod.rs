@@ -1,5 +1,6 @@
 //! The boards: a core that sleeps for a millisecond, and a serial line.
 
+mod register;
 #[cfg(not(feature = "virt"))]
 mod systick;
 
@@ -35,16 +36,4 @@ pub fn pause() {
         // SAFETY: it does nothing.
         unsafe { core::arch::asm!("nop") };
     }
-}
-
-/// Reads a register.
-fn read(address: usize) -> u32 {
-    // SAFETY: the boards name only registers that exist.
-    unsafe { (address as *const u32).read_volatile() }
-}
-
-/// Writes a register.
-fn write(address: usize, value: u32) {
-    // SAFETY: as above.
-    unsafe { (address as *mut u32).write_volatile(value) }
 }

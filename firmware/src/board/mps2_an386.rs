@@ -1,7 +1,7 @@
 //! `mps2-an386`: Cortex-M4, CMSDK's UART.
 
+use super::register::{read, write};
 pub use super::systick::idle;
-use super::{read, write};
 
 const UART: usize = 0x4000_4000;
 

@@ -1,6 +1,6 @@
 //! What ends the sleep of a Cortex-M: an interrupt every millisecond.
 
-use super::write;
+use super::register::write;
 use crate::semihosting::{Ending, exit, report};
 use cortex_m_rt::exception;
 

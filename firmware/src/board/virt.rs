@@ -1,6 +1,6 @@
 //! QEMU's `virt`: RV32, 16550.
 
-use super::{read, write};
+use super::register::{read, write};
 use core::arch::{asm, global_asm};
 
 const UART: usize = 0x1000_0000;

@@ -26,7 +26,6 @@ from ebbtide._coap import (
     Reply,
     Resource,
     Router,
-    Server,
     get,
     post,
     put,
@@ -48,6 +47,7 @@ from ebbtide._fit import Figure, Fit, fit
 from ebbtide._map import Map, map
 from ebbtide._results import Result, replay, reproduce, run
 from ebbtide._scenario import Scenario, controls, scenario, scenarios
+from ebbtide._server import Server
 from ebbtide._tuning import Calibration, Tuning, calibrate, tune
 from ebbtide.control import Control
 

@@ -5,6 +5,7 @@ use serde_json::Value;
 use std::io::Read;
 use std::process::Stdio;
 
+const CLI: &str = include_str!("../../../../docs/cli.md");
 const SMALL: [&str; 10] =
     ["run", "nb-iot", "--set", "clients=3,6", "--set", "exchanges=4", "--reps", "2", "--seed", "9"];
 
@@ -454,4 +455,20 @@ fn the_mark_of_the_table_the_document_and_the_report_are_one_judgement() {
     }
     // The command on the page makes the page.
     assert!(page.contains(&format!("--out {}", out.to_str().unwrap())), "the copied command");
+}
+
+#[test]
+fn every_command_is_in_the_document() {
+    let help = succeed(&["--help"]);
+    let commands = help.lines().skip_while(|line| *line != "Commands:").skip(1);
+    let commands = commands.take_while(|line| line.starts_with("  "));
+    // A line that is indented further continues the description of a command.
+    let commands = commands.filter(|line| !line.starts_with("   "));
+    for name in commands.filter_map(|line| line.split_whitespace().next()) {
+        let in_heading = |line: &str| {
+            line.strip_prefix("## ").is_some_and(|names| names.split(", ").any(|n| n == name))
+        };
+        let elsewhere = ["help", "man", "completions"].contains(&name);
+        assert!(elsewhere || CLI.lines().any(in_heading), "docs/cli.md has no section '{name}'");
+    }
 }

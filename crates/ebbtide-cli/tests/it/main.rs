@@ -11,7 +11,6 @@ mod client;
 mod commands;
 mod common;
 mod compact;
-mod documents;
 mod emulate;
 mod export;
 mod folders;

@@ -47,6 +47,8 @@ mod linux_rto;
 mod patience;
 mod peak_hopper;
 mod rcoap;
+#[cfg(all(feature = "alloc", target_has_atomic = "ptr"))]
+mod registry;
 mod settings;
 mod shell;
 mod span;
@@ -60,7 +62,7 @@ pub use config_error::ConfigError;
 pub use controls::DynControl;
 pub use controls::{Algorithm, Controller};
 #[cfg(all(feature = "alloc", target_has_atomic = "ptr"))]
-pub use custom::{ControlFactory, Custom, NameError, Registry, SettingError};
+pub use custom::{ControlFactory, Custom, SettingError};
 pub use default::Default;
 pub use ebb::{Ebb, EbbSettings};
 pub use ecoap::{Ecoap, EcoapRpl, EcoapSettings};
@@ -71,6 +73,8 @@ pub use keys::SettingKey;
 pub use linux_rto::LinuxRto;
 pub use peak_hopper::PeakHopper;
 pub use rcoap::{Rcoap, RcoapSettings};
+#[cfg(all(feature = "alloc", target_has_atomic = "ptr"))]
+pub use registry::{NameError, Registry};
 pub use settings::{InFlight, Settings};
 pub use shell::Shell;
 
@@ -194,6 +198,12 @@ pub struct Load {
     pub unanswered_since: Instant,
     /// The number of unanswered probes that were sent for the message that asks.
     pub probes: u16,
+}
+
+impl Load {
+    /// The maximum number of unanswered probes for a waiting message: at most 32 kB on the way,
+    /// and as many entries of 24 bytes in the exchange.
+    pub const MAX_PROBES: u16 = 1024;
 }
 
 /// A control's decision on a [`OutgoingMessage`].

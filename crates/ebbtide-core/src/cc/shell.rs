@@ -20,7 +20,7 @@ use crate::time::{Instant, Micros};
 /// Answered probes do not count, so a message has as many tries under a control that sends one
 /// probe as without probes. No exchange is given up before [`Shell::patience`] is over, however
 /// short the timeouts are. A message that waits for admission is preceded by pairs of probes that
-/// are [`Shell::PROBE_GAP`] apart; when [`Shell::PROBES`] of them are unanswered, the message
+/// are [`Shell::PROBE_GAP`] apart; when [`Load::MAX_PROBES`] of them are unanswered, the message
 /// itself leaves.
 #[derive(Debug)]
 pub struct Shell {
@@ -39,9 +39,6 @@ impl Shell {
     /// The minimum time between two pairs of probes for a waiting message. A thousand empty
     /// messages a second are 256 kbit/s with their IPv4 and UDP headers.
     pub const PROBE_GAP: Micros = Micros::from_millis(1);
-    /// The maximum number of unanswered probes for a waiting message: at most 32 kB on the way,
-    /// and as many entries of 24 bytes in the exchange.
-    pub const PROBES: u16 = 1024;
 
     /// Wraps `control`, with no open exchanges.
     #[must_use]
@@ -80,7 +77,7 @@ impl Shell {
             Admission::SendAsConfirmable if self.open >= cx.settings.places(cx.params) => {
                 Admission::Send
             }
-            Admission::Probe(_) if load.probes >= Self::PROBES => Admission::Send,
+            Admission::Probe(_) if load.probes >= Load::MAX_PROBES => Admission::Send,
             // The second probe of a pair may follow at once, because the spacing of the answers
             // shows how long the narrowest link needs for one of them.
             Admission::Probe(at) if load.probes.is_multiple_of(2) => {

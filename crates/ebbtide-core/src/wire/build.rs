@@ -5,8 +5,8 @@ use super::code::Code;
 use super::error::EncodeError;
 use super::frame::{Framing, frame_header};
 use super::header::{MessageId, Type};
-use super::number::OptionNumber;
-use super::option::{MAX_OPTION_HEADER, MAX_OPTION_LEN, encode_uint};
+use super::number::{MAX_OPTION_LEN, OptionNumber};
+use super::option::{MAX_OPTION_HEADER, encode_uint};
 use super::token::Token;
 
 /// Writes one message from left to right: header and token first, then options in the order of

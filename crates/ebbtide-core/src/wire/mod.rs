@@ -50,8 +50,8 @@ pub use frame::{Frame, FrameHeader, Framing, MAX_FRAME_HEADER};
 pub use header::{HEADER_LEN, MAX_HEADER, MessageId, Type};
 pub use message::Message;
 pub use missing::{MissingBlocks, MissingError};
-pub use number::OptionNumber;
-pub use option::{MAX_OPTION_HEADER, MAX_OPTION_LEN, Opt, OptionIter, encode_uint};
+pub use number::{MAX_OPTION_LEN, OptionNumber};
+pub use option::{MAX_OPTION_HEADER, Opt, OptionIter, encode_uint};
 pub use signal::{
     BASE_MAX_MESSAGE_SIZE, Csm, Release, SignalOption, critical_signal_option, signal_option,
 };

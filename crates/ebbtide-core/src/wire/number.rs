@@ -10,6 +10,10 @@ use coap_numbers::option;
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct OptionNumber(pub u16);
 
+/// The longest value that the option format can express: 65535 of the two-byte extension plus its
+/// base of 269 (RFC 7252 section 3.1).
+pub const MAX_OPTION_LEN: usize = 65_535 + 269;
+
 /// The limits in an option's definition.
 #[derive(Copy, Clone)]
 struct Format {

@@ -9,10 +9,6 @@ use super::number::OptionNumber;
 /// The maximum number of bytes before an option's value: one, and two for each extension.
 pub const MAX_OPTION_HEADER: usize = 5;
 
-/// The longest value that the option format can express: 65535 of the two-byte extension plus its
-/// base of 269 (RFC 7252 section 3.1).
-pub const MAX_OPTION_LEN: usize = 65_535 + 269;
-
 /// An option: its number and its value.
 #[derive(Copy, Clone, PartialEq, Eq)]
 pub struct Opt<'a> {

@@ -178,8 +178,8 @@ fn a_probe_in_the_place_of_a_message_leaves_a_bounded_number_of_times() {
     // They may leave in pairs; one instant for more would spin.
     assert_eq!(asks(0, at(99.0)), Admission::Probe(at(100.0)));
     assert_eq!(asks(1, at(100.0)), Admission::Probe(at(100.0) + Shell::PROBE_GAP));
-    assert_eq!(asks(Shell::PROBES - 1, at(101.0)), Admission::Probe(at(101.0)));
-    assert_eq!(asks(Shell::PROBES, at(101.0)), Admission::Send);
+    assert_eq!(asks(Load::MAX_PROBES - 1, at(101.0)), Admission::Probe(at(101.0)));
+    assert_eq!(asks(Load::MAX_PROBES, at(101.0)), Admission::Send);
 }
 
 #[test]

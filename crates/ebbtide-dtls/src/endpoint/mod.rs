@@ -263,7 +263,7 @@ impl Endpoint {
 
     /// The cipher suite of a session with keys.
     #[must_use]
-    pub fn suite(&self, session: SessionId) -> Option<crate::CipherSuite> {
+    pub fn suite(&self, session: SessionId) -> Option<crate::suite::CipherSuite> {
         let session = self.table.get(self.table.find(session)?)?;
         Some(session.protection.as_ref()?.suite())
     }

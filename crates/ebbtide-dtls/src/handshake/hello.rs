@@ -1,10 +1,10 @@
 //! ClientHello, ServerHello (RFC 5246 section 7.4.1) and HelloVerifyRequest (RFC 6347 section
 //! 4.2.1), with the extensions that this implementation uses.
 
-use crate::CipherSuite;
 use crate::key_exchange::{ECDSA_SHA256, OFFERED_SIGNATURES, SECP256R1, contains};
 use crate::message::Fragment;
 use crate::record::{DTLS_1_0, DTLS_1_2};
+use crate::suite::CipherSuite;
 use crate::wire::{Reader, put_u16, put_vector8, put_vector16};
 use alloc::vec::Vec;
 

@@ -22,7 +22,6 @@ pub(crate) mod reassembly;
 mod server;
 mod transcript;
 
-use crate::CipherSuite;
 use crate::certificate::{Identity, ServerCertificates};
 use crate::cid::OwnCid;
 use crate::config::{Config, PskLookup, Timing};
@@ -34,6 +33,7 @@ use crate::message::{Fragment, HandshakeType};
 use crate::outbox::Outbox;
 use crate::protect::Protection;
 use crate::session::{Resumable, SavedSession, ServerSessionId, SessionCache};
+use crate::suite::CipherSuite;
 use crate::wire::Reader;
 use alloc::boxed::Box;
 use alloc::vec::Vec;

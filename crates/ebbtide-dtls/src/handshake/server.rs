@@ -3,7 +3,6 @@
 use super::hello::{ClientHello, Extensions, ReceivedHello, ServerHello};
 use super::reassembly::Message;
 use super::{Context, ExpectedMessage, Handshake, MessageSequences};
-use crate::CipherSuite;
 use crate::certificate::Identity;
 use crate::cid::OwnCid;
 use crate::failure::Failure;
@@ -11,6 +10,7 @@ use crate::keys::{Psk, Randoms, Role};
 use crate::message::{HandshakeType, parse_identity};
 use crate::protect::Protection;
 use crate::session::Resumable;
+use crate::suite::CipherSuite;
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 

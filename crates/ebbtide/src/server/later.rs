@@ -1,15 +1,14 @@
 //! Answers that are sent later: those of slow handlers, to groups, and those that wait for room.
 
 use super::carrier::{Carrier, Sink};
-use super::panics;
-use super::reply::BoxFuture;
-use super::service::{Inner, Service, give_up};
+use super::inner::{Inner, Service};
+use crate::message::Response;
 use crate::net::clock::fraction;
 use ebbtide_core::Source;
-use ebbtide_core::session::server::PendingRequest;
-use ebbtide_core::session::{FairShares, Finished, FinishedRef};
+use ebbtide_core::session::server::Outgoing;
+use ebbtide_core::session::{FairShares, Finished, FinishedRef, NotSent};
 use ebbtide_core::time::Instant;
-use std::pin::pin;
+use ebbtide_core::wire::Code;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -19,7 +18,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Counts a task that works on a request, and no longer when it is over, however it ends.
 pub(super) struct HandlersAtWork {
-    service: Service,
+    pub(super) service: Service,
     /// The source in whose share it is counted, once it takes longer than a moment.
     holder: Option<Source>,
 }
@@ -58,64 +57,38 @@ impl Drop for HandlersAtWork {
     }
 }
 
-/// A request whose handler is not ready at once.
-pub(super) struct Later {
-    pub(super) working: HandlersAtWork,
-    pub(super) arrived: Instant,
-    pub(super) pending: PendingRequest,
-    /// The subject that it observes, with the number of changes before.
-    pub(super) subject: Option<(super::Subject, u64)>,
-}
-
-/// Waits for a slow handler. After a while the request is acknowledged, so that the client stops
-/// retransmitting it (RFC 7252 section 5.2.2).
-pub(super) async fn finish<C: Carrier>(carrier: Arc<C>, later: Later, future: BoxFuture) {
-    let Later { working, arrived, mut pending, subject } = later;
-    let service = &working.service;
-    let patience = service.config().acknowledge_after;
-    let mut answer = pin!(panics::caught(future));
-    let answered = match tokio::time::timeout(patience, answer.as_mut()).await {
-        Ok(answered) => answered,
-        Err(_) => {
-            let acknowledgement = pending.acknowledge();
-            carrier.with(|state, now| {
-                // If there is no room for the acknowledgement, it is sent for the next copy of the
-                // request.
-                let _ = state.send(now, acknowledgement.as_borrowed());
-            });
-            answer.await
-        }
-    };
-    let response = answered.unwrap_or_else(|caught| service.panicked(&caught));
-    let mut handled = pending.handled(response);
-    let subject = subject.filter(|(subject, _)| handled.observes() && !subject.is_closed());
-    if let Some((subject, _)) = &subject {
-        subject.attach(&carrier);
-    }
-    let q_block = handled.is_q_block();
-    let mut waiting = Vec::new();
-    carrier.with(|state, now| {
-        let subject = subject.as_ref().map(|(subject, began)| (subject, *began));
-        let outgoing = service.complete(now, state, &mut handled, subject);
-        service.inner.answered.record(arrived, now);
-        service.count(&outgoing);
+impl Service {
+    pub(super) fn send_all<C: Carrier>(
+        &self,
+        carrier: &Arc<C>,
+        state: &mut C::State,
+        now: Instant,
+        outgoing: &Outgoing<'_>,
+    ) {
+        self.count(outgoing);
         for finished in outgoing.iter() {
-            if finished.requester().group {
-                at_leisure(service, &carrier, finished);
-            } else if let Err(error) = state.send(now, finished) {
-                if error.is_for_want_of_room() {
-                    waiting.push(finished.to_owned());
-                } else {
-                    give_up(state, now, finished, error);
-                }
+            self.send_one(carrier, state, now, finished);
+        }
+    }
+
+    /// Sends an answer: now, when there is room, or to a group's client after a delay.
+    fn send_one<C: Carrier>(
+        &self,
+        carrier: &Arc<C>,
+        state: &mut C::State,
+        now: Instant,
+        finished: FinishedRef<'_>,
+    ) {
+        if finished.requester().group {
+            return at_leisure(self, carrier, finished);
+        }
+        if let Err(error) = state.send(now, finished) {
+            if error.is_for_want_of_room() {
+                when_there_is_room(self, carrier, finished.to_owned());
+            } else {
+                give_up(state, now, finished, error);
             }
         }
-    });
-    if q_block {
-        service.pace();
-    }
-    for finished in waiting {
-        wait(&*carrier, &finished).await;
     }
 }
 
@@ -139,7 +112,7 @@ pub(super) fn when_there_is_room<C: Carrier>(
 }
 
 /// Sends an answer, after waiting for room for as long as necessary.
-async fn wait<C: Carrier>(carrier: &C, finished: &Finished) {
+pub(super) async fn wait<C: Carrier>(carrier: &C, finished: &Finished) {
     loop {
         let room = carrier.with(|state, now| match state.send(now, finished.as_borrowed()) {
             Ok(()) => None,
@@ -177,4 +150,19 @@ pub(super) fn at_leisure<C: Carrier>(
         wait(&*carrier, &finished).await;
         drop(working);
     });
+}
+
+/// Sends an error in place of an answer that cannot be sent.
+pub(super) fn give_up(
+    state: &mut impl Sink,
+    now: Instant,
+    finished: FinishedRef<'_>,
+    error: NotSent,
+) {
+    let peer = state.shown(finished.requester().peer());
+    tracing::warn!(%peer, %error, "response not sent");
+    let sorry = finished.instead(Response::new(Code::INTERNAL_SERVER_ERROR));
+    if state.send(now, sorry.as_borrowed()).is_err() {
+        state.give_up(now);
+    }
 }

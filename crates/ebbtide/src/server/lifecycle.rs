@@ -1,6 +1,6 @@
 //! The end of a server: at once, or gracefully.
 
-use super::service::Service;
+use super::inner::Service;
 use super::{Listener, Resource, Server};
 use crate::message::Response;
 use crate::net::shared::Shared;

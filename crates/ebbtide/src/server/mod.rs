@@ -1,5 +1,6 @@
 //! The server: a router of handlers behind any number of sockets.
 
+mod arriving;
 mod body_stream;
 mod call;
 mod carrier;
@@ -9,6 +10,7 @@ mod gate;
 mod group;
 mod handler;
 mod in_order;
+mod inner;
 mod into_response;
 mod later;
 mod layer;
@@ -67,8 +69,7 @@ use crate::net::shared::Shared;
 use crate::stream::{Answerer, Listen, Listener, Serving, Tally};
 use ebbtide_core::cc::ControlConfig;
 use ebbtide_core::endpoint::MessageIdStart;
-use later::HandlersAtWork;
-use service::Service;
+use inner::Service;
 use std::future::{Future, poll_fn};
 use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};

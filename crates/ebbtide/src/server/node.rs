@@ -1,7 +1,7 @@
 //! A client that also answers requests.
 
+use super::inner::Service;
 use super::router::Router;
-use super::service::Service;
 use crate::client::{Client, Responders};
 use crate::config::ClientConfig;
 use crate::error::BindError;

@@ -1,6 +1,6 @@
 //! Requests that arrive over connections (RFC 8323).
 
-use super::service::Service;
+use super::inner::Service;
 use crate::refusals::{Class, Reason};
 use crate::stream::{Link, Serve};
 use ebbtide_core::session::server::RequestSlot;

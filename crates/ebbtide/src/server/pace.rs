@@ -2,21 +2,17 @@
 //! request the missing ones.
 
 use super::carrier::Carrier;
-use super::service::{Inner, Service};
+use super::inner::{Inner, Service};
 use ebbtide_core::session::server::Outgoing;
 use ebbtide_core::time::Instant;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
-
-/// The next wake-up of the task that handles the timers, if it runs.
-#[derive(Debug, Default)]
-pub(super) struct Pace(Mutex<Option<Instant>>);
+use std::sync::{Arc, PoisonError, Weak};
 
 impl Service {
     /// Starts the task that handles the timers of all bodies, unless it runs. It ends when none is
     /// left.
     pub(super) fn pace(&self) {
         let Some(due) = self.session().poll_timeout() else { return };
-        let mut looks = self.inner.pace.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut looks = self.inner.pace.lock().unwrap_or_else(PoisonError::into_inner);
         match *looks {
             Some(looks) if looks <= due => return,
             Some(_) => self.inner.earlier.notify_one(),
@@ -31,7 +27,7 @@ impl Service {
     fn proceed(&self) -> Option<Instant> {
         let due = self.session().handle_timeout(self.clock().now());
         let next = {
-            let mut looks = self.inner.pace.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut looks = self.inner.pace.lock().unwrap_or_else(PoisonError::into_inner);
             *looks = self.session().poll_timeout();
             *looks
         };

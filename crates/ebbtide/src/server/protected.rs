@@ -1,7 +1,7 @@
 //! Requests that OSCORE protects (RFC 8613): verified before the session's stages, which see the requests that they were.
 
 use super::carrier::Carrier;
-use super::service::Service;
+use super::inner::Service;
 use crate::message::Response;
 use crate::net::peer::PeerInfo;
 use crate::net::shared::{ArrivedRequest, Shared};

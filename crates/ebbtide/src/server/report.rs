@@ -1,6 +1,6 @@
 //! Reports of a server: its metrics, and in the log a line a minute about limits that were reached.
 
-use super::service::Inner;
+use super::inner::Inner;
 use crate::answered::AnswerCounts;
 use crate::metrics::{Load, Reports};
 use crate::refusals::RefusalCounts;

@@ -2,75 +2,31 @@
 //! them.
 
 use super::carrier::{Carrier, Sink};
-use super::locked::Locked;
+use super::inner::Service;
+use super::later::{HandlersAtWork, at_leisure, give_up, wait};
 use super::observe::Subject;
 use super::origin::{Origin, WayBack};
-use super::panics::{self, CaughtPanic};
+use super::panics;
 use super::reply::{BoxFuture, HandlerAnswer, Reply};
 use super::route::{Route, RouteMatch};
-use super::router::Router;
-use crate::answered::AnswerTally;
-use crate::client::Requests;
-use crate::config::AllSettings;
 use crate::message::Response;
 use crate::net;
-use crate::net::clock::{Clock, distinct, seeded};
 use crate::net::shared::{ArrivedRequest, Shared};
 use crate::net::trace;
-use crate::refusals::{Class, Ledger, Reason};
+use crate::refusals::Reason;
+use ebbtide_core::PeerId;
 use ebbtide_core::endpoint::Remember;
+use ebbtide_core::session::Due;
 use ebbtide_core::session::server::{
-    Assembled, Handled, Next, Observe, Outgoing, Received, RequestSlot, Server, ServerState,
-    SessionConfig, Verified,
+    Assembled, Handled, Next, Observe, Outgoing, PendingRequest, Received, RequestSlot, Verified,
 };
-use ebbtide_core::session::{Due, FairShares, FinishedRef, NotSent};
 use ebbtide_core::time::Instant;
 use ebbtide_core::wire::{Code, Message, OptionNumber, Type};
-use ebbtide_core::{PeerId, Source};
-use std::collections::BTreeMap;
-use std::io;
-use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
+use std::pin::pin;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
 use std::task::{Context, Poll, Waker};
-use tokio::sync::Notify;
 use tracing::{Instrument, Span};
-
-/// The service that answers the requests of all sockets of a server.
-#[derive(Clone, Debug)]
-pub(super) struct Service {
-    pub(super) inner: Arc<Inner>,
-}
-
-#[derive(Debug)]
-pub(super) struct Inner {
-    pub(super) clock: Clock,
-    pub(super) router: Router,
-    /// Routes that were added while the server runs.
-    pub(super) added: RwLock<Router>,
-    pub(super) config: AllSettings,
-    /// The requests of this side to its peers.
-    pub(super) requests: Arc<Requests>,
-    pub(super) session: Server<Locked<ServerState>>,
-    /// The sockets by number, for answers that are not caused by a request.
-    pub(super) sockets: Mutex<BTreeMap<u32, Weak<Shared>>>,
-    /// The number of requests whose asynchronous handlers run, or whose answers wait for room.
-    pub(super) working: AtomicUsize,
-    /// The shares of addresses in the handlers at work that take longer than a moment.
-    pub(super) shares: Mutex<FairShares>,
-    /// For how many seconds a server that is ending sends clients away; 0 while it serves.
-    pub(super) refuses_for: AtomicU32,
-    pub(super) overloaded: AtomicU64,
-    pub(super) handler_panics: AtomicU64,
-    /// How often the state could not be stored.
-    pub(super) state_errors: AtomicU64,
-    pub(super) refusals: Ledger,
-    pub(super) answered: AnswerTally,
-    pub(super) streams: super::streaming::Streams,
-    /// See [`super::pace`].
-    pub(super) pace: super::pace::Pace,
-    /// Signals that a timer was set to an earlier instant.
-    pub(super) earlier: Arc<Notify>,
-}
 
 /// The origin of an answer.
 #[derive(Copy, Clone)]
@@ -83,59 +39,6 @@ enum AnsweredBy<'s> {
 }
 
 impl Service {
-    /// # Errors
-    ///
-    /// Returns an error if the system provides no randomness.
-    pub(super) fn new(router: Router, config: AllSettings) -> io::Result<Self> {
-        let session = SessionConfig {
-            verify: config.verify,
-            max_rate: config.max_rate,
-            max_body: config.max_body,
-            max_block_bytes: config.max_block_bytes,
-            block_size: config.block_size,
-            q_block: config.q_block,
-            exchange_lifetime: config.endpoint.params.exchange_lifetime(),
-            ..SessionConfig::default()
-        };
-        let tables = Locked::new(ServerState::new(&session, seeded()?));
-        let inner = Inner {
-            clock: Clock::start(),
-            router,
-            added: RwLock::default(),
-            requests: Requests::new(config.clone()),
-            config,
-            session: Server::new(session, tables),
-            sockets: Mutex::default(),
-            working: AtomicUsize::new(0),
-            shares: Mutex::new(FairShares::new(
-                u64::from(distinct()) << 32 | u64::from(distinct()),
-            )),
-            refuses_for: AtomicU32::new(0),
-            overloaded: AtomicU64::new(0),
-            handler_panics: AtomicU64::new(0),
-            state_errors: AtomicU64::new(0),
-            refusals: Ledger::default(),
-            answered: AnswerTally::default(),
-            streams: super::streaming::Streams::default(),
-            pace: super::pace::Pace::default(),
-            earlier: Arc::default(),
-        };
-        Ok(Self { inner: Arc::new(inner) })
-    }
-
-    pub(super) fn config(&self) -> &AllSettings {
-        &self.inner.config
-    }
-
-    /// The clock of all its sockets and connections, whose shared state needs one time base.
-    pub(super) fn clock(&self) -> Clock {
-        self.inner.clock
-    }
-
-    pub(super) fn session(&self) -> &Server<Locked<ServerState>> {
-        &self.inner.session
-    }
-
     /// Takes a request through as many stages as possible now.
     pub(super) fn process<C: Carrier>(
         &self,
@@ -277,13 +180,6 @@ impl Service {
             .unwrap_or_else(|caught| Reply::now(self.panicked(&caught)))
     }
 
-    /// The answer in place of a handler that panicked. The panic is counted and logged.
-    pub(super) fn panicked(&self, caught: &CaughtPanic) -> Response {
-        self.inner.handler_panics.fetch_add(1, Ordering::Relaxed);
-        tracing::error!(reason = %caught, "a handler panicked");
-        Response::new(Code::INTERNAL_SERVER_ERROR)
-    }
-
     /// Polls a handler once, since most are ready then. A handler that is not ready becomes a task.
     fn later<C: Carrier>(
         &self,
@@ -295,7 +191,7 @@ impl Service {
         span: &Span,
     ) {
         let from = assembled.requester().peer();
-        let Some(working) = super::HandlersAtWork::begin(self, from.source()) else {
+        let Some(working) = HandlersAtWork::begin(self, from.source()) else {
             self.inner.overloaded.fetch_add(1, Ordering::Relaxed);
             self.refused(now, Reason::Overloaded, from);
             let refusal = Response::new(Code::SERVICE_UNAVAILABLE).max_age(1);
@@ -314,8 +210,8 @@ impl Service {
                 let mut state = carrier.lock();
                 // Before the driver looks at the next datagram, which may be a copy.
                 let pending = state.defer(now, assembled);
-                let later = super::later::Later { working, arrived: now, pending, subject };
-                let task = super::later::finish(carrier.clone(), later, future);
+                let later = Later { working, arrived: now, pending, subject };
+                let task = finish_later(carrier.clone(), later, future);
                 tokio::spawn(task.instrument(span.clone()));
                 return;
             }
@@ -393,61 +289,6 @@ impl Service {
         }
     }
 
-    /// Counts a refusal.
-    pub(super) fn refused(&self, now: Instant, why: Reason, from: PeerId) {
-        let class = match from.source() {
-            Source::Session(_) => Class::Dtls,
-            // These say nothing about the address, so a look-up is not worth its cost.
-            Source::Address(ip) => {
-                let forged = matches!(why, Reason::Malformed | Reason::Oscore | Reason::Challenged);
-                Class::of_address(ip, !forged && self.session().trusts_source(now, from.source()))
-            }
-        };
-        self.inner.refusals.count(why, class, from.source());
-    }
-
-    /// Counts an answer, however many messages it takes.
-    pub(super) fn count(&self, outgoing: &Outgoing<'_>) {
-        if let Some(first) = outgoing.iter().next()
-            && let Some(response) = first.get()
-        {
-            self.inner.answered.count(first.requester().method, response.code());
-        }
-    }
-
-    pub(super) fn send_all<C: Carrier>(
-        &self,
-        carrier: &Arc<C>,
-        state: &mut C::State,
-        now: Instant,
-        outgoing: &Outgoing<'_>,
-    ) {
-        self.count(outgoing);
-        for finished in outgoing.iter() {
-            self.send_one(carrier, state, now, finished);
-        }
-    }
-
-    /// Sends an answer: now, when there is room, or to a group's client after a delay.
-    fn send_one<C: Carrier>(
-        &self,
-        carrier: &Arc<C>,
-        state: &mut C::State,
-        now: Instant,
-        finished: FinishedRef<'_>,
-    ) {
-        if finished.requester().group {
-            return super::later::at_leisure(self, carrier, finished);
-        }
-        if let Err(error) = state.send(now, finished) {
-            if error.is_for_want_of_room() {
-                super::later::when_there_is_room(self, carrier, finished.to_owned());
-            } else {
-                give_up(state, now, finished, error);
-            }
-        }
-    }
-
     /// Creates and sends a notification, or starts a task that does.
     pub(super) fn notify_one<C: Carrier>(&self, carrier: &Arc<C>, now: Instant, due: Due) {
         let message = Message::parse(&due.request).unwrap_or(Message::EMPTY);
@@ -520,18 +361,64 @@ fn reason(outgoing: &Outgoing<'_>) -> Option<Reason> {
     }
 }
 
-/// Sends an error in place of an answer that cannot be sent.
-pub(super) fn give_up(
-    state: &mut impl Sink,
-    now: Instant,
-    finished: FinishedRef<'_>,
-    error: NotSent,
-) {
-    let peer = state.shown(finished.requester().peer());
-    tracing::warn!(%peer, %error, "response not sent");
-    let sorry = finished.instead(Response::new(Code::INTERNAL_SERVER_ERROR));
-    if state.send(now, sorry.as_borrowed()).is_err() {
-        state.give_up(now);
+/// A request whose handler is not ready at once.
+struct Later {
+    working: HandlersAtWork,
+    arrived: Instant,
+    pending: PendingRequest,
+    /// The subject that it observes, with the number of changes before.
+    subject: Option<(super::Subject, u64)>,
+}
+
+/// Waits for a slow handler. After a while the request is acknowledged, so that the client stops
+/// retransmitting it (RFC 7252 section 5.2.2).
+async fn finish_later<C: Carrier>(carrier: Arc<C>, later: Later, future: BoxFuture) {
+    let Later { working, arrived, mut pending, subject } = later;
+    let service = &working.service;
+    let patience = service.config().acknowledge_after;
+    let mut answer = pin!(panics::caught(future));
+    let answered = match tokio::time::timeout(patience, answer.as_mut()).await {
+        Ok(answered) => answered,
+        Err(_) => {
+            let acknowledgement = pending.acknowledge();
+            carrier.with(|state, now| {
+                // If there is no room for the acknowledgement, it is sent for the next copy of the
+                // request.
+                let _ = state.send(now, acknowledgement.as_borrowed());
+            });
+            answer.await
+        }
+    };
+    let response = answered.unwrap_or_else(|caught| service.panicked(&caught));
+    let mut handled = pending.handled(response);
+    let subject = subject.filter(|(subject, _)| handled.observes() && !subject.is_closed());
+    if let Some((subject, _)) = &subject {
+        subject.attach(&carrier);
+    }
+    let q_block = handled.is_q_block();
+    let mut waiting = Vec::new();
+    carrier.with(|state, now| {
+        let subject = subject.as_ref().map(|(subject, began)| (subject, *began));
+        let outgoing = service.complete(now, state, &mut handled, subject);
+        service.inner.answered.record(arrived, now);
+        service.count(&outgoing);
+        for finished in outgoing.iter() {
+            if finished.requester().group {
+                at_leisure(service, &carrier, finished);
+            } else if let Err(error) = state.send(now, finished) {
+                if error.is_for_want_of_room() {
+                    waiting.push(finished.to_owned());
+                } else {
+                    give_up(state, now, finished, error);
+                }
+            }
+        }
+    });
+    if q_block {
+        service.pace();
+    }
+    for finished in waiting {
+        wait(&*carrier, &finished).await;
     }
 }
 

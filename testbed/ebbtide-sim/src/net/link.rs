@@ -1,29 +1,12 @@
 //! A link: a buffer with tail drop, a serialiser, then delay and loss.
 
 use super::propagation::Propagation;
-use super::{Delay, Loss, Schedule, Serialiser, TargetedLoss};
+use super::{Delay, Fate, Loss, Schedule, Serialiser, TargetedLoss};
 use crate::growth::push_back;
 use ebbtide_core::time::Instant;
 use rand_core::Rng;
 use std::collections::VecDeque;
 use std::sync::Arc;
-
-/// The fate of a packet, known when it is handed to the link.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub enum Fate {
-    /// It arrives at the other end.
-    Delivered {
-        /// The time of arrival.
-        at: Instant,
-    },
-    /// The buffer was full.
-    Dropped,
-    /// It occupied buffer and serialiser, and was lost on the way.
-    Lost {
-        /// The time at which it had left the serialiser.
-        left: Instant,
-    },
-}
 
 /// The counters of a link.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]

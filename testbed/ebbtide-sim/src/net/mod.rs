@@ -3,6 +3,7 @@
 
 mod bottleneck;
 mod delay;
+mod fate;
 mod link;
 mod loss;
 mod managed;
@@ -14,7 +15,8 @@ mod targeted_loss;
 
 pub use bottleneck::Bottleneck;
 pub use delay::Delay;
-pub use link::{Fate, Link, LinkCounts};
+pub use fate::Fate;
+pub use link::{Link, LinkCounts};
 pub use loss::{Loss, LossModel};
 pub use managed::ManagedLink;
 pub use schedule::{RateStep, Schedule, ScheduleError};

@@ -1,7 +1,7 @@
 //! INITIAL: pings discover the rate.
 
 use super::{Rcoap, RcoapState};
-use crate::cc::{Admission, Context, Load, OutgoingMessage, Shell};
+use crate::cc::{Admission, Context, Load, OutgoingMessage};
 use crate::time::{Instant, Micros};
 
 /// The size of a ping with its IPv4 and UDP headers, and the size of those headers alone, in
@@ -66,7 +66,7 @@ impl Rcoap {
             self.pace(interval, cx);
             self.enter(RcoapState::Discovery, cx.now);
         }
-        if load.probes >= Shell::PROBES {
+        if load.probes >= Load::MAX_PROBES {
             // Without any answer, further pings give no information.
             return Admission::NotBefore(if self.answers > 0 {
                 self.window_end()

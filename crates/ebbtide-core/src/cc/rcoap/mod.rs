@@ -296,7 +296,7 @@ impl CongestionControl for Rcoap {
             return Admission::NotBefore(self.next());
         }
         match self.state {
-            RcoapState::Backoff if load.probes >= super::Shell::PROBES => Admission::Blocked,
+            RcoapState::Backoff if load.probes >= Load::MAX_PROBES => Admission::Blocked,
             RcoapState::Backoff => {
                 self.left(cx.now);
                 Admission::Probe(self.next())

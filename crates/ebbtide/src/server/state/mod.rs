@@ -3,8 +3,8 @@
 
 mod journal;
 
+use super::inner::Service;
 use super::observe::Observed as _;
-use super::service::Service;
 use crate::net::clock::distinct;
 use crate::net::shared::Shared;
 use crate::state_store::StateStore;
