@@ -10,6 +10,7 @@ mod emulate;
 mod failure;
 mod log;
 mod output;
+mod settings;
 mod text;
 
 use clap::{Parser, Subcommand};
@@ -71,7 +72,10 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let arguments = Arguments::parse();
+    let arguments = match settings::parse::<Arguments>() {
+        Ok(arguments) => arguments,
+        Err(failure) => return failure.report(),
+    };
     let outcome = match arguments.command {
         Command::Get(args) => commands::request::run(Code::GET, args),
         Command::Put(args) => commands::request::run(Code::PUT, args),

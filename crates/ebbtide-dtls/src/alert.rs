@@ -11,6 +11,8 @@ impl AlertDescription {
     pub const CLOSE_NOTIFY: Self = Self(0);
     /// A message arrived out of order.
     pub const UNEXPECTED_MESSAGE: Self = Self(10);
+    /// A record that cannot be verified, such as one of a session that is not known.
+    pub const BAD_RECORD_MAC: Self = Self(20);
     /// The two sides have no acceptable parameters in common, for example no common cipher suite.
     pub const HANDSHAKE_FAILURE: Self = Self(40);
     /// The certificate is malformed, or its signature is wrong.

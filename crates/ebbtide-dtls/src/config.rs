@@ -121,6 +121,8 @@ pub struct Limits {
     pub signatures: TurnLimits,
     /// Sessions that can be resumed at a server. At the limit the oldest one is dropped.
     pub resumable: usize,
+    /// Records of unknown sessions that a server answers within a second, with an alert.
+    pub unknown_answered: u32,
     /// Bytes that wait for the driver. At the limit datagrams are dropped, as if the network had
     /// lost them.
     pub outbox_bytes: usize,
@@ -133,6 +135,7 @@ impl Default for Limits {
             handshakes: 4096,
             signatures: TurnLimits { per_second: 64, at_once: 128, waiting: 1024, sources: 16_384 },
             resumable: 131_072,
+            unknown_answered: 1024,
             outbox_bytes: 4 << 20,
         }
     }

@@ -13,7 +13,8 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 ///
 /// Changes are stored a tenth of a second later: an observer that registers just before a crash has
 /// to register again, which clients do when the last state is no longer fresh. Observers over connections
-/// and DTLS are not stored, since their sessions end with the program.
+/// are not stored, and of those over DTLS only the addresses, since their sessions end with the program: after a restart the
+/// server tells them so, and clients of this library begin another session and register again.
 pub trait StateStore: fmt::Debug + Send + Sync + 'static {
     /// The last state that was stored; `None` if there is none.
     ///

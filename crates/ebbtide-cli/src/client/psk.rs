@@ -19,11 +19,16 @@ const MAX_IDENTITY: usize = 128;
 #[derive(Args, Debug, Clone, Default)]
 pub(crate) struct PskArgs {
     /// Our identity, for coaps
-    #[arg(short = 'u', long = "identity", value_name = "IDENTITY", requires = "psk")]
+    #[arg(short = 'u', long = "identity", value_name = "IDENTITY")]
     identity: Option<String>,
-    /// The pre-shared key of that identity, for coaps: text, or 0x and hexadecimal digits
+    /// The pre-shared key of that identity, for coaps: text, or 0x and hexadecimal digits. Other users of
+    /// this machine can see it: better use --psk-file
     #[arg(short = 'k', long = "psk", value_name = "KEY", requires = "identity")]
     psk: Option<String>,
+    /// A file with our identity and its pre-shared key, for coaps: a line IDENTITY:KEY, or several of which
+    /// --identity chooses one
+    #[arg(long, value_name = "FILE", conflicts_with = "psk")]
+    psk_file: Option<PathBuf>,
     /// Append the secrets of DTLS sessions to this file (NSS format: Wireshark decrypts a capture with
     /// them)
     #[arg(long, value_name = "FILE")]
@@ -33,29 +38,68 @@ pub(crate) struct PskArgs {
 impl PskArgs {
     /// Applies them to a client's configuration.
     pub(crate) fn apply(&self, mut config: ClientConfig) -> Result<ClientConfig, Failure> {
-        if let (Some(identity), Some(key)) = (&self.identity, &self.psk) {
-            check_identity(identity).map_err(|error| wrong("--identity", &error))?;
-            let psk = parse_key(key).map_err(|error| wrong("--psk", &error))?;
-            config = config.credentials(Credentials::new(identity, psk));
+        if let Some(credentials) = self.credentials()? {
+            config = config.credentials(credentials);
         }
         Ok(config.key_log(key_log(self.keylog.as_deref())?))
     }
 
+    /// Our identity and its key.
+    fn credentials(&self) -> Result<Option<Credentials>, Failure> {
+        if let Some(identity) = &self.identity {
+            check_identity(identity).map_err(|error| wrong("--identity", &error))?;
+        }
+        match (&self.identity, &self.psk, &self.psk_file) {
+            (None, None, None) => Ok(None),
+            (Some(identity), Some(key), _) => {
+                let psk = parse_key(key).map_err(|error| wrong("--psk", &error))?;
+                Ok(Some(Credentials::new(identity, psk)))
+            }
+            (identity, None, Some(path)) => {
+                let (identity, psk) = own_key(path, identity.as_deref())
+                    .map_err(|error| wrong("--psk-file", &error))?;
+                Ok(Some(Credentials::new(identity, psk)))
+            }
+            (_, _, None) | (None, Some(_), Some(_)) => Err(Failure::usage(
+                "--identity: its key is missing; add --psk-file FILE, or --psk KEY",
+            )),
+        }
+    }
+
     /// Whether a pre-shared key is given.
     pub(crate) fn has_identity(&self) -> bool {
-        self.identity.is_some()
+        self.identity.is_some() || self.psk_file.is_some()
     }
 
     /// Refuses a key log that would stay empty: sessions with certificates over DTLS 1.3 have none.
     #[cfg(any(feature = "dtls13", test))]
     pub(crate) fn check_key_log(&self, dtls13: bool) -> Result<(), Failure> {
-        if dtls13 && self.keylog.is_some() && self.identity.is_none() {
+        if dtls13 && self.keylog.is_some() && !self.has_identity() {
             return Err(Failure::usage(
                 "--keylog: sessions of DTLS 1.3 have no key log; without --dtls13 the session is one of DTLS 1.2, which has one",
             ));
         }
         Ok(())
     }
+}
+
+/// The key of an identity in a file, or of its only one.
+fn own_key(path: &Path, identity: Option<&str>) -> Result<(Vec<u8>, Psk), String> {
+    let mut keys = read(path)?;
+    let found = match identity {
+        Some(identity) => keys.remove_entry(identity.as_bytes()),
+        None if keys.len() > 1 => {
+            let path = path.display();
+            return Err(format!(
+                "{path}: it has {} identities: choose one with --identity",
+                keys.len()
+            ));
+        }
+        None => keys.pop_first(),
+    };
+    found.ok_or_else(|| {
+        format!("{}: it has no key of '{}'", path.display(), identity.unwrap_or_default())
+    })
 }
 
 fn wrong(option: &str, error: &dyn Display) -> Failure {
@@ -201,11 +245,38 @@ mod tests {
     }
 
     #[test]
+    fn a_client_takes_its_key_from_a_file_and_is_told_what_is_missing() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("keys");
+        let args = |identity: Option<&str>| PskArgs {
+            identity: identity.map(str::to_owned),
+            psk_file: Some(path.clone()),
+            ..PskArgs::default()
+        };
+        let said = |identity| match args(identity).credentials() {
+            Ok(found) => String::from_utf8_lossy(&found.unwrap().identity).into_owned(),
+            Err(failure) => format!("{failure:?}"),
+        };
+        fs::write(&path, "one:sesame\n").unwrap();
+        assert_eq!((said(None), said(Some("one"))), ("one".to_owned(), "one".to_owned()));
+        assert!(
+            said(Some("two")).contains("--psk-file: ")
+                && said(Some("two")).contains("no key of 'two'")
+        );
+        fs::write(&path, "one:sesame\ntwo:sesame\n").unwrap();
+        assert!(said(None).contains("it has 2 identities: choose one"), "{}", said(None));
+        assert_eq!(said(Some("two")), "two");
+        let alone = PskArgs { identity: Some("one".to_owned()), ..PskArgs::default() };
+        assert!(format!("{:?}", alone.credentials().unwrap_err()).contains("add --psk-file"));
+    }
+
+    #[test]
     fn a_key_log_of_dtls_1_3_is_refused_because_it_would_stay_empty() {
         let file = || Some(PathBuf::from("keys.log"));
         let with = |identity: Option<&str>, keylog| PskArgs {
             identity: identity.map(str::to_owned),
             psk: identity.map(str::to_owned),
+            psk_file: None,
             keylog,
         };
         let error = format!("{:?}", with(None, file()).check_key_log(true).unwrap_err());

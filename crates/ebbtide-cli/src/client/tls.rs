@@ -38,7 +38,7 @@ impl TlsArgs {
     pub(crate) fn check_scheme(&self, scheme: Scheme) -> Result<(), Failure> {
         if self.psk.has_identity() && scheme != Scheme::Coaps {
             return Err(Failure::usage(format_args!(
-                "--identity and --psk are for coaps://, not for {scheme}://"
+                "--identity, --psk and --psk-file are for coaps://, not for {scheme}://"
             )));
         }
         let given = [

@@ -25,6 +25,7 @@ pub(crate) mod run;
 pub(crate) mod serve;
 mod serve_binds;
 mod serve_files;
+mod serve_limits;
 mod serve_memory;
 mod serve_metrics;
 mod serve_reload;

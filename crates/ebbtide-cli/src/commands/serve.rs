@@ -1,6 +1,7 @@
 //! `ebbtide serve`: test resources, or the files of a folder.
 
 use super::serve_binds::Binds;
+use super::serve_limits::LimitArgs;
 use super::serve_reload::{Reloadable, Reloads};
 use super::{serve_files, serve_memory, serve_metrics, serve_resources};
 use crate::client::flow::over_tcp_as_in_a_scenario;
@@ -9,6 +10,7 @@ use crate::client::oscore::OscoreArgs;
 use crate::client::{block_on, control, psk, tls};
 use crate::failure::Failure;
 use crate::log::{LeftOut, LogArgs};
+use crate::settings::SettingsArgs;
 use cap_std::fs::Dir;
 use clap::Args;
 use ebbtide::congestion::Algorithm;
@@ -100,8 +102,15 @@ pub(crate) struct ServeArgs {
     /// shorter round trips at the cost of a busy core
     #[arg(long, value_name = "MICROSECONDS", default_value_t = 0)]
     busy_poll: u64,
+    /// Read all files and look up all names, say whether they are valid, and end without serving
+    #[arg(long)]
+    check: bool,
+    #[command(flatten)]
+    limits: LimitArgs,
     #[command(flatten)]
     log: LogArgs,
+    #[command(flatten)]
+    settings: SettingsArgs,
 }
 
 /// Serves until it is interrupted.
@@ -111,7 +120,7 @@ pub(crate) struct ServeArgs {
 /// Returns an error if an address cannot be bound, or an argument is wrong.
 pub(crate) fn run(args: ServeArgs) -> Result<(), Failure> {
     let log = args.log.start()?;
-    let mut net = ServerConfig::new().control(control(&args.cc)?);
+    let mut net = args.limits.apply(ServerConfig::new()).control(control(&args.cc)?);
     if args.scenario.is_some() {
         net = net.transport(over_tcp_as_in_a_scenario);
     }
@@ -193,10 +202,6 @@ async fn serve(args: ServeArgs, config: ServerConfig, log: LeftOut) -> Result<()
         let workload = super::flow::scenario(name, &[])?.workload;
         router = serve_resources::of_scenario(router, &workload);
     }
-    let metrics = match &args.metrics {
-        Some(address) => Some(serve_metrics::bind(address).await?),
-        None => None,
-    };
     let (cert, key) = (args.cert.as_deref(), args.key.as_deref());
     let tls = tls::Served::read(cert, key, args.client_ca.as_deref())?.map(Arc::new);
     let keys = args.psk_file.as_deref().map(psk::KeyFile::read).transpose()?;
@@ -214,6 +219,14 @@ async fn serve(args: ServeArgs, config: ServerConfig, log: LeftOut) -> Result<()
         let tls = tls.as_deref().map(tls::Served::server);
         config = config.bind_dtls(secured(*address, keys.as_ref(), tls)?);
     }
+    if args.check {
+        writeln!(io::stdout(), "the configuration is valid")?;
+        return Ok(());
+    }
+    let metrics = match &args.metrics {
+        Some(address) => Some(serve_metrics::bind(address).await?),
+        None => None,
+    };
     let mut server = Server::with_config(router, config, binds.sockets).map_err(failed)?;
     for listener in binds.listeners {
         server = server.listen(listener).map_err(failed)?;

@@ -1,7 +1,7 @@
 //! `ebbtide serve`: workers, state across restarts, certificates of clients, and one that is replaced.
 #![cfg(target_os = "linux")]
 
-use crate::common::{Serving, ebbtide};
+use crate::common::{Serving, command, ebbtide, refuse};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
 use std::fs;
 use std::net::UdpSocket;
@@ -100,6 +100,32 @@ fn a_state_that_cannot_be_used_is_named_with_its_option_and_path() {
 }
 
 #[test]
+fn options_come_from_a_file_and_variables_and_are_checked_without_serving() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("serve.toml");
+    let config = path.to_str().unwrap();
+    fs::write(&path, "bind = [\"127.0.0.1:0\"]\nmetrics = \"127.0.0.1:0\"\nmax-rate = 1000\n")
+        .unwrap();
+    let mut server = Serving::spawn(&mut command(&["serve", "--config", config]));
+    assert_eq!(ebbtide(&["get", &server.uri("/test"), "-B", "20"]).code, Some(0));
+    assert!(server.after("metrics at http://").starts_with("127.0.0.1:"));
+    let checked = command(&["serve", "--check"]).env("EBBTIDE_CONFIG", config).output().unwrap();
+    assert_eq!(checked.status.code(), Some(0));
+    assert_eq!(checked.stdout, b"the configuration is valid\n");
+    let wrong =
+        command(&["serve", "--check", "--config", config]).env("EBBTIDE_WORKERS", "many").output();
+    let wrong = wrong.unwrap();
+    assert_eq!(wrong.status.code(), Some(2));
+    let said = String::from_utf8_lossy(&wrong.stderr).into_owned();
+    assert!(
+        said.contains("EBBTIDE_WORKERS") && said.contains("'many' for '--workers <N>'"),
+        "{said}"
+    );
+    fs::write(&path, "bnd = \"127.0.0.1:0\"\n").unwrap();
+    refuse(&["serve", "--config", config], &["serve.toml: 'bnd' is not an option", "bind"]);
+}
+
+#[test]
 fn an_authority_of_clients_that_cannot_be_used_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let file = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
@@ -107,8 +133,8 @@ fn an_authority_of_clients_that_cannot_be_used_is_named() {
     let (cert, key, none) = (file("server.pem"), file("server.key"), file("none.pem"));
     let tls = ["serve", "--bind", "coaps+tcp://127.0.0.1:0", "--cert", &cert, "--key", &key];
     let refused = [&tls[..], &["--client-ca", &none]].concat();
-    crate::common::refuse(&refused, &["--client-ca", "none.pem"]);
-    crate::common::refuse(&["serve", "--workers", "0"], &["--workers"]);
+    refuse(&refused, &["--client-ca", "none.pem"]);
+    refuse(&["serve", "--workers", "0"], &["--workers"]);
 }
 
 #[test]

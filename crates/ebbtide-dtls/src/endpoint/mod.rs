@@ -6,6 +6,7 @@ mod receive;
 mod shares;
 mod table;
 mod types;
+mod unknown;
 
 pub use types::{Counters, Event, Output, SendError, SessionId};
 
@@ -31,6 +32,7 @@ use ebbtide_core::time::Instant;
 use ebbtide_core::turns::Turns;
 use rand_core::CryptoRng;
 use table::{Session, Table};
+use unknown::UnknownAnswers;
 
 /// The longest plaintext of a record (RFC 5246 section 6.2.1).
 const MAX_PLAINTEXT: usize = 1 << 14;
@@ -54,6 +56,7 @@ pub struct Endpoint {
     events: VecDeque<Event>,
     round_trips: Vec<RoundTrip>,
     refused: Option<(SocketAddr, Failure)>,
+    unknown: UnknownAnswers,
     counters: Counters,
 }
 
@@ -87,6 +90,7 @@ impl Endpoint {
             events: VecDeque::new(),
             round_trips: Vec::new(),
             refused: None,
+            unknown: UnknownAnswers::default(),
             counters: Counters::default(),
         }
     }

@@ -69,12 +69,12 @@ impl Endpoint {
                     let index = if old { established } else { waiting };
                     self.handle_protected(index, from, record, header, deliver);
                 }
-                (None, None) => self.counters.records_malformed += 1,
+                (None, None) => self.on_unknown(from, header),
             }
         } else if let Some(index) = self.table.by_cid.get(&header.cid).copied() {
             self.handle_protected(index, from, record, header, deliver);
         } else {
-            self.counters.records_malformed += 1;
+            self.on_unknown(from, header);
         }
     }
 
@@ -99,10 +99,17 @@ impl Endpoint {
                 // Once there are keys, an alert must be encrypted; before, a peer can send nothing
                 // else.
                 let waiting = self.table.handshakes.get(&from).copied();
-                if let (Some(index), Some((AlertLevel::Fatal, description))) =
-                    (waiting, alert::parse(body))
-                {
-                    self.end(index, Failure::Refused(description), None);
+                match (waiting, alert::parse(body)) {
+                    (Some(index), Some((AlertLevel::Fatal, description)))
+                        // It answers a record of the session before.
+                        if description != AlertDescription::BAD_RECORD_MAC =>
+                    {
+                        self.end(index, Failure::Refused(description), None);
+                    }
+                    (None, Some((level, description))) => {
+                        self.on_plain_alert(from, level, description);
+                    }
+                    _ => {}
                 }
             }
             // The epoch of the following records carries the same information.

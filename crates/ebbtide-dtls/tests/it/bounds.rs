@@ -218,3 +218,51 @@ fn a_thousand_sessions_whose_addresses_all_change_go_on_without_a_handshake() {
     assert_eq!(server.counters().addresses_changed, 1000);
     assert_eq!(server.counters().established, 1000);
 }
+
+#[test]
+fn a_record_of_an_unknown_session_is_answered_by_fewer_bytes_and_not_without_a_limit() {
+    let now = Instant::ZERO;
+    let mut before = server(Config::default(), 1);
+    let (mut client, session) = join(now, 1, &mut before);
+    while !matches!(client.poll_output(), Output::Timeout(_)) {}
+    // The server starts again and knows nothing.
+    let mut after = server(Config::default(), 2);
+    let answers = |after: &mut Endpoint| {
+        let mut answers = Vec::new();
+        while let Output::Transmit { to, datagram } = after.poll_output() {
+            assert_eq!(to, nth(1));
+            answers.push(datagram.to_vec());
+        }
+        answers
+    };
+    let mut record = Vec::new();
+    client.send(now, session, b"x", &mut record).unwrap();
+    for _ in 0..5000 {
+        after.handle_datagram(now, nth(1), &mut record.clone(), &mut |_, _| panic!("delivered"));
+    }
+    let told = answers(&mut after);
+    assert_eq!(told.len(), Limits::default().unknown_answered as usize);
+    assert!(told[0].len() < record.len(), "{} {}", told[0].len(), record.len());
+    // A second later it answers again; it answers no alert.
+    let later = now + Duration::from_secs(1);
+    after.handle_datagram(later, nth(1), &mut record.clone(), &mut |_, _| {});
+    assert_eq!(answers(&mut after).len(), 1);
+    after.handle_datagram(later, nth(1), &mut told[0].clone(), &mut |_, _| {});
+    assert!(answers(&mut after).is_empty());
+    // The client has a doubt, and its session.
+    let server = address(crate::common::SERVER);
+    for told in &told {
+        client.handle_datagram(later, server, &mut told.clone(), &mut |_, _| {});
+    }
+    let mut events = Vec::new();
+    while let Output::Event(event) = client.poll_output() {
+        events.push(event);
+    }
+    assert_eq!(events, [Event::Doubted { session }]);
+    assert!(client.is_established(session));
+    // Another alert that nobody has protected is none.
+    let mut other = told[0].clone();
+    *other.last_mut().unwrap() = 40;
+    client.handle_datagram(later, server, &mut other, &mut |_, _| {});
+    assert!(matches!(client.poll_output(), Output::Timeout(_)));
+}

@@ -58,6 +58,8 @@ pub(super) struct Registration {
     lost: Option<Error>,
     /// How often it had to register anew because it was lost.
     losses: u64,
+    /// How often the DTLS session was replaced, as far as this has been noticed.
+    replaced: u64,
 }
 
 impl std::fmt::Debug for Registration {
@@ -91,6 +93,7 @@ impl Registration {
             sleep: None,
             lost: None,
             losses: 0,
+            replaced: u64::MAX,
         }
     }
 
@@ -134,6 +137,13 @@ impl Registration {
     fn poll_keep_alive(&mut self, cx: &mut Context<'_>, until: Option<Instant>) -> Option<Instant> {
         if !self.machine.is_registered() {
             return until;
+        }
+        let replaced = self.session.replaced(cx);
+        // What it is at the first look was so before the registration.
+        if std::mem::replace(&mut self.replaced, replaced) < replaced {
+            let now = self.clock.now();
+            self.machine.renew(now);
+            return Some(now);
         }
         let Some(at) = self.keep_alive.poll(&self.session, self.clock.now(), cx) else {
             return until;
@@ -259,6 +269,7 @@ impl Registration {
         match renewed {
             Ok(session) => {
                 self.session = session;
+                self.replaced = u64::MAX;
                 let parts = self.request.parts();
                 self.machine.renewed(self.session.settings(&self.request, &parts));
             }

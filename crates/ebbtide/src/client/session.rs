@@ -18,6 +18,7 @@ use ebbtide_core::wire::{Block, Code, Content, OptionNumber};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
+use std::task::Context;
 
 /// See the [module](self).
 #[derive(Clone, Debug)]
@@ -189,6 +190,13 @@ impl Session {
     /// Whether it is a DTLS session.
     pub(super) fn is_secured(&self) -> bool {
         matches!(self.id, PeerId::Session(_))
+    }
+
+    /// How often its DTLS session was replaced; wakes the task when that changes.
+    pub(super) fn replaced(&self, cx: &Context<'_>) -> u64 {
+        let Some(shared) = self.socket().filter(|_| self.is_secured()) else { return 0 };
+        let mut state = shared.lock();
+        state.dtls.as_mut().map_or(0, |sessions| sessions.replaced(self.id, cx.waker()))
     }
 
     /// Sends a CoAP ping (RFC 7252 section 4.3, RFC 8323 section 5.4).

@@ -72,6 +72,14 @@ impl Sessions {
         match *self {}
     }
 
+    pub(crate) fn tell_unknown(&mut self, _: SocketAddr) {
+        match *self {}
+    }
+
+    pub(crate) fn replaced(&mut self, _: PeerId, _: &std::task::Waker) -> u64 {
+        match *self {}
+    }
+
     pub(crate) fn suspect(&mut self, _: PeerId) {
         match *self {}
     }

@@ -169,7 +169,8 @@ impl Server {
         }
         if let (Some(store), Some(saved)) = (store, saved) {
             state::restore(&service, &bound, &saved);
-            let sockets = bound.iter().map(Arc::downgrade).collect();
+            let sockets: Vec<_> = bound.iter().map(Arc::downgrade).collect();
+            tokio::spawn(state::tell_lost_sessions(sockets.clone(), saved.over_dtls.clone()));
             tokio::spawn(state::store_changes(service.clone(), sockets, store, saved));
         }
         let mut threads = threads.into_iter();

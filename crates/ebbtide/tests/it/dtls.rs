@@ -103,28 +103,6 @@ async fn a_wrong_key_an_unknown_identity_and_none_at_all_are_told_apart_from_sil
 }
 
 #[tokio::test]
-async fn after_the_server_s_restart_the_next_request_but_one_has_a_new_session() {
-    let (server, at) = serve(&Subject::default());
-    let mut config = ClientConfig::new()
-        .credentials(Psk::new(b"secret").ok().map(|psk| Credentials::new("device", psk)));
-    // So that giving up takes no minute.
-    config = config.ack_timeout(Duration::from_millis(100));
-    config = config.max_retransmit(1);
-    let client = Client::with_config(config);
-    let uri = format!("coaps://{at}/hello");
-    assert!(client.get(uri.as_str()).await.unwrap().is_success());
-    server.abort();
-    let _ = server.await;
-    let again = bind(&Subject::default(), at);
-    tokio::spawn(again.run());
-    let lost =
-        tokio::time::timeout(Duration::from_secs(60), client.get(uri.as_str())).await.unwrap();
-    let lost = lost.unwrap_err();
-    assert_eq!((lost.kind(), lost.remote()), (ErrorKind::GaveUp, Some(at)), "{lost:?}");
-    assert!(client.get(uri.as_str()).await.unwrap().is_success());
-}
-
-#[tokio::test]
 async fn sessions_of_two_sockets_share_no_body() {
     let secret = |call: &Call<'_>| {
         let initial = call.identity().and_then(|identity| identity.first()).copied();

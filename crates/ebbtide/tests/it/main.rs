@@ -21,6 +21,7 @@ mod dtls;
 mod dtls13;
 mod dtls_certificates;
 mod dtls_many;
+mod dtls_restart;
 mod dtls_speed;
 mod edhoc;
 mod equal_requests;

@@ -76,6 +76,12 @@ impl Observers {
         })
     }
 
+    /// The peers of sessions that observe something, one for each observation.
+    pub fn sessions(&self) -> impl Iterator<Item = PeerId> {
+        let remotes = self.places.iter().map(|observer| observer.remote);
+        remotes.filter(|remote| matches!(remote, PeerId::Session(_)))
+    }
+
     /// Restores an observer that was [advanced](SavedObserver::advance). It is due, since the resource may
     /// have changed meanwhile. It is left out if there are `max` already.
     pub fn restore(&mut self, now: Instant, saved: &SavedObserver, subject: Subject, max: usize) {

@@ -4,6 +4,7 @@
 use super::Sessions;
 use super::config::Certificates;
 use ebbtide_core::endpoint::{Flight, Sent};
+use ebbtide_core::time::Instant;
 use ebbtide_core::{PeerId, SessionKey};
 use ebbtide_dtls::{
     CertificateCredentials, ClientCredentials, Credentials, Failure, SavedSession, SessionId,
@@ -12,10 +13,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
 /// The maximum number of messages that wait for a server's session. Congestion control lets few
 /// leave before the first answer.
 const MAX_WAITING: usize = 16;
+/// How often a client believes that its server has lost the session.
+const DOUBTS: Duration = Duration::from_secs(10);
 
 /// All servers of a client's socket.
 #[derive(Debug)]
@@ -39,6 +43,14 @@ pub(super) struct ServerLink {
     name: Arc<str>,
     pub(super) session: Option<SessionId>,
     pub(super) established: bool,
+    /// Whether there was a session before.
+    pub(super) was_established: bool,
+    /// How often another session took the place of one that was established.
+    pub(super) replaced: u64,
+    /// When the server last said that it does not know the session.
+    doubted: Option<Instant>,
+    /// The observations that want to know when the session is replaced.
+    pub(super) watchers: Vec<Waker>,
     /// The reason why its last handshake failed.
     pub(super) failed: Option<Failure>,
     pub(super) saved: Option<SavedSession>,
@@ -166,9 +178,19 @@ impl Links {
     pub(super) fn ended(&mut self, session: SessionId) {
         if let Some(index) = self.by_session.remove(&session)
             && let Some(link) = self.links.get_mut(index)
+            // Another one may have taken its place.
+            && link.session == Some(session)
         {
             link.session = None;
             link.established = false;
+        }
+    }
+
+    /// Begins another session if an observation needs it.
+    pub(super) fn want_if_watched(&mut self, number: u64) {
+        let index = usize::try_from(number).unwrap_or(usize::MAX);
+        if self.links.get(index).is_some_and(|link| !link.watchers.is_empty()) {
+            self.wanted.insert(index);
         }
     }
 }
@@ -180,6 +202,10 @@ impl ServerLink {
             name,
             session: None,
             established: false,
+            was_established: false,
+            replaced: 0,
+            doubted: None,
+            watchers: Vec::new(),
             failed: None,
             saved: None,
             flight: None,
@@ -258,6 +284,39 @@ impl Sessions {
     pub(crate) fn wake_all(&mut self) -> Vec<Waker> {
         let links = self.links.iter_mut().flat_map(|links| &mut links.links);
         links.flat_map(|link| core::mem::take(&mut link.wakers)).collect()
+    }
+
+    /// The server of a session says that it does not know it. A stranger who forges its address can say so as well: what the
+    /// server sends over that session is still received until another one is established, and that is tried once in a
+    /// while.
+    pub(crate) fn doubt(&mut self, session: SessionId) {
+        let now = self.now;
+        let Some((number, link)) = self.links.as_mut().and_then(|links| links.of(session)) else {
+            return;
+        };
+        let is_recent = |at: Instant| now.saturating_since(at) < DOUBTS;
+        if link.session != Some(session) || link.doubted.is_some_and(is_recent) {
+            return;
+        }
+        link.doubted = Some(now);
+        // A server that has forgotten its sessions cannot resume them.
+        link.saved = None;
+        (link.session, link.established) = (None, false);
+        if let (Some(links), Ok(index)) = (&mut self.links, usize::try_from(number)) {
+            links.wanted.insert(index);
+        }
+    }
+
+    /// How often the session with this peer was replaced by another one. The waker is woken when that changes.
+    pub(crate) fn replaced(&mut self, peer: PeerId, waker: &Waker) -> u64 {
+        let PeerId::Session(key) = peer else { return 0 };
+        let Some(link) = self.links.as_mut().and_then(|links| links.link_mut(key)) else {
+            return 0;
+        };
+        if link.watchers.iter().all(|known| !known.will_wake(waker)) {
+            link.watchers.push(waker.clone());
+        }
+        link.replaced
     }
 
     /// Records that a server does not answer. It may have lost its session, for example by a

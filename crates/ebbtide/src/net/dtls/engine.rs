@@ -79,6 +79,10 @@ impl DtlsEngine {
         }
     }
 
+    pub(super) fn tell_unknown(&mut self, to: SocketAddr) {
+        self.v12.tell_unknown(to);
+    }
+
     pub(super) fn close(&mut self, now: Instant, session: SessionId) {
         match self.of_mut(session) {
             Some(v13) => v13.close(now, session),

@@ -256,6 +256,11 @@ impl Sessions {
         }
     }
 
+    /// Tells a peer that the session which it had before a restart is not known.
+    pub(crate) fn tell_unknown(&mut self, to: SocketAddr) {
+        self.endpoint.tell_unknown(to);
+    }
+
     /// The next instant at which to call the sessions.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         self.deadline

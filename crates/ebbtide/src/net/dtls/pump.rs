@@ -93,6 +93,11 @@ impl SocketState {
                 }
                 self.on_ended(session, established, reason);
             }
+            Event::Doubted { session } => {
+                if let Some(sessions) = &mut self.dtls {
+                    sessions.doubt(session);
+                }
+            }
             Event::AddressChanged { session, from, to } => {
                 tracing::debug!(%from, %to, "DTLS peer moved");
                 self.repeat_all(session);
@@ -126,10 +131,18 @@ impl SocketState {
         let Some((_, link)) = sessions.links.as_mut().and_then(|links| links.of(session)) else {
             return;
         };
-        link.established = true;
+        let is_replaced = link.was_established;
+        (link.established, link.was_established) = (true, true);
         link.saved = saved;
         let waiting = link.take_waiting();
         self.wake.append(&mut link.wakers);
+        // What waited is sent now.
+        let repeats = is_replaced && waiting.is_empty();
+        if is_replaced {
+            // The server may know nothing of observations.
+            link.replaced += 1;
+            self.wake.append(&mut link.watchers);
+        }
         let flight = link.flight.take();
         for (message, what) in waiting {
             let queued = Queued { local: None, datagram: &message, what };
@@ -138,6 +151,9 @@ impl SocketState {
         if let Some(flight) = flight {
             self.endpoint.end_flight(now, key.into(), &flight, None);
         }
+        if repeats {
+            self.repeat_all(session);
+        }
     }
 
     fn on_ended(&mut self, session: SessionId, established: bool, reason: Failure) {
@@ -145,7 +161,10 @@ impl SocketState {
         let now = sessions.now;
         let Some(key) = sessions.key(session) else { return };
         if let Some(links) = &mut sessions.links {
-            if let Some((_, link)) = links.of(session) {
+            if let Some((_, link)) = links.of(session)
+                // Another session may have taken its place.
+                && link.session == Some(session)
+            {
                 if !established {
                     link.failed = Some(reason);
                     link.take_waiting();
@@ -156,6 +175,10 @@ impl SocketState {
                 }
             }
             links.ended(session);
+            if established && reason == Failure::ClosedByPeer {
+                // A server that restarts says goodbye.
+                links.want_if_watched(key.number());
+            }
             if established {
                 // The next transmission of an open exchange begins a new session.
                 return;

@@ -15,6 +15,7 @@ use ebbtide_core::session::server::SharedState;
 use ebbtide_core::time::Instant;
 use ebbtide_core::wire::{Message, Token};
 use journal::{Damage, Entries, Journal};
+use std::collections::BTreeSet;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::Ordering;
@@ -25,10 +26,15 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 const EVERY: Duration = Duration::from_millis(100);
 /// How long to wait after a state could not be stored.
 const RETRY: Duration = Duration::from_secs(1);
+/// Observers over DTLS that are notified at once of the loss of their sessions, and the pause after them.
+const TOLD_AT_ONCE: usize = 32;
+const TOLD_EVERY: Duration = Duration::from_millis(20);
 /// The first byte of a key: the start of the server, a verified address, an observer.
 const START: u8 = 0;
 const VERIFIED: u8 = 1;
 const OBSERVER: u8 = 2;
+/// The address of an observer over DTLS.
+const OVER_DTLS: u8 = 3;
 
 /// A state as it is stored.
 #[derive(Debug, Default, PartialEq)]
@@ -41,6 +47,8 @@ pub(super) struct SavedState {
     verified: Vec<(IpAddr, u64)>,
     /// By the number of their socket.
     observers: Vec<(u32, SavedObserver)>,
+    /// The addresses of observers over DTLS, by the number of their socket. Their sessions are lost.
+    pub(super) over_dtls: BTreeSet<(u32, SocketAddr)>,
 }
 
 /// Milliseconds of the system's clock, which continues over a restart.
@@ -115,12 +123,7 @@ impl SavedState {
         for (socket, observer) in &self.observers {
             let mut key = vec![OBSERVER];
             key.put_u32(*socket);
-            put_ip(&mut key, Some(observer.remote.ip()));
-            key.put_u16(observer.remote.port());
-            key.put_u32(match observer.remote {
-                SocketAddr::V4(_) => 0,
-                SocketAddr::V6(address) => address.scope_id(),
-            });
+            put_address(&mut key, observer.remote);
             key.put_slice(observer.token.as_slice());
             let mut value = Vec::new();
             put_ip(&mut value, observer.local);
@@ -129,6 +132,12 @@ impl SavedState {
             value.put_u16(observer.sent);
             value.put_slice(&observer.request);
             entries.insert(key.into(), value.into());
+        }
+        for (socket, address) in &self.over_dtls {
+            let mut key = vec![OVER_DTLS];
+            key.put_u32(*socket);
+            put_address(&mut key, *address);
+            entries.insert(key.into(), Box::default());
         }
         entries
     }
@@ -145,6 +154,10 @@ impl SavedState {
                     let socket = key.try_get_u32().ok()?;
                     saved.observers.push((socket, get_observer(key, value)?));
                 }
+                OVER_DTLS => {
+                    let socket = key.try_get_u32().ok()?;
+                    saved.over_dtls.insert((socket, get_address(&mut key)?));
+                }
                 _ => {}
             }
         }
@@ -153,11 +166,7 @@ impl SavedState {
 }
 
 fn get_observer(mut key: &[u8], mut value: &[u8]) -> Option<SavedObserver> {
-    let mut remote = SocketAddr::new(get_ip(&mut key)??, key.try_get_u16().ok()?);
-    let scope = key.try_get_u32().ok()?;
-    if let SocketAddr::V6(address) = &mut remote {
-        address.set_scope_id(scope);
-    }
+    let remote = get_address(&mut key)?;
     let token = Token::new(key)?;
     let local = get_ip(&mut value)?;
     let sequence = value.try_get_u32().ok()?;
@@ -167,6 +176,24 @@ fn get_observer(mut key: &[u8], mut value: &[u8]) -> Option<SavedObserver> {
     Message::parse(value).ok()?;
     let request = value.into();
     Some(SavedObserver { remote, token, local, sequence, proven, unverified, sent, request })
+}
+
+fn put_address(out: &mut Vec<u8>, address: SocketAddr) {
+    put_ip(out, Some(address.ip()));
+    out.put_u16(address.port());
+    out.put_u32(match address {
+        SocketAddr::V4(_) => 0,
+        SocketAddr::V6(address) => address.scope_id(),
+    });
+}
+
+fn get_address(input: &mut &[u8]) -> Option<SocketAddr> {
+    let mut address = SocketAddr::new(get_ip(input)??, input.try_get_u16().ok()?);
+    let scope = input.try_get_u32().ok()?;
+    if let SocketAddr::V6(address) = &mut address {
+        address.set_scope_id(scope);
+    }
+    Some(address)
 }
 
 fn put_ip(out: &mut Vec<u8>, ip: Option<IpAddr>) {
@@ -213,6 +240,25 @@ pub(super) fn restore(service: &Service, sockets: &[Arc<Shared>], saved: &SavedS
     }
 }
 
+/// Tells the observers over DTLS that their sessions are lost, a few at a time, since each then begins another one. One
+/// that does not hear it notices when its last state is no longer fresh.
+pub(super) async fn tell_lost_sessions(
+    sockets: Vec<Weak<Shared>>,
+    over_dtls: BTreeSet<(u32, SocketAddr)>,
+) {
+    for (told, (socket, address)) in over_dtls.into_iter().enumerate() {
+        if told % TOLD_AT_ONCE == TOLD_AT_ONCE - 1 {
+            tokio::time::sleep(TOLD_EVERY).await;
+        }
+        let Some(shared) = sockets.get(socket as usize).and_then(Weak::upgrade) else { continue };
+        shared.with(|state, _| {
+            if let Some(sessions) = &mut state.dtls {
+                sessions.tell_unknown(address);
+            }
+        });
+    }
+}
+
 /// The state to store, with a number that differs after a change.
 fn collect(
     service: &Service,
@@ -234,13 +280,20 @@ fn collect(
         return None;
     }
     let mut saved =
-        SavedState { key: start.key, restarts: start.restarts, verified, observers: Vec::new() };
+        SavedState { key: start.key, restarts: start.restarts, verified, ..SavedState::default() };
     for (number, shared) in live.iter().enumerate() {
         let Some(shared) = shared.as_ref() else { continue };
         let state = shared.lock();
-        if state.dtls.is_none() {
-            let observers = state.observers.saved();
-            saved.observers.extend(observers.map(|observer| (number as u32, observer)));
+        match &state.dtls {
+            None => {
+                let observers = state.observers.saved();
+                saved.observers.extend(observers.map(|observer| (number as u32, observer)));
+            }
+            Some(sessions) => {
+                let remotes = state.observers.sessions();
+                let addresses = remotes.filter_map(|remote| sessions.address(remote));
+                saved.over_dtls.extend(addresses.map(|address| (number as u32, address)));
+            }
         }
     }
     Some((version, saved))
@@ -312,6 +365,7 @@ mod tests {
             restarts: 3,
             verified: vec![("2001:db8::1".parse().unwrap(), 1_700_000_040_000)],
             observers: vec![(1, observer)],
+            over_dtls: BTreeSet::from([(2, "192.0.2.2:5684".parse().unwrap())]),
         };
         let entries = saved.entries();
         assert_eq!(SavedState::from_entries(&entries), Some(saved));
@@ -333,7 +387,7 @@ mod tests {
         let before = bytes(&SavedState { key: 1, restarts: 2, ..SavedState::default() });
         store.save(&before).unwrap();
         let verified = (0..100).map(|n| ([192, 0, 2, n].into(), 7)).collect();
-        let after = bytes(&SavedState { key: 1, restarts: 3, verified, observers: Vec::new() });
+        let after = bytes(&SavedState { key: 1, restarts: 3, verified, ..SavedState::default() });
         for written in 0..=after.len() {
             // As much as had reached the disk when the power went.
             std::fs::write(folder.path().join("state.new"), &after[..written]).unwrap();

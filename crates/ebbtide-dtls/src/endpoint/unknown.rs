@@ -1,0 +1,75 @@
+//! Sessions that a server does not know any more, as after a restart, and what it tells their peers.
+//!
+//! RFC 6347 section 4.1.2.7 lets an endpoint answer a record that it cannot verify by a fatal bad_record_mac. There
+//! are no keys to protect that alert, so a client takes it for a hint.
+
+use super::Endpoint;
+use super::types::Event;
+use crate::alert::{self, AlertDescription, AlertLevel};
+use crate::keys::Role;
+use crate::record::{self, ContentType, DTLS_1_2, RecordHeader};
+use alloc::vec::Vec;
+use core::net::SocketAddr;
+use core::time::Duration;
+use ebbtide_core::time::Instant;
+
+/// The answers to records of unknown sessions within the present second.
+#[derive(Debug, Default)]
+pub(super) struct UnknownAnswers {
+    began: Instant,
+    count: u32,
+}
+
+impl Endpoint {
+    /// A record that no session here can read. A server answers data, by fewer bytes than it received, so that a
+    /// forged address gains nothing; alerts are never answered.
+    pub(super) fn on_unknown(&mut self, from: SocketAddr, header: &RecordHeader) {
+        self.counters.records_malformed += 1;
+        let is_server = self.lookup.is_some() || self.certificates.is_some();
+        let is_data =
+            matches!(header.content, ContentType::ApplicationData | ContentType::Tls12Cid);
+        if !is_server || !is_data {
+            return;
+        }
+        if self.now.saturating_since(self.unknown.began) >= Duration::from_secs(1) {
+            self.unknown = UnknownAnswers { began: self.now, count: 0 };
+        }
+        if self.unknown.count < self.config.limits.unknown_answered {
+            self.unknown.count += 1;
+            self.tell_unknown(from);
+        }
+    }
+
+    /// Tells the peer of a session that ended without its knowledge, with a server that was here before, that the session
+    /// is not known. A peer that has a handshake here already is not told. The caller limits how often.
+    pub fn tell_unknown(&mut self, to: SocketAddr) {
+        if self.table.handshakes.contains_key(&to) {
+            return;
+        }
+        let mut datagram = Vec::with_capacity(16);
+        let body = alert::encode(AlertLevel::Fatal, AlertDescription::BAD_RECORD_MAC);
+        record::plain(&mut datagram, ContentType::Alert, DTLS_1_2, 0, &body);
+        self.out.push(to, &datagram);
+    }
+
+    /// An alert that is not protected, from a peer that has a session.
+    pub(super) fn on_plain_alert(
+        &mut self,
+        from: SocketAddr,
+        level: AlertLevel,
+        description: AlertDescription,
+    ) {
+        if (level, description) != (AlertLevel::Fatal, AlertDescription::BAD_RECORD_MAC) {
+            return;
+        }
+        if let Some(index) = self.table.by_address.get(&from).copied()
+            && self.table.get(index).is_some_and(|session| session.role == Role::Client)
+        {
+            let session = self.table.name(index);
+            let doubted = Event::Doubted { session };
+            if self.events.back() != Some(&doubted) {
+                self.events.push_back(doubted);
+            }
+        }
+    }
+}
