@@ -1,8 +1,10 @@
 //! The settings of a gateway.
 
 use crate::access::{Prefix, Reach};
+use crate::backend::Backends;
 use crate::cell::{CellConfig, CellLimits};
-use ebbtide::ClientConfig;
+use ebbtide::congestion::ControlConfig;
+use ebbtide::{ClientConfig, Uri};
 use std::time::Duration;
 
 /// The settings of a [`Gateway`](crate::Gateway). By default no server can be reached: see [`Self::allow`].
@@ -10,6 +12,7 @@ use std::time::Duration;
 #[must_use]
 pub struct GatewayConfig {
     pub(crate) access: Reach,
+    pub(crate) backends: Backends,
     pub(crate) cells: Vec<CellConfig>,
     pub(crate) limits: CellLimits,
     pub(crate) client: ClientConfig,
@@ -18,6 +21,14 @@ pub struct GatewayConfig {
     pub(crate) max_body: usize,
     pub(crate) cache_bytes: usize,
     pub(crate) name: String,
+}
+
+/// The default control, with a first timeout for which a cell's round trips are short.
+fn unhurried(config: ClientConfig) -> ClientConfig {
+    match ControlConfig::parse("ebb:initial-rto=2s") {
+        Ok(control) => config.control(control),
+        Err(_) => config,
+    }
 }
 
 impl Default for GatewayConfig {
@@ -31,9 +42,10 @@ impl GatewayConfig {
     pub fn new() -> Self {
         Self {
             access: Reach::default(),
+            backends: Backends::default(),
             cells: Vec::new(),
             limits: CellLimits { cell: 256, device: 1 },
-            client: ClientConfig::new(),
+            client: unhurried(ClientConfig::new()),
             deadline: Duration::from_secs(60),
             max_requests: 16_384,
             max_body: 1 << 20,
@@ -47,6 +59,14 @@ impl GatewayConfig {
     /// `127.0.0.0/8`. Groups cannot be reached.
     pub fn allow(mut self, targets: Prefix) -> Self {
         self.access.targets.push(targets);
+        self
+    }
+
+    /// Lets a path of the gateway stand for a URI, with all that is below it, for CoAP and HTTP clients (a reverse proxy,
+    /// RFC 7252 section 5.7.3). It needs no [`Self::allow`]. Of several such paths the longest decides; a path that has a
+    /// backend already gets the new one.
+    pub fn backend(mut self, path: &str, uri: &Uri) -> Self {
+        self.backends.add(path, uri);
         self
     }
 
@@ -74,7 +94,9 @@ impl GatewayConfig {
         self
     }
 
-    /// Sets how requests are sent: congestion control, keys, limits.
+    /// Sets how requests are sent: congestion control, keys, limits. By default a device that is not known yet gets
+    /// RFC 7252's first timeout (`ebb:initial-rto=2s`): the cell's budget leaves no queue that would have to be noticed
+    /// sooner, and each device's first exchange would cost a ping.
     pub fn client(mut self, client: ClientConfig) -> Self {
         self.client = client;
         self

@@ -18,12 +18,25 @@ use std::net::Ipv4Addr;
 /// The urgency of a request that does not state it (RFC 9218 section 4.1).
 pub(crate) const URGENCY: u8 = 3;
 
-/// Forwards requests with Proxy-Uri or Proxy-Scheme.
+/// Forwards requests.
 #[derive(Clone, Debug)]
-struct Forward(Gateway);
+struct Forward {
+    gateway: Gateway,
+    role: Role,
+}
+
+/// The part of a request that names its target.
+#[derive(Copy, Clone, Debug)]
+enum Role {
+    /// Proxy-Uri or Proxy-Scheme.
+    Forward,
+    /// The path, which is that of a backend.
+    Reverse,
+}
 
 impl Gateway {
-    /// A router that answers requests of CoAP clients with Proxy-Uri or Proxy-Scheme (RFC 7252 section 5.10.2), for a
+    /// A router that answers requests of CoAP clients with Proxy-Uri or Proxy-Scheme (RFC 7252 section 5.10.2), and those for
+    /// [backends](crate::GatewayConfig::backend), for a
     /// [`Server`](ebbtide::Server). It can be merged with one that has resources.
     #[must_use]
     pub fn router(&self) -> Router {
@@ -32,9 +45,16 @@ impl Gateway {
 }
 
 fn router(gateway: &Gateway) -> Router {
-    let forward = Forward(gateway.clone());
+    let router = Router::new().forward_proxy(resource(gateway, Role::Forward));
+    gateway.inner.backends.paths().fold(router, |router, path| {
+        router.route(&format!("{path}/{{*below}}"), resource(gateway, Role::Reverse).hidden())
+    })
+}
+
+fn resource(gateway: &Gateway, role: Role) -> Resource {
+    let forward = Forward { gateway: gateway.clone(), role };
     let observed = forward.clone();
-    let resource: Resource = get(forward.clone())
+    get(forward.clone())
         .post(forward.clone())
         .put(forward.clone())
         .delete(forward.clone())
@@ -44,8 +64,7 @@ fn router(gateway: &Gateway) -> Router {
         // The server decides about conditions.
         .conditional()
         .observable_by(move |message| observed.subject(message))
-        .max_body(gateway.inner.max_body);
-    Router::new().forward_proxy(resource)
+        .max_body(gateway.inner.max_body)
 }
 
 impl Handler<Forward, ()> for Forward {
@@ -58,18 +77,29 @@ impl Handler<Forward, ()> for Forward {
         if observe == Some(0) && ask.is_shareable() {
             return self.observe(ask);
         }
-        if let Some(stored) = self.0.stored(&ask) {
+        if let Some(stored) = self.gateway.stored(&ask) {
             return Reply::now(stored);
         }
-        let gateway = self.0.clone();
+        let gateway = self.gateway.clone();
         Reply::later(async move { gateway.answer(ask).await })
     }
 }
 
 impl Forward {
+    fn target(&self, message: &Message<'_>) -> Result<Target, Response> {
+        match self.role {
+            Role::Forward => Target::of_message(message),
+            Role::Reverse => {
+                let (path, query) = Target::path_and_query(message)?;
+                let target = self.gateway.inner.backends.target(&path, query);
+                target.ok_or_else(|| Response::new(Code::NOT_FOUND))
+            }
+        }
+    }
+
     /// The present state of a resource that the client observes from now on, if the server lets it.
     fn observe(&self, ask: Ask) -> Reply {
-        let mut follower = match self.0.follow(ask.clone()) {
+        let mut follower = match self.gateway.follow(ask.clone()) {
             Ok(follower) => follower,
             Err(refusal) => return Reply::now(refusal),
         };
@@ -87,11 +117,11 @@ impl Forward {
 
     /// The subject that a request observes, once [`Self::observe`] has been called for it.
     fn subject(&self, message: &Message<'_>) -> Option<Subject> {
-        let (inner, now) = (&self.0.inner, system::now());
+        let (inner, now) = (&self.gateway.inner, system::now());
         let applicant = Applicant { client: Ipv4Addr::UNSPECIFIED.into(), urgency: URGENCY };
         let ask = Ask {
             applicant,
-            target: Target::of_message(message).ok()?,
+            target: self.target(message).ok()?,
             code: message.code(),
             forwarded: Forwarded::of_request(message, &inner.upstream.name).ok()?,
             payload: Bytes::copy_from_slice(message.payload()),
@@ -102,7 +132,7 @@ impl Forward {
     }
 
     fn ask(&self, call: &Call<'_>) -> Result<Ask, Response> {
-        let (upstream, message) = (&self.0.inner.upstream, call.message());
+        let (upstream, message) = (&self.gateway.inner.upstream, call.message());
         let client = call.remote().ip();
         if !upstream.access.may_ask(client) {
             return Err(Response::error(Code::FORBIDDEN, "this proxy does not serve your address"));
@@ -114,11 +144,11 @@ impl Forward {
         }
         Ok(Ask {
             applicant: Applicant { client: sharing_prefix(client), urgency: URGENCY },
-            target: Target::of_message(&message)?,
+            target: self.target(&message)?,
             code: call.method(),
             forwarded,
             payload: call.body(),
-            deadline: system::now() + self.0.inner.deadline,
+            deadline: system::now() + self.gateway.inner.deadline,
             freshness: StoredUse::Stored,
         })
     }

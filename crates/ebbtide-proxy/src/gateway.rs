@@ -1,6 +1,7 @@
 //! The gateway: from a request to its answer, whatever the protocols on both sides.
 
 use crate::ask::{Ask, CacheKey, StoredUse};
+use crate::backend::Backends;
 use crate::cache::{self, Cache, Found};
 use crate::cell::Cells;
 use crate::config::GatewayConfig;
@@ -28,6 +29,7 @@ pub(crate) struct GatewayInner {
     pub(crate) flights: Arc<SharedRequests>,
     pub(crate) observations: Arc<Observations>,
     open: Arc<FairPlaces>,
+    pub(crate) backends: Backends,
     pub(crate) deadline: Duration,
     pub(crate) max_body: usize,
 }
@@ -45,6 +47,7 @@ impl Gateway {
             flights: Arc::default(),
             observations: Arc::default(),
             open: FairPlaces::new(config.max_requests),
+            backends: config.backends,
             deadline: config.deadline,
             max_body: config.max_body,
         };

@@ -20,6 +20,7 @@
 
 mod access;
 mod ask;
+mod backend;
 mod cache;
 mod cell;
 mod config;

@@ -6,6 +6,15 @@ use ebbtide::{Response, Scheme, Uri};
 use ebbtide_core::wire::{Code, Message, OptionNumber};
 use std::net::{IpAddr, SocketAddr};
 
+/// The one who has chosen a target.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum NamedBy {
+    /// A client: the address must be allowed.
+    Client,
+    /// The configuration of a backend.
+    Operator,
+}
+
 /// An absolute URI in parts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Target {
@@ -16,6 +25,7 @@ pub(crate) struct Target {
     pub(crate) port: u16,
     pub(crate) path: Vec<String>,
     pub(crate) query: Vec<String>,
+    pub(crate) named_by: NamedBy,
 }
 
 impl Target {
@@ -25,7 +35,6 @@ impl Target {
     ///
     /// The answer, if the options name no target to which requests can be forwarded.
     pub(crate) fn of_message(message: &Message<'_>) -> Result<Self, Response> {
-        let bad = |why: &'static str| Response::error(Code::BAD_REQUEST, why);
         if let Some(uri) = message.option(OptionNumber::PROXY_URI) {
             // Proxy-Uri takes precedence over all Uri-* options (section 5.10.2).
             let uri = uri.as_str().ok_or_else(|| bad("Proxy-Uri is not UTF-8"))?;
@@ -34,12 +43,7 @@ impl Target {
         let scheme = message.option(OptionNumber::PROXY_SCHEME).and_then(|opt| opt.as_str());
         let scheme = scheme.and_then(Scheme::parse);
         let scheme = scheme.ok_or_else(|| outcome::not_supported("the scheme is not supported"))?;
-        let text = |number: OptionNumber| {
-            let values = message.options().filter(move |opt| opt.number == number);
-            let values = values.map(|opt| opt.as_str().map(str::to_owned));
-            values.collect::<Option<Vec<String>>>().ok_or_else(|| bad("an option is not UTF-8"))
-        };
-        let host = text(OptionNumber::URI_HOST)?.pop();
+        let host = texts(message, OptionNumber::URI_HOST)?.pop();
         // Without Uri-Host it is this proxy itself (section 5.10.1).
         let host = host.ok_or_else(|| bad("Proxy-Scheme without Uri-Host"))?;
         // Clients leave out a port that is the scheme's.
@@ -50,18 +54,31 @@ impl Target {
                 .filter(|port| *port > 0)
                 .ok_or_else(|| bad("Uri-Port is not a port"))?,
         };
-        let (path, query) = (text(OptionNumber::URI_PATH)?, text(OptionNumber::URI_QUERY)?);
-        // Section 5.10.1 forbids them; another implementation may resolve them.
-        if path.iter().any(|segment| matches!(segment.as_str(), "." | "..")) {
-            return Err(bad("Uri-Path is a dot segment"));
-        }
+        let (path, query) = Self::path_and_query(message)?;
         let host = host.trim_start_matches('[').trim_end_matches(']').to_ascii_lowercase();
         let address = host.parse().ok();
         let plain = |c: char| c.is_alphanumeric() || "-._~!$&'()*+,;=".contains(c);
         if address.is_none() && !host.chars().all(plain) {
             return Err(bad("Uri-Host is not a host"));
         }
-        Ok(Self { scheme, host, address, port, path, query })
+        Ok(Self { scheme, host, address, port, path, query, named_by: NamedBy::Client })
+    }
+
+    /// The path and the query of a request.
+    ///
+    /// # Errors
+    ///
+    /// The answer, if they are not those of a URI.
+    pub(crate) fn path_and_query(
+        message: &Message<'_>,
+    ) -> Result<(Vec<String>, Vec<String>), Response> {
+        let (path, query) =
+            (texts(message, OptionNumber::URI_PATH)?, texts(message, OptionNumber::URI_QUERY)?);
+        // Section 5.10.1 forbids them; another implementation may resolve them.
+        if path.iter().any(|segment| matches!(segment.as_str(), "." | "..")) {
+            return Err(bad("Uri-Path is a dot segment"));
+        }
+        Ok((path, query))
     }
 
     /// The target of an absolute URI.
@@ -89,13 +106,17 @@ impl Target {
             port: uri.port(),
             path: uri.path().map(str::to_owned).collect(),
             query: uri.query().map(str::to_owned).collect(),
+            named_by: NamedBy::Client,
         }
     }
 
     /// The URI with this address in place of a name, so that the address that was permitted is the one that is
     /// asked.
     pub(crate) fn at(&self, address: SocketAddr) -> Result<Uri, Response> {
-        self.text(&address.to_string(), "").parse().map_err(|error: ebbtide::UriError| {
+        let pinned = self.address.is_some() || !self.scheme.is_secure();
+        // A certificate is that of a name, and proves that the address is the name's.
+        let text = if pinned { self.text(&address.to_string(), "") } else { self.uri() };
+        text.parse().map_err(|error: ebbtide::UriError| {
             Response::error(Code::BAD_REQUEST, error.to_string())
         })
     }
@@ -123,6 +144,17 @@ impl Target {
         }
         text
     }
+}
+
+fn bad(why: &'static str) -> Response {
+    Response::error(Code::BAD_REQUEST, why)
+}
+
+/// The values of an option that may be repeated.
+fn texts(message: &Message<'_>, number: OptionNumber) -> Result<Vec<String>, Response> {
+    let values = message.options().filter(|opt| opt.number == number);
+    let values = values.map(|opt| opt.as_str().map(str::to_owned));
+    values.collect::<Option<Vec<String>>>().ok_or_else(|| bad("an option is not UTF-8"))
 }
 
 /// Adds a part of a URI with all characters escaped except the unreserved ones (RFC 3986 section 2.3).

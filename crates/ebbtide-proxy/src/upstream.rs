@@ -7,7 +7,7 @@ use crate::options;
 use crate::outcome::{self, Answered};
 use crate::shared::RequestProgress;
 use crate::system;
-use crate::target::Target;
+use crate::target::{NamedBy, Target};
 use ebbtide::{Client, Code, Error, Request, Response, Uri};
 use ebbtide_core::wire::OptionNumber;
 use std::net::SocketAddr;
@@ -54,7 +54,9 @@ impl Upstream {
     ///
     /// The answer, if it has no address or may not be reached.
     pub(crate) async fn route(&self, target: &Target) -> Result<Route, Response> {
-        let permitted = |address: &SocketAddr| self.access.may_reach(address.ip());
+        let permitted = |address: &SocketAddr| {
+            target.named_by == NamedBy::Operator || self.access.may_reach(address.ip())
+        };
         let address = match target.address {
             Some(address) => Some(SocketAddr::new(address, target.port)).filter(permitted),
             None => {
@@ -77,7 +79,7 @@ impl Upstream {
     /// The request in the form in which it leaves.
     pub(crate) fn request(ask: &Ask, route: &Route) -> Result<Request, Error> {
         let mut request = Request::new(ask.code, &route.uri)?.payload(ask.payload.clone());
-        if ask.target.address.is_none() {
+        if ask.target.address.is_none() && route.uri.address().is_some() {
             request = request.option(OptionNumber::URI_HOST, ask.target.host.as_bytes());
         }
         for opt in ask.forwarded.options.iter() {

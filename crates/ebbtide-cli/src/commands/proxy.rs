@@ -6,7 +6,7 @@ use crate::client::{block_on, control, seconds};
 use crate::failure::Failure;
 use crate::log::LogArgs;
 use clap::Args;
-use ebbtide::{ClientConfig, Server, ServerConfig};
+use ebbtide::{ClientConfig, Server, ServerConfig, Uri};
 use ebbtide_proxy::{CellConfig, Gateway, GatewayConfig, Prefix};
 use std::io::{self, Write as _};
 use std::time::Duration;
@@ -17,8 +17,11 @@ use tokio::net::TcpListener;
 pub(crate) struct ProxyArgs {
     /// Let clients reach the addresses with this prefix, such as 10.0.0.0/8 or 192.0.2.7; may be repeated. Loopback and
     /// link-local addresses need a prefix within their range, such as 127.0.0.0/8
-    #[arg(long, value_name = "PREFIX", required = true)]
+    #[arg(long, value_name = "PREFIX", required_unless_present = "backend")]
     allow: Vec<Prefix>,
+    /// Let a path of this gateway stand for a URI, with all that is below it: /PATH=coap://HOST/; may be repeated
+    #[arg(long, value_name = "PATH=URI", value_parser = backend)]
+    backend: Vec<BackendArg>,
     /// Address and port for CoAP clients; may be repeated [default: 127.0.0.1:5683]. Over TCP or WebSockets as in
     /// coap+tcp://0.0.0.0:5683, coap+ws://0.0.0.0:8080
     #[arg(long, value_name = "ADDR")]
@@ -48,11 +51,31 @@ pub(crate) struct ProxyArgs {
     /// The name of this proxy in diagnostics of loops
     #[arg(long, value_name = "NAME", default_value = "ebbtide")]
     name: String,
-    /// Congestion control of requests to the devices, with settings as in `cocoa:nstart=4`. By default ebb
+    /// Congestion control of requests to the devices, with settings as in `cocoa:nstart=4`. By default
+    /// ebb:initial-rto=2s
     #[arg(long, value_name = "NAME")]
     cc: Option<String>,
     #[command(flatten)]
     log: LogArgs,
+}
+
+/// A path and the URI for which it stands.
+#[derive(Clone, Debug)]
+struct BackendArg {
+    path: String,
+    uri: Uri,
+}
+
+fn backend(text: &str) -> Result<BackendArg, String> {
+    let (path, uri) =
+        text.split_once('=').filter(|(path, _)| path.starts_with('/')).ok_or_else(|| {
+            format!("'{text}' is not a path and a URI, such as /floor/2=coap://192.0.2.7/")
+        })?;
+    if path.contains(['{', '}']) {
+        return Err(format!("'{path}' has braces, which a path of a backend must not have"));
+    }
+    let uri = uri.parse::<Uri>().map_err(|error| error.to_string())?;
+    Ok(BackendArg { path: path.to_owned(), uri })
 }
 
 /// The cell that an argument describes.
@@ -77,17 +100,19 @@ fn cell(text: &str) -> Result<CellConfig, String> {
 /// Returns an error if an address cannot be bound, or an argument is wrong.
 pub(crate) fn run(args: ProxyArgs) -> Result<(), Failure> {
     let log = args.log.start()?;
-    let mut client = ClientConfig::new();
-    if let Some(cc) = &args.cc {
-        client = client.control(control(cc)?);
-    }
     let mut config = GatewayConfig::new()
         .max_in_flight(args.max_in_flight)
         .max_per_device(args.max_per_device)
-        .client(client)
         .deadline(args.deadline)
         .cache_bytes(args.cache)
         .name(args.name);
+    if let Some(cc) = &args.cc {
+        config = config.client(ClientConfig::new().control(control(cc)?));
+    }
+    config = args
+        .backend
+        .iter()
+        .fold(config, |config, backend| config.backend(&backend.path, &backend.uri));
     config = args.allow.into_iter().fold(config, GatewayConfig::allow);
     config = args.only_for.into_iter().fold(config, GatewayConfig::only_for);
     config = args.cell.into_iter().fold(config, GatewayConfig::cell);

@@ -16,6 +16,7 @@ mod export;
 mod folders;
 mod map;
 mod metrics;
+mod proxy;
 mod put_through_loss;
 mod replay;
 mod scenario_errors;

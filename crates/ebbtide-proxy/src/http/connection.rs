@@ -105,7 +105,7 @@ async fn ask(
     }
     let payload = read_body(body, gateway.inner.max_body).await?;
     let wanted = request::read(gateway, client, &parts, payload)?;
-    let uri = wanted.ask.target.uri();
+    let target = wanted.ask.target.clone();
     let answered = match (gateway.stored(&wanted.ask), wanted.form) {
         (_, Form::Events) => match gateway.follow(wanted.ask) {
             Ok(follower) => return Ok(events::of(follower)),
@@ -118,7 +118,7 @@ async fn ask(
         }
         (None, Form::Whole | Form::Head) => gateway.answer(wanted.ask).await,
     };
-    let mut answer = response::of(&answered, &uri);
+    let mut answer = response::of(&gateway.inner.backends, &target, &answered);
     if is_chunked {
         // Whoever forwards this connection may have seen another end of the body, if there was also a Content-Length
         // (RFC 9112 section 6.1): nothing more is taken from it.

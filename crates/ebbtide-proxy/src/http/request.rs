@@ -58,15 +58,18 @@ fn field(headers: &HeaderMap, name: HeaderName) -> Option<String> {
 }
 
 /// The target URI in a request, by the default mapping or as an absolute URI.
-fn target(uri: &Uri) -> Result<Target, Refused> {
+fn target(gateway: &Gateway, uri: &Uri) -> Result<Target, Refused> {
     let bad = |why: String| refused(StatusCode::BAD_REQUEST, why);
     let text = match uri.scheme_str() {
         Some(scheme) if scheme.starts_with("coap") => uri.to_string(),
         _ => {
             let whole = uri.path_and_query().map_or("", |path| path.as_str());
             let Some(rest) = whole.strip_prefix(PREFIX) else {
-                let why = format!("request {PREFIX}coap://HOST/PATH");
-                return Err(refused(StatusCode::NOT_FOUND, why));
+                let own = Target::parse(&format!("coap://gateway{whole}"));
+                let own = own.map_err(|refusal| bad(refusal.text().into_owned()))?;
+                let backend = gateway.inner.backends.target(&own.path, own.query);
+                let why = || format!("request {PREFIX}coap://HOST/PATH");
+                return backend.ok_or_else(|| refused(StatusCode::NOT_FOUND, why()));
             };
             // Clients may escape the colon and the slashes (RFC 8075 section 5.3).
             match rest.split_once("%3A//").or_else(|| rest.split_once("%3a//")) {
@@ -89,7 +92,7 @@ pub(super) fn read(
     parts: &Parts,
     payload: Bytes,
 ) -> Result<Wanted, Refused> {
-    let target = target(&parts.uri)?;
+    let target = target(gateway, &parts.uri)?;
     let headers = &parts.headers;
     let (code, mut form) = match &parts.method {
         method if *method == Method::GET => (Code::GET, Form::Whole),

@@ -2,6 +2,8 @@
 
 use super::media;
 use super::request::{PREFIX, Refused};
+use crate::backend::Backends;
+use crate::target::{NamedBy, Target, escape};
 use bytes::Bytes;
 use ebbtide::{Code, OptionNumber, Response, Uri};
 use http_body_util::combinators::UnsyncBoxBody;
@@ -46,8 +48,12 @@ fn status(code: Code, is_empty: bool) -> StatusCode {
     }
 }
 
-/// The answer for a response to a request for this URI.
-pub(super) fn of(response: &Response, asked: &str) -> hyper::Response<AnswerBody> {
+/// The answer for a response to a request for this target.
+pub(super) fn of(
+    backends: &Backends,
+    asked: &Target,
+    response: &Response,
+) -> hyper::Response<AnswerBody> {
     let status = status(response.code(), response.body().is_empty());
     let mut answer = hyper::Response::new(whole(response.body().clone()));
     *answer.status_mut() = status;
@@ -93,11 +99,28 @@ pub(super) fn of(response: &Response, asked: &str) -> hyper::Response<AnswerBody
         _ => set(header::CACHE_CONTROL, "no-store"),
     }
     if response.code() == Code::CREATED
-        && let Some(created) = asked.parse::<Uri>().ok().and_then(|uri| uri.location(response))
+        && let Some(created) =
+            asked.uri().parse::<Uri>().ok().and_then(|uri| uri.location(response))
     {
-        set(header::LOCATION, &format!("{PREFIX}{created}"));
+        set(header::LOCATION, &location(backends, asked, &created));
     }
     answer
+}
+
+/// The URI by which this gateway's clients reach a resource.
+fn location(backends: &Backends, asked: &Target, created: &Uri) -> String {
+    let target = Target::of_uri(created);
+    let own = backends.own_path(&target).filter(|_| asked.named_by == NamedBy::Operator);
+    let Some(own) = own else { return format!("{PREFIX}{created}") };
+    let mut text = String::new();
+    for segment in own {
+        text.push('/');
+        escape(&segment, &mut text);
+    }
+    match target.query.as_slice() {
+        [] => text,
+        query => text + "?" + &query.join("&"),
+    }
 }
 
 /// The answer to a request that is not forwarded.
@@ -112,6 +135,10 @@ pub(super) fn of_refused(refused: &Refused) -> hyper::Response<AnswerBody> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn answer(uri: &str, response: &Response) -> hyper::Response<AnswerBody> {
+        of(&Backends::default(), &Target::parse(uri).unwrap(), response)
+    }
 
     fn field(answer: &hyper::Response<AnswerBody>, name: HeaderName) -> Option<&str> {
         answer.headers().get(name).map(|value| value.to_str().unwrap())
@@ -146,7 +173,7 @@ mod tests {
             (Code::PROXYING_NOT_SUPPORTED, "", 502),
             (Code::HOP_LIMIT_REACHED, "", 508),
         ] {
-            let answer = of(&Response::new(code).payload(body), "coap://a/");
+            let answer = answer("coap://a/", &Response::new(code).payload(body));
             assert_eq!(answer.status().as_u16(), status, "{code}");
         }
     }
@@ -157,16 +184,16 @@ mod tests {
             .format(ebbtide::ContentFormat::JSON)
             .etag(&[1, 0xab])
             .max_age(7);
-        let answer = of(&response, "coap://a/");
-        assert_eq!(field(&answer, header::CONTENT_TYPE), Some("application/json"));
-        assert_eq!(field(&answer, header::ETAG), Some("\"01ab\""));
-        assert_eq!(field(&answer, header::CACHE_CONTROL), Some("max-age=7"));
-        let busy = of(&Response::new(Code::SERVICE_UNAVAILABLE).max_age(9), "coap://a/");
+        let answered = answer("coap://a/", &response);
+        assert_eq!(field(&answered, header::CONTENT_TYPE), Some("application/json"));
+        assert_eq!(field(&answered, header::ETAG), Some("\"01ab\""));
+        assert_eq!(field(&answered, header::CACHE_CONTROL), Some("max-age=7"));
+        let busy = answer("coap://a/", &Response::new(Code::SERVICE_UNAVAILABLE).max_age(9));
         assert_eq!(field(&busy, header::RETRY_AFTER), Some("9"));
         let created = Response::new(Code::CREATED)
             .option(OptionNumber::LOCATION_PATH, b"new")
             .option(OptionNumber::LOCATION_PATH, b"1");
-        let created = of(&created, "coap://a/things");
+        let created = answer("coap://a/things", &created);
         assert_eq!(field(&created, header::LOCATION), Some("/hc/coap://a/new/1"));
     }
 }

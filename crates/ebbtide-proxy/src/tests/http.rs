@@ -203,3 +203,30 @@ async fn a_head_or_a_body_that_does_not_end_is_not_awaited_for_ever() {
     stream.read_exact(&mut answer).await.unwrap();
     assert_eq!(&answer, b"HTTP/1.1 408");
 }
+
+#[tokio::test]
+async fn a_path_of_the_gateway_stands_for_a_server_over_http_as_over_coap() {
+    let create = |_: &Call<'_>| {
+        Response::new(Code::CREATED).option(ebbtide::OptionNumber::LOCATION_PATH, b"made")
+    };
+    let read = |call: &Call<'_>| format!("{} of the server", call.path());
+    let server = serve(Router::new().fallback(get(read).post(create)));
+    let config =
+        GatewayConfig::new().backend("/floor/2", &format!("coap://{server}/").parse().unwrap());
+    let (gateway, address) = gateway(config).await;
+    let got =
+        exchange(address, "GET /floor/2/kitchen HTTP/1.1\r\nHost: g\r\nConnection: close\r\n\r\n")
+            .await;
+    assert!(got.ends_with("/kitchen of the server"), "{got}");
+    let post =
+        "POST /floor/2 HTTP/1.1\r\nHost: g\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
+    assert!(exchange(address, post).await.contains("location: /floor/2/made\r\n"));
+    let other =
+        exchange(address, "GET /floor/3 HTTP/1.1\r\nHost: g\r\nConnection: close\r\n\r\n").await;
+    assert_eq!(status(&other), "404");
+    let own = serve(gateway.router());
+    let client = ebbtide::Client::new();
+    let got = client.get(format!("coap://{own}/floor/2/hall")).await.unwrap();
+    assert_eq!(got.text(), "/hall of the server");
+    assert_eq!(client.get(format!("coap://{own}/floor/3")).await.unwrap().code(), Code::NOT_FOUND);
+}
