@@ -11,12 +11,15 @@ use crate::target::{NamedBy, Target};
 use ebbtide::{Client, Code, Error, Request, Response, Uri};
 use ebbtide_core::wire::OptionNumber;
 use std::net::SocketAddr;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Semaphore;
 
 /// Look-ups of names at the same time: each occupies a thread.
 const MAX_LOOKUPS: usize = 16;
+/// How often a request that waits is checked for whether its answer can still come in time.
+const RECHECK: Duration = Duration::from_secs(3);
 /// The longest body that is transferred in one message, whose round trip is therefore one of the path.
 const ONE_MESSAGE: usize = 1024;
 
@@ -113,8 +116,13 @@ impl Upstream {
             Err(error) if error.is_timeout() => ExchangeEnd::Lost,
             Err(_) => ExchangeEnd::Unmeasured,
         };
+        // The device was occupied from before the wait for the cell on.
+        let device_end = match end {
+            ExchangeEnd::Answered(_) => ExchangeEnd::Answered(places.device.age()),
+            end => end,
+        };
         places.cell.end(end);
-        places.device.end(end);
+        places.device.end(device_end);
         match answered {
             Ok(response) => Answered::Answer(options::of_response(response, &self.name)),
             Err(error) => Answered::Refusal(outcome::failed(&error)),
@@ -132,10 +140,20 @@ impl Upstream {
         route: &Route,
         progress: &RequestProgress,
     ) -> Result<Places, Response> {
-        let cell = self.cells.cell(route.address.ip());
-        let expected = cell.expected(ask.applicant.client);
-        self.check(expected, progress)?;
-        let device = self.cells.device(route.address).enter(ask.applicant).await;
+        let client = ask.applicant.client;
+        let (cell, device) =
+            (self.cells.cell(route.address.ip()), self.cells.device(route.address));
+        self.check(cell.expected(cell.next_place(client)), progress)?;
+        let queued = device.next_place(client);
+        self.check(device.expected(queued), progress)?;
+        let mut entering = pin!(device.enter(ask.applicant));
+        let device = loop {
+            tokio::select! {
+                permit = &mut entering => break permit,
+                // What was not known at the beginning may be known now.
+                () = tokio::time::sleep(RECHECK) => self.check(device.expected(queued), progress)?,
+            }
+        };
         let place = cell.enter(ask.applicant).await;
         if let Err(refusal) = self.check(cell.mean(), progress) {
             // Nothing was sent: the places are free at once.

@@ -29,8 +29,10 @@ pub(super) struct Budget {
     round: Round,
 }
 
+/// Answers to requests that were sent before the round began say how long the queue was then, and do not count.
 #[derive(Debug, Default)]
 struct Round {
+    since: Option<Instant>,
     ends: u32,
     repeated: u32,
     fastest: Option<Duration>,
@@ -96,16 +98,21 @@ impl Budget {
             ExchangeEnd::Unmeasured => return,
             ExchangeEnd::Repeated | ExchangeEnd::Lost => self.round.repeated += 1,
             ExchangeEnd::Answered(span) => {
+                let sent = now.checked_sub(span);
                 self.mean = Some(self.mean.map_or(span, |mean| (mean * 7 + span) / 8));
-                self.round.fastest = Some(self.round.fastest.map_or(span, |known| known.min(span)));
                 if self.base.is_none_or(|base| span < base) {
                     (self.base, self.base_since) = (Some(span), Some(now));
                 }
+                if sent < self.round.since {
+                    return;
+                }
+                self.round.fastest = Some(self.round.fastest.map_or(span, |known| known.min(span)));
             }
         }
         self.round.ends += 1;
         if self.round.ends >= self.size {
-            let round = core::mem::take(&mut self.round);
+            let next = Round { since: Some(now), ..Round::default() };
+            let round = core::mem::replace(&mut self.round, next);
             self.on_round(now, &round);
         }
     }
@@ -203,6 +210,29 @@ mod tests {
     }
 
     #[test]
+    fn answers_to_earlier_requests_do_not_hide_the_queue_of_later_ones() {
+        let (mut budget, start) = (Budget::new(256), crate::system::now());
+        let (fast, slow) = (Duration::from_millis(600), Duration::from_secs(2));
+        for _ in 0..FIRST {
+            budget.on_end(start + fast, ExchangeEnd::Answered(fast), Demand::Waiting);
+        }
+        assert_eq!(budget.size(), 2 * FIRST);
+        // They were sent with the first ones, and the path was empty.
+        for _ in 0..2 * FIRST {
+            budget.on_end(
+                start + fast + Duration::from_millis(9),
+                ExchangeEnd::Answered(fast),
+                Demand::Waiting,
+            );
+        }
+        assert_eq!(budget.size(), 2 * FIRST);
+        for _ in 0..2 * FIRST {
+            budget.on_end(start + fast + slow, ExchangeEnd::Answered(slow), Demand::Waiting);
+        }
+        assert!(budget.size() < 2 * FIRST && !budget.starting, "{budget:?}");
+    }
+
+    #[test]
     fn the_shortest_round_trip_is_measured_anew_with_half_as_many_requests() {
         let mut budget = after_rounds(20, Duration::from_millis(660), 40, 256);
         let (before, later) = (budget.size(), crate::system::now() + 3 * BASE_AGE);
@@ -213,7 +243,7 @@ mod tests {
         let during = budget.size();
         assert!(during <= before / 2 + 1 && budget.measuring.is_some(), "{budget:?}");
         for _ in 0..during {
-            budget.on_end(later, ExchangeEnd::Answered(slower), Demand::Satisfied);
+            budget.on_end(later + slower, ExchangeEnd::Answered(slower), Demand::Satisfied);
         }
         assert!(budget.base == Some(slower) && budget.size() > during, "{budget:?}");
     }

@@ -29,6 +29,13 @@ pub(crate) struct Permit {
     left: bool,
 }
 
+/// A place in the queue at the time when it was taken.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct NextPlace {
+    ahead: usize,
+    served: u64,
+}
+
 /// A request in front of the gate, until it is dropped.
 struct QueuedPlace<'g> {
     gate: &'g CellGate,
@@ -75,13 +82,21 @@ impl CellGate {
         Permit { gate: self.clone(), since: system::now(), left: false }
     }
 
-    /// How long a further request of this client would wait, as far as is known, and for its answer.
-    pub(crate) fn expected(&self, client: IpAddr) -> Option<Duration> {
+    /// The place in the queue that a further request of this client would have.
+    pub(crate) fn next_place(&self, client: IpAddr) -> NextPlace {
+        let state = self.lock();
+        NextPlace { ahead: state.queue.ahead(client), served: state.queue.served() }
+    }
+
+    /// How long a request that was given this place still waits, as far as is known, and for its answer. `None` if there
+    /// is no queue, or before the first answer.
+    pub(crate) fn expected(&self, place: NextPlace) -> Option<Duration> {
         let state = self.lock();
         if state.in_flight < state.budget.size() {
             return None;
         }
-        state.budget.wait(state.queue.ahead(client))
+        let passed = usize::try_from(state.queue.served() - place.served).unwrap_or(usize::MAX);
+        state.budget.wait(place.ahead.saturating_sub(passed))
     }
 
     /// The mean round trip; `None` before the first answer.

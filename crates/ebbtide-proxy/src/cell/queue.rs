@@ -11,6 +11,8 @@ pub(super) struct FairQueue<T> {
     turns: BTreeMap<u64, IpAddr>,
     next: u64,
     length: usize,
+    /// How many requests have had their turn.
+    served: u64,
 }
 
 #[derive(Debug)]
@@ -44,7 +46,7 @@ pub(super) struct Place {
 
 impl<T> Default for FairQueue<T> {
     fn default() -> Self {
-        Self { clients: BTreeMap::new(), turns: BTreeMap::new(), next: 0, length: 0 }
+        Self { clients: BTreeMap::new(), turns: BTreeMap::new(), next: 0, length: 0, served: 0 }
     }
 }
 
@@ -74,6 +76,7 @@ impl<T> FairQueue<T> {
         let queue = self.clients.get_mut(&client)?;
         let (_, waiter) = queue.waiting.pop_first()?;
         self.length -= 1;
+        self.served += 1;
         if queue.waiting.is_empty() {
             self.clients.remove(&client);
         } else {
@@ -99,6 +102,11 @@ impl<T> FairQueue<T> {
     pub(super) fn ahead(&self, client: IpAddr) -> usize {
         let own = self.clients.get(&client).map_or(0, |queue| queue.waiting.len());
         ((own + 1) * self.clients.len().max(1)).min(self.length)
+    }
+
+    /// How many requests have had their turn so far.
+    pub(super) fn served(&self) -> u64 {
+        self.served
     }
 
     fn number(&mut self) -> u64 {
