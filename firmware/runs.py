@@ -1,10 +1,10 @@
 """The runs: what device and host do with each other, and what must come out."""
 
+import concurrent.futures
 import random
 import socket
 import subprocess
 import tempfile
-import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -87,13 +87,19 @@ def secure(board: str) -> Run:
     return run
 
 
+def ask_for_ticks(command: list[str]) -> None:
+    """Twenty clients at a time, since each may take a minute."""
+    with concurrent.futures.ThreadPoolExecutor(GETS) as clients:
+        for answer in clients.map(call, [command] * GETS):
+            if not answer.strip().isdigit():
+                raise Failed(f"{command[0]} received '{answer}'")
+
+
 def ask(host: Host, relay: SerialRelay | UdpRelay) -> None:
     """All that Ebbtide asks a server on a device."""
     at = f"coap://127.0.0.1:{relay.port}"
     ebbtide, patience = str(host.ebbtide), ["-B", "120", "--cc", "fasor-token"]
-    for _ in range(GETS):
-        if not call([ebbtide, "get", f"{at}/ticks", *patience]).strip().isdigit():
-            raise Failed("/ticks is no number")
+    ask_for_ticks([ebbtide, "get", f"{at}/ticks", *patience])
     relay.fate.loss /= 3
     with tempfile.NamedTemporaryFile() as body:
         body.write(bytes(range(256)) * 7)
@@ -107,27 +113,6 @@ def ask(host: Host, relay: SerialRelay | UdpRelay) -> None:
     states = call([ebbtide, "observe", f"{at}/ticks", "--count", "5", "--cc", "fasor-token"]).split()
     if len(states) != 5 or states != sorted(states, key=int):
         raise Failed(f"states {states}")
-
-
-def ask_by_libcoap(port: int) -> None:
-    """Twenty clients at a time, since each may take a minute."""
-    failures: list[str] = []
-
-    def one() -> None:
-        try:
-            answer = call(["coap-client-notls", "-B", "100", f"coap://127.0.0.1:{port}/ticks"])
-            if not answer.strip().isdigit():
-                raise Failed(f"libcoap received '{answer}'")
-        except Failed as failure:
-            failures.append(str(failure))
-
-    threads = [threading.Thread(target=one) for _ in range(GETS)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    if failures:
-        raise Failed(f"{len(failures)} of {GETS}: {failures[0]}")
 
 
 def end(host: Host, relay: SerialRelay | UdpRelay, device: Device) -> Figures:
@@ -157,7 +142,7 @@ def serving(board: str) -> Run:
 def serving_libcoap(host: Host, images: Images) -> Figures:
     with on_serial_line(images[SERIAL, "server"], host.fate(), host.seed, {}) as (device, relay):
         device.wait_for("serving")
-        ask_by_libcoap(relay.port)
+        ask_for_ticks(["coap-client-notls", "-B", "100", f"coap://127.0.0.1:{relay.port}/ticks"])
         return end(host, relay, device)
 
 
