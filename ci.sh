@@ -497,9 +497,8 @@ run_step() {
 
 declare -A beside=() # the process groups of the steps that run beside others
 join() {
-    local each rc=0
-    for each in "${!beside[@]}"; do
-        step=$each
+    local step rc=0
+    for step in "${!beside[@]}"; do
         wait "${beside[$step]}" || rc=$?
         unset "beside[$step]"
         printf '%-14s%s\n' "$step" "$(cat "$logs/$step.line")"
