@@ -17,6 +17,7 @@ use ebbtide_core::endpoint::Arrival;
 use ebbtide_core::testbed::{OutputBuffers, swap_buffers};
 use ebbtide_core::time::Instant;
 use ebbtide_core::wire::{Code, Content, Message, Opt, OptionNumber, Token};
+use std::any::Any;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -208,6 +209,10 @@ impl Client {
 }
 
 impl Host for Client {
+    fn as_any(&mut self) -> &mut dyn Any {
+        self
+    }
+
     fn agenda(&self) -> &Agenda {
         &self.agenda
     }
@@ -278,10 +283,6 @@ impl Host for Client {
         let options = u32::from(self.bodies.is_some()) ^ u32::from(self.observer.is_some());
         let agenda = self.agenda.open() ^ u32::from(self.agenda.has_more());
         self.exchanges.read_ahead() ^ u64::from(agenda ^ options)
-    }
-
-    fn datagram_client(&mut self) -> Option<&mut Client> {
-        Some(self)
     }
 }
 

@@ -2,11 +2,11 @@
 
 use super::agenda::Agenda;
 use super::flow::MessageFlow;
-use super::secure::SecureClient;
-use super::{Client, ExchangeLedger, Tag};
+use super::{ExchangeLedger, Tag};
 use crate::record::Recorder;
 use ebbtide_core::testbed::OutputBuffers;
 use ebbtide_core::time::Instant;
+use std::any::Any;
 use std::ops::Range;
 
 /// A packet that arrives at a host.
@@ -20,6 +20,9 @@ pub(crate) struct ArrivingPacket<'p> {
 
 /// The host of a client.
 pub(crate) trait Host {
+    /// Itself, for [`as_kind`].
+    fn as_any(&mut self) -> &mut dyn Any;
+
     /// The behaviour of its application.
     fn agenda(&self) -> &Agenda;
 
@@ -63,16 +66,6 @@ pub(crate) trait Host {
         0
     }
 
-    /// The client whose messages are datagrams, as all are in a low-power network.
-    fn datagram_client(&mut self) -> Option<&mut Client> {
-        None
-    }
-
-    /// The client whose messages are records of a DTLS session.
-    fn secure_client(&mut self) -> Option<&mut SecureClient> {
-        None
-    }
-
     /// The server's state for this client alone, if there is any.
     fn server_end(&mut self) -> Option<&mut dyn ServerEnd> {
         None
@@ -93,6 +86,11 @@ pub(crate) trait Host {
         let start = self.flow()?.starts();
         Some(start..if is_done { start + time } else { end })
     }
+}
+
+/// A host as one of the kind `H`, for what that kind alone has.
+pub(crate) fn as_kind<H: Host + 'static>(host: &mut dyn Host) -> Option<&mut H> {
+    host.as_any().downcast_mut()
 }
 
 /// A host whose exchanges an observer sees.

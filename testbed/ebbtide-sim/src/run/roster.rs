@@ -1,8 +1,8 @@
 //! The classes of a replication's devices: which device belongs to which, and what differs between them.
 
 use crate::host::{
-    Answerer, ClientSetup, ConstantServer, Model, ObservedHost, device, endpoint_config,
-    observe_before,
+    Answerer, Client, ClientSetup, ConstantServer, Model, ObservedHost, as_kind, device,
+    endpoint_config, observe_before,
 };
 use crate::random::{Streams, uniform};
 use crate::record::Recorder;
@@ -111,7 +111,7 @@ impl Roster {
         let mut observers = ConstantServer::new(config, None, "observers", streams);
         for client in all {
             let client = clients.get_mut(client as usize);
-            if let Some(client) = client.and_then(|client| client.datagram_client()) {
+            if let Some(client) = client.and_then(|client| as_kind::<Client>(&mut **client)) {
                 observe_before(client, &mut observers);
             }
         }

@@ -17,8 +17,8 @@ use super::series::SeriesRecorder;
 use super::topology::{BOTTLENECK, LinkDirection};
 use crate::engine::{Engine, Lane};
 use crate::host::{
-    Answerer, Arrivals, ArrivingPacket, ConstantServer, ObservedHost, OutgoingPacket, SecureServer,
-    Timetable, client_address, endpoint_config, meet_before,
+    Answerer, Arrivals, ArrivingPacket, ConstantServer, ObservedHost, OutgoingPacket, SecureClient,
+    SecureServer, Timetable, as_kind, client_address, endpoint_config, meet_before,
 };
 use crate::net::Delay;
 use crate::random::Streams;
@@ -179,7 +179,9 @@ impl<R: Recorder> Simulation<R> {
         if let Some(server) = &mut sessions
             && scenario.security.returns != Return::Handshake
         {
-            for client in clients.iter_mut().filter_map(|client| client.secure_client()) {
+            for client in
+                clients.iter_mut().filter_map(|client| as_kind::<SecureClient>(&mut **client))
+            {
                 meet_before(client, server);
             }
         }

@@ -2,7 +2,7 @@
 
 use crate::keys::{Check, FASTEST, LONGEST, keys, names, require, texts};
 
-use super::link::BOTTLENECK;
+use super::limits::BOTTLENECK;
 use super::units::{Rate, Time};
 use super::{Scenario, class};
 use serde::{Deserialize, Serialize};

@@ -1,7 +1,7 @@
 //! `drops`: packets that a link drops on purpose, in the notation of scenario files.
 
+use super::Scenario;
 use super::units::Time;
-use super::{LinkSpec, Scenario};
 use crate::keys::{Check, LONGEST, require, texts};
 use crate::net::TargetedLoss;
 use ebbtide_core::time::Instant;
@@ -83,11 +83,11 @@ impl fmt::Display for Drops {
     }
 }
 
-pub(super) fn check(s: &Scenario, name: &str, link: &LinkSpec) -> Check {
+pub(super) fn check(s: &Scenario, name: &str, drops: &[Drops]) -> Check {
     let key = format!("network.{name}.drops");
     // Senders of background traffic are counted like clients.
     let senders = s.client_count().saturating_add(s.network.background.flows);
-    for Drops(aim) in &link.drops {
+    for Drops(aim) in drops {
         require(aim.count >= 1, &key, "must drop 1 packet at least, or be left out")?;
         require(
             aim.client.is_none_or(|client| client < senders),
@@ -96,7 +96,7 @@ pub(super) fn check(s: &Scenario, name: &str, link: &LinkSpec) -> Check {
         )?;
         require(aim.after.as_nanos() <= LONGEST.0, &key, "must begin within 36525 days")?;
     }
-    require(link.drops.len() <= 1000, &key, "must be at most 1000 entries")
+    require(drops.len() <= 1000, &key, "must be at most 1000 entries")
 }
 
 texts! {

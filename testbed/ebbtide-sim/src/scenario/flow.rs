@@ -1,10 +1,8 @@
 //! The workloads `stream` and `transfer`, in which clients send many messages to one receiver.
 
-use super::limits::MAX_MESSAGES;
 use super::units::{Buffer, Time};
-use super::{Activity, Cloud, Offers, Scenario};
 use crate::keys::{
-    Check, FROM_A_MILLISECOND, KeyEntry, KeyRange, KeyRow, LONGEST, describe_value, keys, require,
+    Check, FROM_A_MILLISECOND, KeyEntry, KeyRange, KeyRow, LONGEST, describe_value, keys,
 };
 use serde::de::{self, Deserializer, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize};
@@ -53,17 +51,6 @@ impl FlowWorkload {
     #[must_use]
     pub(super) fn is_default(&self) -> bool {
         *self == Self::default()
-    }
-}
-
-impl Scenario {
-    /// The start of a client, ns after the start of the run, without the random offset.
-    pub(crate) fn start_of(&self, client: u32) -> u64 {
-        match self.workload.activity() {
-            Activity::Flow(flow) => flow.start.for_client(client).map_or(0, |start| start.0),
-            Activity::Cloud(Cloud::Burst { at, .. }) if !self.is_steady(client) => at.0,
-            _ => 0,
-        }
     }
 }
 
@@ -131,29 +118,5 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Each<T> {
             }
         }
         deserializer.deserialize_any(Either(PhantomData))
-    }
-}
-
-/// Checks flows that parse but are impossible.
-pub(super) fn check(s: &Scenario) -> Check {
-    let Some(flow) = s.workload.flow() else { return Ok(()) };
-    require(!flow.start.0.is_empty(), "workload.flow.start", "must be one time at least")?;
-    match &flow.offers {
-        Offers::Stream { interval, .. } => {
-            let steps = |time: &Time| time.0 == 0 || time.0 >= 1_000_000;
-            require(
-                !interval.0.is_empty() && interval.0.iter().all(steps),
-                "workload.flow.interval",
-                "must be 1 ms at least, or 0 where there is always one more message",
-            )
-        }
-        Offers::Transfer { bytes } => {
-            let all = (0..s.clients.count).filter_map(|client| s.workload.messages(client));
-            require(
-                !bytes.0.is_empty() && all.map(u64::from).sum::<u64>() <= MAX_MESSAGES,
-                "workload.flow.bytes",
-                "takes more than 10000000 messages of workload.request_payload bytes",
-            )
-        }
     }
 }

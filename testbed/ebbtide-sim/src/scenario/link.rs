@@ -2,14 +2,11 @@
 
 use crate::keys::{Check, FASTEST, Fault, LONGEST, keys, require};
 
-use super::limits::LONGEST_SPAN;
+use super::limits::{BOTTLENECK, LONGEST_SPAN};
 use super::nearest::did_you_mean;
 use super::units::{Buffer, Rate, Time, TimeRange};
-use super::{Change, LinkSpec, QueueSpec, Scenario, queue, schedule};
+use super::{Change, LinkSpec, QueueSpec, Scenario, link_schedule, queue};
 use serde::{Deserialize, Serialize};
-
-/// The name of `[network.up]` and `[network.down]` among the links.
-pub(super) const BOTTLENECK: &str = "bottleneck";
 
 keys! {
     /// A link that packets pass on their way to the bottleneck and back, the same in both directions
@@ -169,6 +166,6 @@ fn one(s: &Scenario, link: &LinkTable, key: &dyn Fn(&str) -> String) -> Check {
         Fault { key, ..fault }
     };
     let spec = link.direction(true);
-    queue::check("up", &spec).map_err(own)?;
-    schedule::check("up", &spec).map_err(own)
+    queue::check("up", spec.queue).map_err(own)?;
+    link_schedule::check("up", &spec).map_err(own)
 }

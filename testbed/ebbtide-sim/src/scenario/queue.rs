@@ -1,6 +1,5 @@
 //! `[network.up.queue]`: which queue discipline a link has, and with which parameters.
 
-use super::LinkSpec;
 use super::units::Time;
 use crate::keys::{Check, require, texts};
 use crate::net::queue::{
@@ -156,8 +155,8 @@ impl QueueSpec {
     }
 }
 
-pub(super) fn check(name: &str, link: &LinkSpec) -> Check {
-    let Some(queue) = link.queue else { return Ok(()) };
+pub(super) fn check(name: &str, queue: Option<QueueSpec>) -> Check {
+    let Some(queue) = queue else { return Ok(()) };
     let key = |key: &str| format!("network.{name}.queue.{key}");
     let span = |time: Time, name: &str| {
         let fits = (1_000..=3_600_000_000_000).contains(&time.0);

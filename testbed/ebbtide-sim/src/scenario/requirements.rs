@@ -1,8 +1,7 @@
 //! `[require]`: what the network must do for its users. The verdict judges the controls by it.
 
-use super::class::Class;
-use super::{ClassView, Scenario};
-use crate::keys::{ABOVE_ZERO, Check, Fault, keys, require};
+use super::Scenario;
+use crate::keys::{ABOVE_ZERO, keys};
 use serde::{Deserialize, Serialize};
 use std::ops::Bound;
 
@@ -113,7 +112,7 @@ impl Requirements {
         *self == Self::default()
     }
 
-    fn value(&self, figure: Required) -> Option<f64> {
+    pub(super) fn value(&self, figure: Required) -> Option<f64> {
         match figure {
             Required::Delivered => self.delivered,
             Required::InTime => self.in_time,
@@ -142,62 +141,4 @@ impl Scenario {
         };
         Required::ALL.into_iter().filter_map(of).collect()
     }
-}
-
-/// Checks that the requirements can be measured in this network.
-pub(super) fn check(s: &Scenario) -> Check {
-    let views = s.read_classes()?;
-    let key = |figure: Required| format!("require.{}", figure.key());
-    if s.require.in_time.is_some()
-        && let Some(view) = views.iter().find(|view| view.scenario.workload.deadline.0 == 0)
-    {
-        let remedy = match view.name.as_str() {
-            "" => "set workload.deadline".to_owned(),
-            name => format!(
-                "class {name} has none: set workload.deadline, or state [class.require] for those that have one"
-            ),
-        };
-        return Err(Fault::new(key(Required::InTime), format!("needs a deadline; {remedy}")));
-    }
-    measurable(s, &key)?;
-    s.class.iter().zip(&views).try_for_each(|(class, view)| of_class(class, view))
-}
-
-/// Fails at figures that this network does not have.
-fn measurable(s: &Scenario, key: &dyn Fn(Required) -> String) -> Check {
-    let (own, n) = (&s.require, &s.network);
-    let is_mesh = n.mesh().is_some();
-    require(
-        own.bytes.is_none() || !is_mesh,
-        &key(Required::Bytes),
-        "is not measured in a mesh; state transmissions or power_mw",
-    )?;
-    require(
-        own.left_to_others.is_none() || !is_mesh && n.lora().is_none(),
-        &key(Required::LeftToOthers),
-        "needs a bottleneck, which meshes and LoRaWAN cells do not have",
-    )?;
-    require(
-        own.power_mw.is_none() || is_mesh || n.lora().is_some(),
-        &key(Required::Power),
-        "is known of LoRaWAN and of meshes only; state transmissions or bytes",
-    )
-}
-
-fn of_class(class: &Class, view: &ClassView) -> Check {
-    let key = |figure: Required| format!("class.{}.require.{}", class.name, figure.key());
-    let own = &view.scenario;
-    require(
-        own.require.in_time.is_none() || own.workload.deadline.0 > 0,
-        &key(Required::InTime),
-        "needs a deadline; set deadline in [class.workload]",
-    )?;
-    for figure in [Required::LeftToOthers, Required::Power] {
-        require(
-            own.require.value(figure).is_none(),
-            &key(figure),
-            "is a figure of all devices together; state it in [require]",
-        )?;
-    }
-    measurable(own, &key)
 }

@@ -1,7 +1,7 @@
 //! `trace`: a link's rate as it was recorded, from a file.
 
+use super::Scenario;
 use super::error::ScenarioError;
-use super::{LinkSpec, Scenario};
 use crate::keys::texts;
 use crate::net::{Delay, RateStep, Schedule, ScheduleError};
 use crate::random::fnv1a_128;
@@ -156,9 +156,9 @@ fn in_words(error: ScheduleError) -> String {
 pub(super) fn read(scenario: &mut Scenario, place: &str) -> Result<(), ScenarioError> {
     let folder = Path::new(place).parent().unwrap_or_else(|| Path::new(""));
     let links = [("up", &mut scenario.network.up), ("down", &mut scenario.network.down)];
-    for (name, LinkSpec { trace, delay, .. }) in links {
-        let Some(trace) = trace else { continue };
-        trace.read(folder, delay.delay()).map_err(|message| {
+    for (name, link) in links {
+        let Some(trace) = &mut link.trace else { continue };
+        trace.read(folder, link.delay.delay()).map_err(|message| {
             let file = folder.join(&trace.file);
             ScenarioError::file(&format!("network.{name}.trace: {}", file.display()), &message)
         })?;

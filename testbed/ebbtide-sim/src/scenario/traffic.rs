@@ -1,7 +1,20 @@
-//! Checks a workload in its scenario.
+//! Workloads in their scenario: when clients start, and the checks of what parses but is impossible.
 
-use super::{Activity, Reliability, Scenario, flow};
+use super::limits::MAX_MESSAGES;
+use super::units::Time;
+use super::{Activity, Cloud, Offers, Reliability, Scenario};
 use crate::keys::{Check, require};
+
+impl Scenario {
+    /// The start of a client, ns after the start of the run, without the random offset.
+    pub(crate) fn start_of(&self, client: u32) -> u64 {
+        match self.workload.activity() {
+            Activity::Flow(flow) => flow.start.for_client(client).map_or(0, |start| start.0),
+            Activity::Cloud(Cloud::Burst { at, .. }) if !self.is_steady(client) => at.0,
+            _ => 0,
+        }
+    }
+}
 
 /// Checks a workload that parses but is impossible in this network.
 pub(super) fn check(s: &Scenario) -> Check {
@@ -27,7 +40,7 @@ pub(super) fn check(s: &Scenario) -> Check {
             ),
         )?;
     }
-    flow::check(s)?;
+    check_flow(s)?;
     require(
         w.reliability == Reliability::Confirmable || s.coap.token_length >= 4,
         "coap.token_length",
@@ -39,4 +52,28 @@ pub(super) fn check(s: &Scenario) -> Check {
         "security.mode",
         "must be \"none\" for traffic from the server and for the workload firmware",
     )
+}
+
+/// Checks flows that parse but are impossible.
+fn check_flow(s: &Scenario) -> Check {
+    let Some(flow) = s.workload.flow() else { return Ok(()) };
+    require(!flow.start.0.is_empty(), "workload.flow.start", "must be one time at least")?;
+    match &flow.offers {
+        Offers::Stream { interval, .. } => {
+            let steps = |time: &Time| time.0 == 0 || time.0 >= 1_000_000;
+            require(
+                !interval.0.is_empty() && interval.0.iter().all(steps),
+                "workload.flow.interval",
+                "must be 1 ms at least, or 0 where there is always one more message",
+            )
+        }
+        Offers::Transfer { bytes } => {
+            let all = (0..s.clients.count).filter_map(|client| s.workload.messages(client));
+            require(
+                !bytes.0.is_empty() && all.map(u64::from).sum::<u64>() <= MAX_MESSAGES,
+                "workload.flow.bytes",
+                "takes more than 10000000 messages of workload.request_payload bytes",
+            )
+        }
+    }
 }

@@ -96,7 +96,7 @@ fn check(s: &Scenario) -> Check {
     super::class::check(s)?;
     super::link::check(s)?;
     super::cross::check(s)?;
-    super::requirements::check(s)?;
+    super::requirement_checks::check(s)?;
     for (name, errors) in &s.errors {
         check_errors(name, errors)?;
     }
@@ -119,9 +119,9 @@ fn network(s: &Scenario) -> Check {
         if s.network.mesh().is_none() || !link.is_missing() {
             require(!link.is_missing(), &format!("network.{name}"), "is missing")?;
         }
-        super::drops::check(s, name, link)?;
-        super::queue::check(name, link)?;
-        super::schedule::check(name, link)?;
+        super::drops::check(s, name, &link.drops)?;
+        super::queue::check(name, link.queue)?;
+        super::link_schedule::check(name, link)?;
         let key = |key: &str| format!("network.{name}.{key}");
         if let Some(bytes) = link.buffer.0 {
             require(

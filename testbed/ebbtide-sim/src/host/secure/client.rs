@@ -16,6 +16,7 @@ use ebbtide_core::endpoint::Flight;
 use ebbtide_core::testbed::OutputBuffers;
 use ebbtide_core::time::Instant;
 use ebbtide_dtls::{Config, Credentials, Endpoint, Event, Output, Psk, SessionId, Timing};
+use std::any::Any;
 use std::sync::Arc;
 
 /// A client whose messages travel in records of a session, which it opens first.
@@ -154,6 +155,10 @@ impl SecureClient {
 }
 
 impl Host for SecureClient {
+    fn as_any(&mut self) -> &mut dyn Any {
+        self
+    }
+
     fn agenda(&self) -> &Agenda {
         self.client.agenda()
     }
@@ -192,10 +197,6 @@ impl Host for SecureClient {
 
     fn swap_buffers(&mut self, other: &mut OutputBuffers) {
         self.client.swap_buffers(other);
-    }
-
-    fn secure_client(&mut self) -> Option<&mut SecureClient> {
-        Some(self)
     }
 }
 

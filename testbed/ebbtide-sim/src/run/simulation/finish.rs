@@ -1,7 +1,7 @@
 //! The end of a replication: its measurements.
 
 use super::Simulation;
-use crate::host::Arrivals;
+use crate::host::{Arrivals, Client, SecureClient, as_kind};
 use crate::record::{
     ClassRecord, Delivery, DirectionCounts, FlowRecord, Handshakes, MeshRecord, RunRecord,
     SparseHistogram, Totals,
@@ -150,7 +150,7 @@ impl<R: Recorder> Simulation<R> {
     fn mesh(&mut self) -> Option<MeshRecord> {
         let mesh = self.net.low_power()?.record(self.done_at);
         let messages = self.clients.iter_mut().map(|client| {
-            client.datagram_client().map(|client| client.messages()).unwrap_or_default()
+            as_kind::<Client>(&mut **client).map(|client| client.messages()).unwrap_or_default()
         });
         Some(MeshRecord { messages: messages.collect(), ..mesh })
     }
@@ -158,7 +158,9 @@ impl<R: Recorder> Simulation<R> {
     /// The handshakes of all clients, and what the server sent in them.
     fn security(&mut self) -> Option<Handshakes> {
         let mut total = self.sessions.as_ref()?.measured;
-        for client in self.clients.iter_mut().filter_map(|client| client.secure_client()) {
+        for client in
+            self.clients.iter_mut().filter_map(|client| as_kind::<SecureClient>(&mut **client))
+        {
             total += &client.measured;
         }
         Some(total)

@@ -1,7 +1,7 @@
 //! The servers on the nodes of a low-power network, and the fates of packets in it.
 
 use super::Simulation;
-use crate::host::{OutgoingPacket, tagged};
+use crate::host::{Client, OutgoingPacket, as_kind, tagged};
 use crate::record::{LostAt, Recorder};
 use crate::run::event::{Moment, NetEvent};
 use crate::run::motes::Takes;
@@ -15,7 +15,7 @@ impl<R: Recorder> Simulation<R> {
             return;
         }
         for client in self.roster.classes[usize::from(class)].clients() {
-            if let Some(own) = self.clients[client as usize].datagram_client() {
+            if let Some(own) = as_kind::<Client>(&mut *self.clients[client as usize]) {
                 own.report_event(now);
             }
             self.drain(now, client);
@@ -68,7 +68,7 @@ impl<R: Recorder> Simulation<R> {
             self.at_host(now, place, upwards);
         }
         while let Some((client, cause)) = self.net.loss_in_mesh() {
-            if let Some(client) = self.clients[client as usize].datagram_client() {
+            if let Some(client) = as_kind::<Client>(&mut *self.clients[client as usize]) {
                 client.note_loss(cause);
             }
         }
