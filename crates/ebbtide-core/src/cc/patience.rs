@@ -2,7 +2,7 @@
 
 use super::{Context, Settings, Shell};
 use crate::params::Parameters;
-use crate::time::Micros;
+use crate::time::{Duration, Micros};
 
 /// The maximum number of retransmissions from which the minimum is computed: RFC 7252's default.
 /// With the 20 of some studies, the span of doubling timeouts would be a month.
@@ -14,13 +14,7 @@ impl Shell {
     /// s with the default parameters; zero if [`Parameters::patience`] is off.
     #[must_use]
     pub fn patience(params: &Parameters, settings: &Settings) -> Micros {
-        if !params.patience {
-            return Micros::ZERO;
-        }
-        let ack_timeout = settings.ack_timeout(params);
-        let retransmissions = params.max_retransmit.min(MAX_COUNTED_RETRANSMISSIONS);
-        let span = Parameters { ack_timeout, max_retransmit: retransmissions, ..*params };
-        Micros::from_duration(span.max_transmit_span()).min(Self::CEILING)
+        patient_span(params, settings, Parameters::max_transmit_span)
     }
 
     /// How long to wait after a transmission. `timeout` is the control's choice, `since_first` the
@@ -37,15 +31,62 @@ impl Shell {
             return timeout;
         }
         let floor = Self::patience(cx.params, cx.settings);
-        let longest = match left {
-            0 => return timeout.max(floor.saturating_sub(since_first)),
-            1 => floor.scale(1, 4),
-            _ => floor.scale(1, 16),
-        };
-        if timeout >= longest {
-            return timeout;
+        match left {
+            0 => timeout.max(floor.saturating_sub(since_first)),
+            1 => stretched(timeout, floor.scale(1, 4), cx),
+            _ => stretched(timeout, floor.scale(1, 16), cx),
         }
-        let shortest = longest.scale(1000, cx.params.ack_random_permille.max(1000));
-        timeout.max(cx.uniform(shortest, longest))
     }
+
+    /// [`Self::wait`] for a notification, of which copies may leave for another `remaining`.
+    ///
+    /// When a notification is given up its observer is removed (RFC 7641 section 4.5), and nobody asks again. So the
+    /// last copy leaves only when a sender by RFC 7252 gives up, 62 to 93 s after the first transmission with the
+    /// default parameters (MAX_TRANSMIT_WAIT, section 4.8.2), and the waits before it are a sixteenth and a quarter of
+    /// that. A path that is silent for a minute costs no observer then.
+    pub fn wait_for_observer(
+        timeout: Micros,
+        left: u16,
+        since_first: Micros,
+        remaining: Micros,
+        cx: &mut Context<'_>,
+    ) -> Micros {
+        let whole = patient_span(cx.params, cx.settings, Parameters::max_transmit_wait);
+        match left {
+            0 => Self::wait(timeout, left, since_first, cx),
+            1 => {
+                let last = spread(whole.min(since_first.saturating_add(remaining)), cx);
+                timeout.max(last.saturating_sub(since_first))
+            }
+            2 => stretched(timeout, whole.scale(1, 4), cx),
+            3 => stretched(timeout, whole.scale(1, 16), cx),
+            _ => timeout,
+        }
+    }
+}
+
+/// A span of RFC 7252 section 4.8.2, computed with at most four retransmissions; zero if patience is off.
+fn patient_span(
+    params: &Parameters,
+    settings: &Settings,
+    span: fn(&Parameters) -> Duration,
+) -> Micros {
+    if !params.patience {
+        return Micros::ZERO;
+    }
+    let ack_timeout = settings.ack_timeout(params);
+    let max_retransmit = params.max_retransmit.min(MAX_COUNTED_RETRANSMISSIONS);
+    let counted = Parameters { ack_timeout, max_retransmit, ..*params };
+    Micros::from_duration(span(&counted)).min(Shell::CEILING)
+}
+
+/// A wait that is stretched to about `longest`.
+fn stretched(timeout: Micros, longest: Micros, cx: &mut Context<'_>) -> Micros {
+    if timeout >= longest { timeout } else { timeout.max(spread(longest, cx)) }
+}
+
+/// Spread as ACK_TIMEOUT is: between `longest` divided by ACK_RANDOM_FACTOR and `longest`.
+fn spread(longest: Micros, cx: &mut Context<'_>) -> Micros {
+    let shortest = longest.scale(1000, cx.params.ack_random_permille.max(1000));
+    cx.uniform(shortest, longest)
 }

@@ -8,7 +8,7 @@
 use super::types::{Ignored, Received, Sent};
 use super::{Endpoint, context};
 use crate::cc::{Kind, Shell, Transmission};
-use crate::exchange::table::{ExchangeState, Probe, TimerReason};
+use crate::exchange::table::{ExchangeState, Probe, Purpose, TimerReason};
 use crate::time::{Instant, Micros};
 use crate::wire::{Code, Content, HEADER_LEN, MessageId, Token, Type};
 
@@ -87,10 +87,19 @@ impl Endpoint {
         let tries = u16::from(params.max_retransmit) + 1;
         let left = tries.saturating_sub(exchange.effort().unanswered());
         let least = if left == 0 { params.ack_timeout } else { Micros::ZERO };
+        let timeout = timeout.max(least);
         let since_first = now.micros_since(exchange.first);
+        let remaining = self.remaining(now, exchange);
         let control = &self.controls[self.peers.get(exchange.peer).control()];
         let cx = &mut context(now, &self.config, control, &mut *self.rng);
-        Shell::wait(timeout.max(least), left, since_first, cx)
+        match exchange.purpose {
+            Purpose::Notification => {
+                Shell::wait_for_observer(timeout, left, since_first, remaining, cx)
+            }
+            Purpose::Request | Purpose::Response | Purpose::Ping => {
+                Shell::wait(timeout, left, since_first, cx)
+            }
+        }
     }
 
     /// Whether a message ID belongs to a probe of the exchange.

@@ -192,7 +192,7 @@ impl Endpoint {
             self.compare_marks(from, &message);
             return self.unknown();
         };
-        if self.table.get(index).purpose == Purpose::Response {
+        if matches!(self.table.get(index).purpose, Purpose::Response | Purpose::Notification) {
             // Section 5.2.2: it acknowledges our response, whatever else it has.
             return self.on_acknowledgement(now, from, &message);
         }
@@ -235,7 +235,7 @@ impl Endpoint {
         match self.table.get(index).purpose {
             // A ping is answered by a Reset (section 4.3), not by an ACK; the exchange ends all
             // the same.
-            Purpose::Response | Purpose::Ping => {
+            Purpose::Response | Purpose::Notification | Purpose::Ping => {
                 self.end(now, index, Outcome::Acknowledged, Some(sample));
             }
             Purpose::Request => {

@@ -88,7 +88,7 @@ impl Endpoint {
         if !content.code.is_response() {
             return Err(SendError::WrongCode(content.code));
         }
-        let purpose = Purpose::Response;
+        let purpose = Purpose::Notification;
         self.start(now, &NewMessage { to, content, reliability, purpose, token })
     }
 
@@ -164,7 +164,7 @@ impl Endpoint {
         let marking = match purpose {
             Purpose::Request if observes || group || !token.is_empty() => Marking::None,
             Purpose::Request => peer.shell.marking(),
-            Purpose::Response | Purpose::Ping => Marking::None,
+            Purpose::Response | Purpose::Notification | Purpose::Ping => Marking::None,
         };
         let Some(index) = self.table.take(to, peer_index, purpose) else {
             self.counters.rare().queue_full += 1;
@@ -173,7 +173,7 @@ impl Endpoint {
         let token = match purpose {
             Purpose::Request if token.is_empty() => self.fresh_token(to, marking),
             Purpose::Request => token,
-            Purpose::Response | Purpose::Ping => token,
+            Purpose::Response | Purpose::Notification | Purpose::Ping => token,
         };
         let kind = match reliability {
             Reliability::Confirmable => Type::Confirmable,
@@ -394,7 +394,9 @@ impl Endpoint {
         let wait = match self.table.get(index).purpose {
             Purpose::Request | Purpose::Ping => self.config.params_of_path().response_wait(),
             // The only answer to a notification is a Reset, which arrives within a round trip.
-            Purpose::Response => self.config.params.ack_timeout.scale(RESET_WAIT, 1).to_duration(),
+            Purpose::Response | Purpose::Notification => {
+                self.config.params.ack_timeout.scale(RESET_WAIT, 1).to_duration()
+            }
         };
         self.timers.arm(index, now + wait);
         self.emit(index, 0, Micros::ZERO, Mark::Encoded);

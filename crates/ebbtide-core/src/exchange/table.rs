@@ -47,6 +47,8 @@ pub(crate) enum Purpose {
     Request,
     /// A separate Confirmable response of ours, which ends with its acknowledgement.
     Response,
+    /// A response to an observer. The observer goes with it if it is given up.
+    Notification,
     /// An empty Confirmable message, which ends with its Reset.
     Ping,
 }

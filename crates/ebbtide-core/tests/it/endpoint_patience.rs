@@ -9,7 +9,7 @@ use ebbtide_core::cc::{
 };
 use ebbtide_core::endpoint::{EndpointConfig, Failure, Reliability};
 use ebbtide_core::time::Micros;
-use ebbtide_core::wire::Code;
+use ebbtide_core::wire::{Code, Token};
 use proptest::prelude::*;
 
 /// Wants everything at once: timeouts of nothing, probes, copies at once, and gives up.
@@ -184,6 +184,65 @@ fn the_last_waits_are_stretched_and_the_first_ones_are_not() {
     config.params.patience = false;
     let (_, span) = silence(config, 0, 0.1);
     assert!(span < 2.1, "{span}");
+}
+
+/// Sends a notification after a hundred quick answers. Returns what left for it within so many seconds.
+fn notified(config: EndpointConfig, seconds: f64) -> (Node, Vec<Datagram>) {
+    let mut node = Node::new(config);
+    for _ in 0..100 {
+        node.get();
+        answer_all(&mut node, 0.011);
+    }
+    let state = content(Code::CONTENT, b"state");
+    let token = Token::new(b"t").unwrap();
+    node.ep.notify(node.now, PEER, token, &state, Reliability::Confirmable).unwrap();
+    node.settle();
+    node.wait(seconds);
+    let sent = node.take();
+    (node, sent)
+}
+
+#[test]
+fn under_every_control_a_notification_outlasts_a_minute_of_silence() {
+    for config in controls() {
+        let name = config.control.to_string();
+        // `default-b` is half as patient.
+        let silence = if name.starts_with("default-b") { 30.0 } else { 60.0 };
+        let (mut node, sent) = notified(config, silence);
+        let copies = sent.iter().filter(|datagram| !datagram.is_probe()).count();
+        assert!(copies <= 5 && node.failed.is_empty(), "{name}: {copies}, {:?}", node.failed);
+        for _ in 0..100 {
+            node.wait(1.0);
+            for sent in node.take() {
+                node.arrive(&if sent.is_probe() { sent.rst() } else { sent.ack() });
+            }
+        }
+        assert!(node.failed.is_empty(), "{name}");
+        node.assert_free();
+    }
+}
+
+#[test]
+fn the_copies_of_a_notification_leave_at_a_sixteenth_a_quarter_and_the_end_of_max_transmit_wait() {
+    let mut config = hasty(false);
+    config.params.ack_random_permille = 1000;
+    let (mut node, sent) = notified(config, 200.0);
+    let copies = sent.iter().map(|copy| copy.at.saturating_since(sent[0].at).as_secs_f64());
+    // 2 s doubled five times from the first: 62 s.
+    assert_eq!(copies.collect::<Vec<_>>(), [0.0, 0.01, 3.885, 19.385, 62.0]);
+    // After the last copy the observer has PROCESSING_DELAY to answer.
+    let span = node.failed[0].0.saturating_since(sent[0].at).as_secs_f64();
+    assert!((span - 64.0).abs() < 1e-3, "{span}");
+    node.assert_free();
+}
+
+#[test]
+fn the_last_copy_of_a_notification_leaves_while_its_observer_remembers_the_first() {
+    // MAX_TRANSMIT_WAIT is 1,860 s, EXCHANGE_LIFETIME 247 s and MAX_LATENCY 100 s.
+    let (node, sent) = notified(config("default:ack-timeout=40s"), 3000.0);
+    let last = sent.last().unwrap().at.saturating_since(sent[0].at).as_secs_f64();
+    assert!(last <= 147.0, "{last}");
+    assert_eq!(node.failed.len(), 1);
 }
 
 #[test]

@@ -6,10 +6,10 @@
 //! has lost; a transmission that this system itself could not make is not even counted
 //! ([`Endpoint::handle_unsent`](ebbtide_core::endpoint::Endpoint::handle_unsent)). Only requests of this side end earlier, never notifications or separate responses:
 //!
-//! - A request whose datagram can never be sent as it is, for example because it is too long for the path.
+//! - A request whose datagram is too long for the path.
 //! - A request to a peer that has answered nothing so far, if there is no route for its first
-//!   transmission, or if its port is reported as closed: a wrong address, or a program that is not running, is
-//!   then noticed at once.
+//!   transmission, if the system does not take its address, or if its port is reported as closed: a wrong address, or a
+//!   program that is not running, is then noticed at once.
 //!
 //! Over DTLS only errors of this system's own calls count. Reports from the network are ignored, because an attacker
 //! can forge them.
@@ -64,9 +64,9 @@ impl SocketState {
             Owner::Response => false,
             Owner::Call(_) => {
                 let in_vain = is_first && is_no_route(&error);
-                is_lasting(&error)
+                is_too_long(&error)
                     || !is_confirmable
-                    || in_vain && !self.endpoint.has_answered(open.remote)
+                    || (in_vain || is_unfit(&error)) && !self.endpoint.has_answered(open.remote)
             }
         };
         if ends {
@@ -116,11 +116,15 @@ fn is_refused(report: &TransportError) -> bool {
     is_unreachable && kind == io::ErrorKind::ConnectionRefused
 }
 
-/// Whether the datagram could not be sent later either: it is too long (EMSGSIZE of Linux, of BSD and macOS),
-/// or the system does not take such an address.
-fn is_lasting(error: &io::Error) -> bool {
+/// Whether the datagram could not be sent later either (EMSGSIZE of Linux, of BSD and macOS).
+fn is_too_long(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(90 | 40))
-        || matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported)
+}
+
+/// Whether the system does not take the addresses of the datagram. Linux says so as well while the socket's own address is
+/// gone.
+fn is_unfit(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported)
 }
 
 /// Whether there is no way to the peer at present.
