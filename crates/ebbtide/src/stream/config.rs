@@ -24,6 +24,8 @@ pub(crate) struct StreamConfig {
     /// Whether segments leave at once. Otherwise a short segment waits until the one before it is
     /// acknowledged (Nagle's algorithm, RFC 9293 section 3.7.4). Default true.
     pub(crate) nodelay: bool,
+    /// Whose pages may open a server's WebSockets, besides its own. Default none.
+    pub(crate) origins: Vec<String>,
     /// A client's side of TLS.
     pub(crate) tls: ClientTls,
 }
@@ -39,6 +41,7 @@ impl Default for StreamConfig {
             handshake_timeout: Duration::from_secs(15),
             csm_wait: Duration::from_secs(5),
             nodelay: true,
+            origins: Vec::new(),
             tls: ClientTls::default(),
         }
     }

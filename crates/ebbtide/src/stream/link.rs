@@ -74,7 +74,7 @@ pub(crate) struct LinkState {
     /// Tasks that wait for the peer's CSM.
     waiting: Vec<Waker>,
     pub(crate) over: Option<Closed>,
-    /// The diagnostic payload of the peer's Abort.
+    /// The diagnostic payload of the peer's Abort, or the error of its transport.
     diagnostic: Option<Arc<str>>,
     /// Until when the peer wants no other connection (RFC 8323 section 5.5).
     hold_off: Option<Instant>,
@@ -264,10 +264,7 @@ impl LinkState {
             Received::Abort(diagnostic) => {
                 let text = String::from_utf8_lossy(diagnostic);
                 tracing::debug!(target: "ebbtide::stream", peer = %from, diagnostic = ?text, "aborted by the peer");
-                if !text.is_empty() {
-                    self.diagnostic =
-                        Some(text.chars().take(MAX_DIAGNOSTIC).collect::<String>().into());
-                }
+                self.explain(&text);
             }
             Received::Release(release) => {
                 if let Some(seconds) = release.hold_off() {
@@ -278,6 +275,13 @@ impl LinkState {
             }
             Received::Capabilities(_) => self.wake.append(&mut self.waiting),
             Received::Ignored(_) | Received::Request(..) => {}
+        }
+    }
+
+    /// Keeps what is known of why the connection ends; the first reason counts.
+    pub(crate) fn explain(&mut self, why: &str) {
+        if self.diagnostic.is_none() && !why.is_empty() {
+            self.diagnostic = Some(why.chars().take(MAX_DIAGNOSTIC).collect::<String>().into());
         }
     }
 
@@ -313,5 +317,5 @@ impl LinkState {
 
 /// The longest time for which a Hold-Off keeps requests waiting: EXCHANGE_LIFETIME (RFC 7252 section 4.8.2).
 const MAX_HOLD_OFF: Duration = Duration::from_secs(247);
-/// The number of characters of a peer's diagnostic that are kept.
+/// The number of characters of a diagnostic that are kept.
 const MAX_DIAGNOSTIC: usize = 200;

@@ -8,7 +8,7 @@ use super::link::{Answerer, Link};
 use super::task::{Held, Task};
 use super::wire::{Bytes, Wire};
 #[cfg(feature = "ws")]
-use super::ws;
+use super::ws_server;
 use crate::error::BindError;
 use crate::message::Scheme;
 use crate::net::beside::TURN;
@@ -275,8 +275,10 @@ impl Admitted {
     {
         #[cfg(feature = "ws")]
         if self.shared.websocket {
-            let max = self.shared.serving.config.connection.max_message_size;
-            if let Some(frames) = Box::pin(self.timely(ws::accept(stream, max))).await {
+            let config = &self.shared.serving.config;
+            let max = config.connection.max_message_size;
+            let opened = ws_server::accept(stream, &config.origins, max);
+            if let Some(frames) = Box::pin(self.timely(opened)).await {
                 Box::pin(self.drive(frames, peer)).await;
             }
             return;

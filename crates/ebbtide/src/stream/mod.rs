@@ -32,6 +32,8 @@ mod trace;
 mod wire;
 #[cfg(feature = "ws")]
 mod ws;
+#[cfg(feature = "ws")]
+mod ws_server;
 
 pub(crate) use calls::ObservedCall;
 pub use config::Listen;

@@ -188,6 +188,12 @@ impl<W: Wire> Task<W> {
             },
         });
         if let Err(error) = result {
+            // The peer may have said why before it closed, as by an alert of TLS.
+            let error = match self.wire.poll_read(cx, &mut self.input, 0) {
+                Poll::Ready(Err(said)) => said,
+                Poll::Ready(Ok(_)) | Poll::Pending => error,
+            };
+            state.explain(&error.to_string());
             tracing::debug!(target: "ebbtide::stream", peer = %self.link.remote, %error, "lost");
             state.connection.handle_loss(now);
         }
@@ -220,7 +226,8 @@ impl<W: Wire> Task<W> {
                 self.stage = Stage::Ended;
                 progress = true;
                 let mut state = self.link.lock();
-                if error.kind() == io::ErrorKind::InvalidData {
+                state.explain(&error.to_string());
+                if W::FRAMING == Framing::WebSocket && error.kind() == io::ErrorKind::InvalidData {
                     state.connection.abort(now, &error.to_string());
                 } else {
                     state.connection.handle_loss(now);

@@ -12,17 +12,39 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::tungstenite::error::Error;
-use tokio_tungstenite::tungstenite::handshake::server::{ErrorResponse, Request, Response};
-use tokio_tungstenite::tungstenite::http::{HeaderValue, StatusCode, header};
-use tokio_tungstenite::tungstenite::protocol::{Message, WebSocketConfig};
+use tokio_tungstenite::tungstenite::http::{HeaderValue, header};
+use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
+use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Message, Role, WebSocketConfig};
 
 /// The path of CoAP on an HTTP server (RFC 8323 section 4.1).
-const PATH: &str = "/.well-known/coap";
+pub(super) const PATH: &str = "/.well-known/coap";
 /// The subprotocol that both sides must name (section 4.1).
-const SUBPROTOCOL: &str = "coap";
+pub(super) const SUBPROTOCOL: &str = "coap";
 
 /// A WebSocket.
-pub(crate) struct Frames<T>(WebSocketStream<T>);
+pub(crate) struct Frames<T> {
+    socket: WebSocketStream<T>,
+    /// What the closing frame tells the peer, until it has been sent.
+    close: Option<CloseCode>,
+}
+
+impl<T: AsyncRead + AsyncWrite + Unpin> Frames<T> {
+    const fn new(socket: WebSocketStream<T>) -> Self {
+        Self { socket, close: Some(CloseCode::Normal) }
+    }
+
+    /// A server's, after the handshake. The peer has already sent `rest`.
+    pub(super) async fn accepted(stream: T, rest: Vec<u8>, max_message_size: u32) -> Self {
+        let config = Some(config(max_message_size));
+        Self::new(WebSocketStream::from_partially_read(stream, rest, Role::Server, config).await)
+    }
+
+    /// The peer has violated the protocol (RFC 6455 section 7.4.1).
+    fn fault(&mut self, code: CloseCode, error: io::Error) -> Poll<io::Result<usize>> {
+        self.close = self.close.map(|_| code);
+        Poll::Ready(Err(error))
+    }
+}
 
 /// Bytes that the library reads at once and reserves for every connection. Its default is 128 KiB.
 const READ: usize = 4 << 10;
@@ -47,44 +69,7 @@ pub(crate) async fn connect<T: AsyncRead + AsyncWrite + Unpin>(
     request.headers_mut().insert(header::SEC_WEBSOCKET_PROTOCOL, name);
     let config = Some(config(max_message_size));
     let connected = tokio_tungstenite::client_async_with_config(request, stream, config).await;
-    connected.map(|(socket, _)| Frames(socket)).map_err(to_io)
-}
-
-/// Accepts a WebSocket over `stream` if it is for CoAP.
-pub(crate) async fn accept<T: AsyncRead + AsyncWrite + Unpin>(
-    stream: T,
-    max_message_size: u32,
-) -> io::Result<Frames<T>> {
-    let config = Some(config(max_message_size));
-    let accepted = tokio_tungstenite::accept_hdr_async_with_config(stream, check, config).await;
-    accepted.map(Frames).map_err(to_io)
-}
-
-#[expect(clippy::result_large_err, reason = "the library's callback is of this type")]
-fn check(request: &Request, mut response: Response) -> Result<Response, ErrorResponse> {
-    let refuse = |status, why: &str| {
-        let mut refusal = ErrorResponse::new(Some(why.to_owned()));
-        *refusal.status_mut() = status;
-        Err(refusal)
-    };
-    if request.uri().path() != PATH {
-        return refuse(
-            StatusCode::NOT_FOUND,
-            "CoAP is at /.well-known/coap (RFC 8323 section 4.1)",
-        );
-    }
-    let offered = request.headers().get_all(header::SEC_WEBSOCKET_PROTOCOL).into_iter();
-    let mut offered =
-        offered.filter_map(|value| value.to_str().ok()).flat_map(|names| names.split(','));
-    if !offered.any(|name| name.trim() == SUBPROTOCOL) {
-        return refuse(
-            StatusCode::BAD_REQUEST,
-            "the subprotocol must be coap (RFC 8323 section 4.1)",
-        );
-    }
-    let name = HeaderValue::from_static(SUBPROTOCOL);
-    response.headers_mut().insert(header::SEC_WEBSOCKET_PROTOCOL, name);
-    Ok(response)
+    connected.map(|(socket, _)| Frames::new(socket)).map_err(to_io)
 }
 
 fn to_io(error: Error) -> io::Error {
@@ -111,11 +96,18 @@ impl<T: AsyncRead + AsyncWrite + Unpin + Send + 'static> Wire for Frames<T> {
         _expected: usize,
     ) -> Poll<io::Result<usize>> {
         loop {
-            let message = match ready!(Pin::new(&mut self.0).poll_next(cx)) {
+            let message = match ready!(Pin::new(&mut self.socket).poll_next(cx)) {
                 None | Some(Ok(Message::Close(_)) | Err(Error::ConnectionClosed)) => {
                     return Poll::Ready(Ok(0));
                 }
-                Some(Err(error)) => return Poll::Ready(Err(to_io(error))),
+                Some(Err(error)) => {
+                    let code = match &error {
+                        Error::Capacity(_) => CloseCode::Size,
+                        Error::Utf8(_) => CloseCode::Invalid,
+                        _ => CloseCode::Protocol,
+                    };
+                    return self.fault(code, to_io(error));
+                }
                 Some(Ok(message)) => message,
             };
             match message {
@@ -128,7 +120,8 @@ impl<T: AsyncRead + AsyncWrite + Unpin + Send + 'static> Wire for Frames<T> {
                 }
                 Message::Text(_) => {
                     let wrong = "a text frame; all frames must be binary (RFC 8323 section 4.2)";
-                    return Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, wrong)));
+                    let error = io::Error::new(io::ErrorKind::InvalidData, wrong);
+                    return self.fault(CloseCode::Unsupported, error);
                 }
                 // The library answers the WebSocket's own Pings.
                 _ => {}
@@ -137,17 +130,24 @@ impl<T: AsyncRead + AsyncWrite + Unpin + Send + 'static> Wire for Frames<T> {
     }
 
     fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        ready!(Pin::new(&mut self.0).poll_ready(cx)).map_err(to_io)?;
+        ready!(Pin::new(&mut self.socket).poll_ready(cx)).map_err(to_io)?;
         let message = Message::Binary(Bytes::copy_from_slice(bytes));
-        Pin::new(&mut self.0).start_send(message).map_err(to_io)?;
+        Pin::new(&mut self.socket).start_send(message).map_err(to_io)?;
         Poll::Ready(Ok(bytes.len()))
     }
 
     fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0).poll_flush(cx).map_err(to_io)
+        Pin::new(&mut self.socket).poll_flush(cx).map_err(to_io)
     }
 
     fn poll_shutdown(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0).poll_close(cx).map_err(to_io)
+        if let Some(code) = self.close {
+            ready!(Pin::new(&mut self.socket).poll_ready(cx)).map_err(to_io)?;
+            self.close = None;
+            let frame = CloseFrame { code, reason: "".into() };
+            // It fails if the peer has closed first.
+            let _ = Pin::new(&mut self.socket).start_send(Message::Close(Some(frame)));
+        }
+        Pin::new(&mut self.socket).poll_close(cx).map_err(to_io)
     }
 }

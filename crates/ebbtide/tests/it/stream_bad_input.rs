@@ -128,24 +128,70 @@ async fn a_handshake_that_drags_on_is_ended() {
 }
 
 #[tokio::test]
-async fn a_websocket_for_something_else_is_refused() {
-    let (server, _) = serve(ServerConfig::new(), &Certificates::new().identity());
+async fn a_request_for_something_else_than_a_websocket_for_coap_is_refused_with_a_status() {
+    let config = ServerConfig::new().allow_origin("https://home.example");
+    let (server, _) = serve(config, &Certificates::new().identity());
     let address = base(&server, ebbtide::Scheme::CoapWs).replace("coap+ws://", "");
-    for (path, protocol, status) in [
-        ("/", "coap", "404"),
-        ("/.well-known/coap", "chat", "400"),
-        ("/.well-known/coap", "coap", "101"),
+    let good = format!(
+        "GET /.well-known/coap HTTP/1.1\r\nHost: {address}\r\nUpgrade: websocket\r\n\
+         Connection: Upgrade\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\
+         Sec-WebSocket-Version: 13\r\nSec-WebSocket-Protocol: coap\r\n"
+    );
+    let page = |origin: &str| format!("{good}Origin: {origin}\r\n");
+    let other = |from, to| good.replace(from, to);
+    for (request, answer) in [
+        (good.clone(), "101 Switching Protocols"),
+        (other("/.well-known/coap", "/"), "404 Not Found"),
+        (other("Protocol: coap", "Protocol: chat"), "400 Bad Request"),
+        (other("dGhlIHNhbXBsZSBub25jZQ==", "abc"), "400 Bad Request"),
+        (other("GET", "POST"), "405 Method Not Allowed\r\nconnection: close"),
+        (other("Version: 13", "Version: 8"), "426 Upgrade Required"),
+        (other("Upgrade: websocket\r\n", ""), "426 Upgrade Required"),
+        (other("HTTP/1.1", "junk"), "400 Bad Request"),
+        (format!("{good}X: {}\r\n", "x".repeat(9000)), "431 Request Header Fields Too Large"),
+        (page("https://evil.example"), "403 Forbidden"),
+        (page("null"), "403 Forbidden"),
+        (page("https://home.example"), "101 Switching Protocols"),
+        (page(&format!("http://{address}")), "101 Switching Protocols"),
     ] {
         let mut stream = TcpStream::connect(&address).await.unwrap();
-        let request = format!(
-            "GET {path} HTTP/1.1\r\nHost: {address}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
-             Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\
-             Sec-WebSocket-Protocol: {protocol}\r\n\r\n"
-        );
-        stream.write_all(request.as_bytes()).await.unwrap();
-        let mut answer = [0; 12];
-        stream.read_exact(&mut answer).await.unwrap();
-        assert_eq!(String::from_utf8_lossy(&answer), format!("HTTP/1.1 {status}"));
+        stream.write_all(format!("{request}\r\n").as_bytes()).await.unwrap();
+        let expected = format!("HTTP/1.1 {answer}\r\n");
+        let mut said = vec![0; expected.len()];
+        stream.read_exact(&mut said).await.unwrap();
+        assert_eq!(String::from_utf8_lossy(&said), expected, "{request}");
+    }
+}
+
+/// The frames that a client of a WebSocket receives after this one, up to the server's close.
+async fn answers_to_frame(address: &str, frame: &[u8]) -> Vec<u8> {
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    let request = format!(
+        "GET /.well-known/coap HTTP/1.1\r\nHost: {address}\r\nUpgrade: websocket\r\n\
+         Connection: Upgrade\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\
+         Sec-WebSocket-Version: 13\r\nSec-WebSocket-Protocol: coap\r\n\r\n"
+    );
+    // The frame comes in the same segment as the request.
+    stream.write_all(&[request.as_bytes(), frame].concat()).await.unwrap();
+    rest(&mut stream).await
+}
+
+#[tokio::test]
+async fn a_websocket_is_closed_with_a_code_that_says_why() {
+    let (server, _) = serve(ServerConfig::new(), &Certificates::new().identity());
+    let address = base(&server, ebbtide::Scheme::CoapWs).replace("coap+ws://", "");
+    // Masked with zeros; a CSM is the byte 0x00 and its code, 7.01.
+    for (frame, code) in [
+        (&[0x81, 0x82, 0, 0, 0, 0, b'h', b'i'][..], 1003),
+        (&[0x82, 0x02, 0x00, 0xe1], 1002),
+        (&[0x83, 0x80, 0, 0, 0, 0], 1002),
+        (&[0x82, 0xff, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0], 1009),
+        // The peer closes with 1000.
+        (&[0x88, 0x82, 0, 0, 0, 0, 0x03, 0xe8], 1000),
+    ] {
+        let said = answers_to_frame(&address, frame).await;
+        let close = [&[0x88, 2][..], &u16::to_be_bytes(code)].concat();
+        assert!(said.ends_with(&close), "{code}: {}", said.escape_ascii());
     }
 }
 
