@@ -121,16 +121,16 @@ def main() -> int:
             address = f"coaps://127.0.0.1:{relay.port}"
             programs.append(subprocess.Popen([TARGET / "debug/lwm2m", "device", address, "dev-1", "secret"]))
             pause = arguments.seconds / (arguments.moves + 1)
-
-            def move() -> None:
-                for _ in range(arguments.moves):
-                    time.sleep(pause)
-                    relay.move()
-                    print("the device has another port", flush=True)
-
-            threading.Thread(target=move, daemon=True).start()
+            begun, moved = time.monotonic(), 0
             for line in server.stdout:
-                print(line, end="", flush=True)
+                if line != "pushing\n":
+                    print(line, end="", flush=True)
+                elif moved < arguments.moves and time.monotonic() - begun > pause * (moved + 1):
+                    # In the middle of the transfer, when the device has nothing to send.
+                    time.sleep(0.05)
+                    relay.move()
+                    moved += 1
+                    print("the device has another port", flush=True)
             code = server.wait()
         finally:
             for program in programs:

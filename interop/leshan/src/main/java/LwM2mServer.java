@@ -80,6 +80,7 @@ public class LwM2mServer {
         int pushed = 0;
         int pulled = 0;
         do {
+            System.out.println("pushing");
             check("push", send(new WriteRequest(ContentFormat.OPAQUE, 5, 0, 0, image)).isSuccess());
             update(digest);
             pushed++;
@@ -127,14 +128,17 @@ public class LwM2mServer {
     }
 
     /**
-     * Leshan sends to the address of the registration. Where the session has moved to another one, it learns of that with
-     * the device's next notification or update, and the request is made again.
+     * Leshan sends to the address of the registration, which a notification from another one changes. A request that is
+     * under way when the session moves is lost: the device's answer comes from the new address and is not taken, copies
+     * go to the former one, and so does a ClientHello. It is made again.
      */
     private static <T extends LwM2mResponse> T send(DownlinkRequest<T> request) throws Exception {
         long end = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(PATIENCE_MS);
         while (true) {
             try {
-                T response = server.send(device, request, PATIENCE_MS);
+                // A notification changes the registration, and no listener is told.
+                Registration now = server.getRegistrationService().getByEndpoint(device.getEndpoint());
+                T response = server.send(now, request, PATIENCE_MS);
                 if (response != null) {
                     return response;
                 }
