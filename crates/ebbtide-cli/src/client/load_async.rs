@@ -4,47 +4,76 @@ use super::load::Outcome;
 use crate::failure::Failure;
 use ebbtide::{Client, ClientConfig, Request, Response};
 use hdrhistogram::Histogram;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// Keeps `window` requests open for `duration`.
-pub(crate) async fn run(
-    uri: &str,
-    config: ClientConfig,
-    window: u16,
-    duration: Duration,
-) -> Result<Outcome, Failure> {
-    let client = Client::with_config(config);
-    let request = Request::get(uri)?;
-    let reference = client.request(request.clone()).await?;
-    let began = now();
-    let tasks: Vec<_> = (0..window)
-        .map(|_| {
-            let work = ask(client.clone(), request.clone(), reference.clone(), began + duration);
-            tokio::spawn(work)
-        })
-        .collect();
-    let mut total = empty()?;
-    for task in tasks {
-        let part = task.await.map_err(Failure::work)??;
-        total.answered += part.answered;
-        total.wrong += part.wrong;
-        total.failed += part.failed;
-        total.latency.add(part.latency).map_err(Failure::work)?;
-    }
-    total.elapsed = now() - began;
-    total.retransmissions = client.snapshot().counters.retransmissions;
-    Ok(total)
+/// A load of clients that each have a socket or a connection of their own.
+pub(crate) struct ClientLoad {
+    pub(crate) uri: String,
+    pub(crate) config: ClientConfig,
+    pub(crate) clients: u32,
+    /// Requests that each client keeps open.
+    pub(crate) window: u16,
+    pub(crate) duration: Duration,
+    pub(crate) requests: Option<u64>,
 }
 
-async fn ask(
+impl ClientLoad {
+    pub(crate) async fn run(&self) -> Result<Outcome, Failure> {
+        let request = Request::get(&*self.uri)?;
+        let clients: Vec<_> =
+            (0..self.clients).map(|_| Client::with_config(self.config.clone())).collect();
+        let mut reference = None;
+        for client in &clients {
+            reference = Some(client.request(request.clone()).await?);
+        }
+        let Some(reference) = reference else { return empty() };
+        let began = now();
+        let left = Arc::new(AtomicU64::new(self.requests.unwrap_or(u64::MAX)));
+        let windows = clients.iter().flat_map(|client| (0..self.window).map(move |_| client));
+        let tasks: Vec<_> = windows
+            .map(|client| {
+                tokio::spawn(ask(Asking {
+                    client: client.clone(),
+                    request: request.clone(),
+                    reference: reference.clone(),
+                    end: began + self.duration,
+                    left: left.clone(),
+                }))
+            })
+            .collect();
+        let mut total = empty()?;
+        for task in tasks {
+            let part = task.await.map_err(Failure::work)??;
+            total.answered += part.answered;
+            total.wrong += part.wrong;
+            total.failed += part.failed;
+            total.latency.add(part.latency).map_err(Failure::work)?;
+        }
+        total.elapsed = now() - began;
+        let repeated = clients.iter().map(|client| client.snapshot().counters.retransmissions);
+        total.retransmissions = repeated.sum();
+        Ok(total)
+    }
+}
+
+/// One place of a client's window.
+struct Asking {
     client: Client,
     request: Request,
     reference: Response,
     end: Instant,
-) -> Result<Outcome, Failure> {
+    /// The requests that all of them may still make.
+    left: Arc<AtomicU64>,
+}
+
+async fn ask(asking: Asking) -> Result<Outcome, Failure> {
+    let Asking { client, request, reference, end, left } = asking;
     let mut outcome = empty()?;
     let mut began = now();
-    while began < end {
+    let take = |left: u64| left.checked_sub(1);
+    while began < end && left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok() {
         match client.request(request.clone()).await {
             Ok(response) => {
                 let same =

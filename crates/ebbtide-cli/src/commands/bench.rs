@@ -1,6 +1,7 @@
 //! `ebbtide bench`: how many requests a server answers, and how fast.
 
 use crate::client::load::{self, Load, Outcome};
+use crate::client::load_async::ClientLoad;
 use crate::client::oscore::OscoreArgs;
 use crate::client::tls::TlsArgs;
 use crate::client::{block_on, control, load_stream, seconds};
@@ -153,7 +154,15 @@ pub(crate) fn run(args: BenchArgs) -> Result<(), Failure> {
             if let Some(credentials) = args.oscore.credentials()? {
                 config = config.edhoc(credentials);
             }
-            block_on(crate::client::load_async::run(&args.uri, config, args.window, args.duration))?
+            let load = ClientLoad {
+                uri: args.uri.clone(),
+                config,
+                clients: args.clients,
+                window: args.window,
+                duration: args.duration,
+                requests: args.requests,
+            };
+            block_on(load.run())?
         }
     };
     report(&args, &outcome)?;
