@@ -5,7 +5,7 @@
 
 The device registers; the server reads, observes, and brings 60,000 bytes of firmware by both ways, again and again,
 compares the digests and installs them. The relay loses a share of the datagrams, and gives the device another port
-N times. (A push that is under way then does not end: open.) Needs Java 17, Maven, and `cargo build -p lwm2m -p ebbtide-cli`; `--build` builds all.
+N times, each in the middle of a push, which Leshan makes again. Needs Java 17, Maven, and `cargo build -p lwm2m -p ebbtide-cli`; `--build` builds all.
 """
 
 from __future__ import annotations

@@ -1,5 +1,7 @@
 //! Every test that `docs/conformance.md` names exists.
 
+use crate::wire_verdicts;
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -13,6 +15,34 @@ fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
             found.push(path);
         }
     }
+}
+
+/// The cells of the last column of the tables whose last column is of the wire.
+fn on_the_wire(page: &str) -> Vec<&str> {
+    let mut cells = Vec::new();
+    let mut is_of_wire = false;
+    for line in page.lines() {
+        let Some(row) = line.strip_prefix('|').and_then(|row| row.strip_suffix('|')) else {
+            is_of_wire = false;
+            continue;
+        };
+        let last = row.rsplit('|').next().unwrap().trim();
+        is_of_wire |= last == "on the wire";
+        if is_of_wire {
+            cells.push(last);
+        }
+    }
+    cells
+}
+
+#[test]
+fn the_conformance_page_names_every_case_that_the_wire_shows_and_no_other() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let page = fs::read_to_string(root.join("docs/conformance.md")).unwrap();
+    let cells = on_the_wire(&page);
+    let named = cells.iter().flat_map(|cell| cell.split('`').skip(1).step_by(2));
+    let named: BTreeSet<_> = named.map(str::to_owned).collect();
+    assert_eq!(named, wire_verdicts::names());
 }
 
 #[test]

@@ -63,3 +63,4 @@ mod tracing_spans;
 mod upload_anew;
 mod upload_copies;
 mod upload_in_order;
+mod wire_verdicts;

@@ -1,0 +1,319 @@
+//! What conforms is shown by bytes on the wire, exchanged with a plain socket that shares no code with the endpoint.
+//!
+//! `wire_verdicts.txt` has a script for each case, and `docs/conformance.md` names the cases beside their clauses.
+
+use ebbtide::server::{Call, Router, Server, Subject, Verify, get, post, put};
+use ebbtide::{Client, Code, Error, Response, ServerConfig};
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::fs;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+use tokio::net::UdpSocket;
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use tokio::task::JoinHandle;
+use tokio::time::{sleep, timeout};
+
+/// A retransmission comes after 3 s at most, on a busy machine somewhat later.
+const SOON: Duration = Duration::from_secs(20);
+const ECHO: u8 = 252;
+const TYPES: [&str; 4] = ["con", "non", "ack", "rst"];
+
+/// What the wire is to show.
+struct Script {
+    name: String,
+    lines: Vec<String>,
+}
+
+/// The names of all cases.
+pub(crate) fn names() -> BTreeSet<String> {
+    scripts().into_iter().map(|script| script.name).collect()
+}
+
+fn scripts() -> Vec<Script> {
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/wire_verdicts.txt");
+    let text = fs::read_to_string(file).unwrap();
+    let cases = text.split("\ncase ").skip(1).map(|case| {
+        let mut lines = case.lines().map(str::to_owned);
+        let name = lines.next().unwrap();
+        let told = |line: &String| !line.is_empty() && !line.starts_with('#');
+        Script { name, lines: lines.filter(told).collect() }
+    });
+    cases.collect()
+}
+
+/// The server of the scripts, and what they change at it.
+struct Served {
+    address: SocketAddr,
+    /// Of one that trusts no address before it has echoed.
+    strict: SocketAddr,
+    state: Arc<AtomicU32>,
+    subject: Subject,
+}
+
+/// The state that is an error.
+const GONE: u32 = u32::MAX;
+
+fn serve() -> Served {
+    let (state, subject) = (Arc::new(AtomicU32::new(0)), Subject::new());
+    let (shown, posts) = (state.clone(), AtomicU32::new(0));
+    let observed = move |_: &Call<'_>| match shown.load(Ordering::SeqCst) {
+        GONE => Response::new(Code::NOT_FOUND),
+        state => Response::content(state.to_string()),
+    };
+    let counted = move |_: &Call<'_>| {
+        let count = posts.fetch_add(1, Ordering::SeqCst) + 1;
+        Response::new(Code::CHANGED).payload(count.to_string())
+    };
+    let changed =
+        |call: &Call<'_>| Response::new(Code::CHANGED).payload(call.payload().len().to_string());
+    let slow = get(|| async {
+        sleep(Duration::from_millis(300)).await;
+        "slow"
+    });
+    let long = || get(|_: &Call<'_>| Response::content(vec![b'b'; 2000]));
+    let router = Router::new()
+        .route("/t", get(|| async { "hi" }).put(changed))
+        .route("/p", post(counted))
+        .route("/s", slow)
+        .route("/o", get(observed).observable(&subject))
+        .route("/b", long())
+        .route("/u", put(changed).max_body(100));
+    let start = |router, config| {
+        let server = Server::with_config(router, config, ["127.0.0.1:0"]).unwrap();
+        let address = server.local_addrs()[0];
+        tokio::spawn(server.run());
+        address
+    };
+    let strict = start(Router::new().route("/b", long()), ServerConfig::new().verify(Verify::All));
+    Served { address: start(router, ServerConfig::new()), strict, state, subject }
+}
+
+/// One script under way: a socket, and what it remembers of the message that it received last.
+struct Scene<'s> {
+    served: &'s Served,
+    socket: UdpSocket,
+    client: Client,
+    /// The server, or the client once it has sent something.
+    peer: SocketAddr,
+    id: [u8; 2],
+    token: Vec<u8>,
+    /// The value of an Echo option.
+    echo: Vec<u8>,
+    asked: Option<JoinHandle<Result<Response, Error>>>,
+    observed: Option<Observed>,
+}
+
+/// An observation of a client.
+struct Observed {
+    states: UnboundedReceiver<String>,
+    task: JoinHandle<()>,
+}
+
+impl Observed {
+    fn start(client: Client, uri: String) -> Self {
+        let (tell, states) = unbounded_channel();
+        let task = tokio::spawn(async move {
+            let mut observation = client.observe(uri).await.unwrap();
+            loop {
+                tokio::select! {
+                    // The script wants no more.
+                    () = tell.closed() => {
+                        let _ = observation.cancel().await;
+                        return;
+                    }
+                    state = observation.next() => {
+                        let Some(Ok(state)) = state else { return };
+                        let _ = tell.send(state.text().into_owned());
+                    }
+                }
+            }
+        });
+        Self { states, task }
+    }
+}
+
+impl Scene<'_> {
+    async fn line(&mut self, line: &str) -> Result<(), String> {
+        let (command, rest) = line.split_once(' ').unwrap_or((line, ""));
+        match command {
+            ">" => {
+                let bytes = self.bytes(rest);
+                self.socket.send_to(&bytes, self.peer).await.unwrap();
+            }
+            "<" => {
+                let got = self.received().await?;
+                if !self.matches(rest, &got) {
+                    return Err(format!("came {got:02x?}"));
+                }
+            }
+            // What came before is not answered, since the answer to this ping comes next.
+            "silent" => {
+                self.socket.send_to(&[0x40, 0, 0xff, 0xfe], self.peer).await.unwrap();
+                let got = self.received().await?;
+                if got != [0x70, 0, 0xff, 0xfe] {
+                    return Err(format!("came {got:02x?}"));
+                }
+            }
+            "strict" => self.peer = self.served.strict,
+            "change" => {
+                self.served.state.fetch_add(1, Ordering::SeqCst);
+                self.served.subject.changed();
+            }
+            "gone" => {
+                self.served.state.store(GONE, Ordering::SeqCst);
+                self.served.subject.changed();
+            }
+            "get" => {
+                let uri = format!("coap://{}{rest}", self.socket.local_addr().unwrap());
+                let client = self.client.clone();
+                self.asked = Some(tokio::spawn(async move { client.get(uri).await }));
+            }
+            "ends" => {
+                let asked = self.asked.take().expect("a request");
+                let ended = timeout(SOON, asked).await.map_err(|_| "goes on")?.unwrap();
+                let shown = ended.map_or("error".to_owned(), |answer| answer.text().into_owned());
+                if shown != rest {
+                    return Err(format!("ended with {shown}"));
+                }
+            }
+            "observe" => {
+                let uri = format!("coap://{}{rest}", self.socket.local_addr().unwrap());
+                self.observed = Some(Observed::start(self.client.clone(), uri));
+            }
+            "state" => {
+                let observed = self.observed.as_mut().expect("an observation");
+                let state = timeout(SOON, observed.states.recv()).await;
+                let state = state.map_err(|_| "no state")?;
+                if state.as_deref() != Some(rest) {
+                    return Err(format!("state {state:?}"));
+                }
+            }
+            "drop" => {
+                let task = self.observed.take().expect("an observation").task;
+                task.abort();
+                let _ = task.await;
+            }
+            "cancel" => self.observed.as_mut().expect("an observation").states.close(),
+            _ => panic!("no command: {line}"),
+        }
+        Ok(())
+    }
+
+    /// The next datagram, but for the pings of congestion control.
+    async fn received(&mut self) -> Result<Vec<u8>, String> {
+        let mut buffer = [0; 2048];
+        loop {
+            let received = timeout(SOON, self.socket.recv_from(&mut buffer)).await;
+            let (length, from) = received.map_err(|_| "nothing came")?.unwrap();
+            self.peer = from;
+            match buffer[..length] {
+                [0x40, 0, high, low] => {
+                    self.socket.send_to(&[0x70, 0, high, low], from).await.unwrap();
+                }
+                ref datagram => return Ok(datagram.to_vec()),
+            }
+        }
+    }
+
+    /// The bytes that the words stand for: hexadecimal digits, `'` and text, `con+` and others of the four types with the
+    /// length of the token, `id` and `token` of the message before, a byte `ab*60` many times, and `echo/11` the option after
+    /// one of that number.
+    fn bytes(&self, words: &str) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for word in words.split_whitespace() {
+            if let Some(before) = word.strip_prefix("echo/") {
+                // The delta is above 12, and at most 268.
+                bytes.push(0xd0 | self.echo.len() as u8);
+                bytes.push(ECHO - 13 - before.parse::<u8>().unwrap());
+                bytes.extend(&self.echo);
+                continue;
+            }
+            let kind =
+                word.strip_suffix('+').and_then(|kind| TYPES.iter().position(|of| *of == kind));
+            match (word, word.split_once('*'), kind) {
+                (_, _, Some(kind)) => {
+                    bytes.push(0x40 | (kind as u8) << 4 | self.token.len() as u8);
+                }
+                (_, Some((byte, times)), _) => {
+                    let byte = u8::from_str_radix(byte, 16).unwrap();
+                    bytes.extend(std::iter::repeat_n(byte, times.parse().unwrap()));
+                }
+                ("id", ..) => bytes.extend(self.id),
+                ("token", ..) => bytes.extend(&self.token),
+                _ => match word.strip_prefix('\'') {
+                    Some(text) => bytes.extend(text.as_bytes()),
+                    None => bytes.push(u8::from_str_radix(word, 16).unwrap()),
+                },
+            }
+        }
+        bytes
+    }
+
+    /// Whether a datagram is what the words say, which are as above; `..` is any byte, `*` any rest, and `new-id`,
+    /// `new-token` and `new-echo` are remembered.
+    fn matches(&mut self, words: &str, datagram: &[u8]) -> bool {
+        let mut left = datagram;
+        let mut token_len = usize::from(datagram[0] & 0xf);
+        for word in words.split_whitespace() {
+            let length = match word {
+                "*" => return true,
+                "new-id" => 2,
+                "new-token" => token_len,
+                "new-echo" => 2 + left.first().map_or(0, |head| usize::from(head & 0xf)),
+                ".." => 1,
+                _ => self.bytes(word).len(),
+            };
+            let Some((part, rest)) = left.split_at_checked(length) else { return false };
+            match word {
+                "new-id" => self.id = part.try_into().unwrap(),
+                "new-token" => self.token = part.to_vec(),
+                "new-echo" if part[1] == ECHO - 13 => self.echo = part[2..].to_vec(),
+                "new-echo" => return false,
+                ".." => {}
+                _ if word.ends_with('+') => {
+                    // The length of the token is known only now.
+                    token_len = usize::from(part[0] & 0xf);
+                    if (self.bytes(word)[0] ^ part[0]) & 0xf0 != 0 {
+                        return false;
+                    }
+                }
+                _ if self.bytes(word) != part => return false,
+                _ => {}
+            }
+            left = rest;
+        }
+        left.is_empty()
+    }
+}
+
+#[tokio::test]
+async fn every_case_is_as_the_wire_says() {
+    let served = serve();
+    let mut failed = String::new();
+    for Script { name, lines } in scripts() {
+        served.state.store(0, Ordering::SeqCst);
+        let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+        let (peer, token) = (served.address, Vec::new());
+        let mut scene = Scene {
+            served: &served,
+            socket,
+            client: Client::new(),
+            peer,
+            id: [0; 2],
+            token,
+            echo: Vec::new(),
+            asked: None,
+            observed: None,
+        };
+        for line in lines {
+            if let Err(why) = scene.line(&line).await {
+                writeln!(failed, "{name}: {line}: {why}").unwrap();
+                break;
+            }
+        }
+    }
+    assert!(failed.is_empty(), "\n{failed}");
+}
