@@ -33,7 +33,7 @@ impl ServerConfig {
     }
 
     /// Lets pages of this origin, such as `https://home.example`, open WebSockets (RFC 6455 section 10.2). Otherwise only
-    /// pages of the server's own host and port may, and programs that are no browsers. May be called several times.
+    /// pages of the server's own host and port may, and programs other than browsers. May be called several times.
     pub fn allow_origin(mut self, origin: impl Into<String>) -> Self {
         self.0.stream.origins.push(origin.into());
         self

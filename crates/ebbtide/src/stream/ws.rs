@@ -24,7 +24,7 @@ pub(super) const SUBPROTOCOL: &str = "coap";
 /// A WebSocket.
 pub(crate) struct Frames<T> {
     socket: WebSocketStream<T>,
-    /// What the closing frame tells the peer, until it has been sent.
+    /// The code of the closing frame, until that has been sent.
     close: Option<CloseCode>,
 }
 
