@@ -305,7 +305,10 @@ fn open(path: &Path) -> Result<Dir, Failure> {
 
 /// Joins All CoAP Nodes on an interface.
 fn join(server: &Server, interface: Option<&str>) -> Result<(), Failure> {
-    let wrong = |error| Failure::usage(format_args!("--multicast: {error}"));
+    // Without one the system chooses by its routes, and there may be none to the groups.
+    let hint =
+        if interface.is_none() { "; name the interface, as in --multicast eth0" } else { "" };
+    let wrong = |error| Failure::usage(format_args!("--multicast: {error}{hint}"));
     let interface = interface.map_or(Ok(0), interface_index).map_err(wrong)?;
     for group in server.join_all_coap_nodes(interface).map_err(wrong)? {
         writeln!(io::stdout(), "member of {group}")?;

@@ -155,7 +155,9 @@ impl Site {
             return Ok(());
         }
         let said = String::from_utf8_lossy(&output.stderr);
-        Err(Failure::work(format_args!("ip: {}", said.trim())))
+        // Another emulator without a namespace for its server has the same addresses.
+        let hint = if said.contains("File exists") { "; choose another --subnet" } else { "" };
+        Err(Failure::work(format_args!("ip: {}{hint}", said.trim())))
     }
 }
 

@@ -1,6 +1,6 @@
 //! Bodies in blocks from the client's side, against a server that answers by a script.
 
-use crate::common::transfer::{Driver, block, get, put};
+use crate::common::transfer::{Driver, Sent, block, get, put};
 use ebbtide_core::session::client::{Loss, Patience, TransferError, TransferSettings};
 use ebbtide_core::session::{BlockSizes, Response};
 use ebbtide_core::time::Duration;
@@ -149,6 +149,20 @@ fn blocks_that_are_too_long_for_the_path_are_halved() {
     let second = driver.sent();
     assert_eq!((second.block1(), second.payload.len()), (Some((0, true, 512)), 512));
     assert!(second.options.get(OptionNumber::REQUEST_TAG).is_some());
+}
+
+#[test]
+fn a_body_begins_again_in_smaller_blocks_if_they_become_too_long_under_way() {
+    let mut driver = Driver::new(put(300), 3);
+    let first = driver.sent();
+    assert_eq!(first.block1(), Some((0, true, 128)));
+    driver.answer(first.id, continued(Code::CONTINUE, 0, true, 128));
+    let second = driver.sent();
+    driver.lose(second.id, Loss::TooLong);
+    let again = driver.sent();
+    assert_eq!((again.block1(), again.payload.len()), (Some((0, true, 64)), 64));
+    let tag = |sent: &Sent| sent.options.get(OptionNumber::REQUEST_TAG).unwrap().value.to_vec();
+    assert_ne!(tag(&first), tag(&again));
 }
 
 #[test]

@@ -146,10 +146,15 @@ impl Display for ShownOption<'_> {
             OptionNumber::BLOCK1
             | OptionNumber::BLOCK2
             | OptionNumber::Q_BLOCK1
-            | OptionNumber::Q_BLOCK2 => match Block::from_option(opt) {
+            | OptionNumber::Q_BLOCK2 => match Block::from_reliable(opt) {
                 Ok(block) => {
                     let more = if block.more() { "more" } else { "last" };
-                    write!(f, "{}/{more}/{}", block.num(), block.size())
+                    write!(f, "{}/{more}/", block.num())?;
+                    match block.szx() {
+                        // Several blocks of 1024 bytes (RFC 8323 section 6).
+                        Block::BERT_SZX => f.write_str("BERT"),
+                        _ => block.size().fmt(f),
+                    }
                 }
                 Err(_) => Hex(opt.value).fmt(f),
             },

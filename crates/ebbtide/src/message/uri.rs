@@ -395,7 +395,7 @@ impl fmt::Display for UriError {
                     f,
                     "'{what}' has no scheme that is supported here: coap://HOST[:PORT]/PATH"
                 )?;
-                f.write_str(", or coap+tcp, coaps+tcp, coap+ws, coaps+ws")
+                f.write_str(", or coaps, coap+tcp, coaps+tcp, coap+ws, coaps+ws")
             }
             Self::Host(what) => {
                 f.write_str(if what.is_empty() { "the host is missing" } else { "" })?;

@@ -16,6 +16,7 @@
 
 use super::pending::{Answer, Owner};
 use super::shared::{Shared, SocketState};
+use super::trace;
 use ebbtide_core::endpoint::Sent;
 use ebbtide_core::time::{Instant, Micros};
 use quinn_udp::{TransportError, TransportErrorPayload};
@@ -52,6 +53,7 @@ impl SocketState {
             Sent::Probe { exchange, .. } => (exchange, false, true),
         };
         let Some(&open) = self.pending.get(exchange) else { return };
+        trace::unsent(exchange, &error);
         let ends = match open.owner {
             Owner::Notification(observer) => {
                 if !is_confirmable {

@@ -10,6 +10,7 @@
 //! | `ebbtide::message` | `received` | `peer`, `datagram` |
 //! | `ebbtide::message` | `timeout`: the copy `ordinal` follows | `peer`, `exchange`, `ordinal` |
 //! | `ebbtide::message` | `failed` | `exchange`, `reason` |
+//! | `ebbtide::message` | `not sent` | `exchange`, `error` |
 //! | `ebbtide::control` | `learnt` | `peer`, `exchange`, `rtt`, `transmissions`, `answered`, `srtt`, `rto`, `state` |
 //!
 //! The values of queries are left out of `datagram` unless the target `ebbtide::query` is enabled at level TRACE.
@@ -70,6 +71,11 @@ pub(crate) fn sent(transmit: &Transmit<'_>, peer: impl FnOnce() -> PeerId) {
             );
         }
     }
+}
+
+/// A datagram of an exchange has not left.
+pub(crate) fn unsent(exchange: ExchangeId, error: &std::io::Error) {
+    debug!(target: "ebbtide::message", exchange = exchange.index(), %error, "not sent");
 }
 
 pub(crate) fn failed(exchange: ExchangeId, reason: Failure) {

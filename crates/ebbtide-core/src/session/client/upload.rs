@@ -211,11 +211,11 @@ impl Upload {
         self.progress.ahead.clear();
     }
 
-    /// The network does not carry messages of this length. Returns whether smaller ones can be
-    /// tried.
+    /// The network, or the peer of a connection that has lowered its Max-Message-Size, does not take messages of this
+    /// length. Returns whether smaller ones can be tried, from the beginning.
     pub(super) fn too_long(&mut self) -> bool {
         let sizes = self.progress.sizes;
-        let can = self.phase == Phase::First && sizes.szx > 0 && sizes.szx <= Block::MAX_SZX;
+        let can = sizes.szx > 0;
         if can {
             self.running = 0;
             self.attempts = self.attempts.saturating_sub(1);
