@@ -37,7 +37,7 @@ STEPS=(sizes prose links fmt tools deny clippy features no-std doc book packages
 # They mostly wait, so those that follow run beside them.
 BESIDE=(firmware)
 QUICK=(prose links fmt clippy test)
-FULL=("${STEPS[@]:0:${#STEPS[@]}-1}" test-release statistics bench floods long-path matrix semver mutants clean)
+FULL=("${STEPS[@]:0:${#STEPS[@]}-1}" test-release statistics web bench floods long-path matrix semver mutants clean)
 
 target=${CARGO_TARGET_DIR:-target}
 mkdir -p "$target/ci"
@@ -172,7 +172,7 @@ step_deny() {
         note "licences, bans, sources; no advisories: their database is not available"
     fi
     # The Python package and the firmware are workspaces with dependencies of their own.
-    for manifest in Cargo.toml python/Cargo.toml firmware/Cargo.toml; do
+    for manifest in Cargo.toml python/Cargo.toml firmware/Cargo.toml web/Cargo.toml; do
         cargo deny --log-level warn --config deny.toml --manifest-path "$manifest" check "${checks[@]}"
     done
 }
@@ -323,6 +323,18 @@ step_firmware() {
     debug_command
     python3 firmware/check.py --ebbtide "$target/debug/ebbtide"
     note "$(grep -cv FAILED "$logs/$step.log") runs in QEMU"
+}
+
+# The page: as small as it must be, the command's answers and messages under node, and its use in Chromium.
+step_web() {
+    need_target wasm32-unknown-unknown
+    need_apt node nodejs
+    need_apt chromium chromium
+    debug_command
+    bash web/build.sh
+    node web/test.mjs "$target/web" "$target/debug/ebbtide"
+    node web/browser.mjs "$target/debug/ebbtide" "$target/web"
+    note "$(tail -n 1 "$logs/$step.log" | cut -d: -f1)"
 }
 
 # The code under test has no unsafe of its own, so the address sanitizer would only slow it.

@@ -15,6 +15,7 @@ pub(crate) mod list;
 pub(crate) mod map;
 pub(crate) mod observe;
 pub(crate) mod ping;
+pub(crate) mod play;
 pub(crate) mod proxy;
 pub(crate) mod replay;
 pub(crate) mod report;

@@ -1,0 +1,117 @@
+// The page of `ebbtide play` in headless Chromium, over the DevTools protocol on a pipe: its verdict, its keyboard, its
+// width.
+//
+//   node web/browser.mjs EBBTIDE SITE [FOLDER for screenshots]
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+const [command, site, shots] = process.argv.slice(2);
+const server = spawn(command, ["play", "--port", "0", "--site", site], { stdio: ["ignore", "pipe", "inherit"] });
+const url = await new Promise((resolve, reject) => {
+  server.stdout.once("data", (data) => resolve(String(data).split(" ")[0]));
+  server.once("exit", (code) => reject(new Error(`ebbtide play ended with ${code}`)));
+});
+const profile = mkdtempSync(join(tmpdir(), "ebbtide-chromium-"));
+const flags = ["--headless=new", "--no-sandbox", "--disable-gpu", "--remote-debugging-pipe", `--user-data-dir=${profile}`, "about:blank"];
+const browser = spawn("chromium", flags, { stdio: ["ignore", "ignore", "ignore", "pipe", "pipe"] });
+const waiting = new Map();
+let number = 0;
+let rest = "";
+const complaints = [];
+browser.stdio[4].on("data", (data) => {
+  const parts = (rest + data).split("\0");
+  rest = parts.pop();
+  for (const part of parts) {
+    const message = JSON.parse(part);
+    if (message.method === "Runtime.exceptionThrown") complaints.push(message.params.exceptionDetails.text);
+    waiting.get(message.id)?.(message);
+    waiting.delete(message.id);
+  }
+});
+
+function send(method, params = {}, sessionId = undefined) {
+  number += 1;
+  const id = number;
+  browser.stdio[3].write(`${JSON.stringify({ id, method, params, sessionId })}\0`);
+  return new Promise((resolve, reject) => {
+    waiting.set(id, (message) => (message.error ? reject(new Error(`${method}: ${message.error.message}`)) : resolve(message.result)));
+  });
+}
+
+try {
+  const { targetId } = await send("Target.createTarget", { url: "about:blank" });
+  const { sessionId } = await send("Target.attachToTarget", { targetId, flatten: true });
+  const page = (method, params) => send(method, params, sessionId);
+  const value = async (expression) => (await page("Runtime.evaluate", { expression, awaitPromise: true, returnByValue: true })).result.value;
+  /** Waits until an expression holds; the machine may be slow. */
+  const until = async (expression) => {
+    for (let turn = 0; turn < 1200; turn += 1) {
+      if (await value(expression)) return;
+      await new Promise((resolve) => setTimeout(resolve, 50));
+    }
+    throw new Error(`never: ${expression}; the page says: ${await value("document.body?.innerText")}`);
+  };
+  const size = (width, height) => page("Emulation.setDeviceMetricsOverride", { width, height, deviceScaleFactor: 1, mobile: false });
+  const shot = async (name) => {
+    if (!shots) return;
+    const { data } = await page("Page.captureScreenshot", { captureBeyondViewport: name !== "report" });
+    writeFileSync(join(shots, `${name}.png`), Buffer.from(data, "base64"));
+  };
+  const key = async (name, code) => {
+    for (const type of ["keyDown", "keyUp"]) await page("Input.dispatchKeyEvent", { type, key: name, code: name, windowsVirtualKeyCode: code });
+  };
+  await page("Runtime.enable");
+  await page("Page.enable");
+  await size(1280, 1000);
+  await page("Page.navigate", { url });
+  await until("document.querySelector('.sentence')");
+  const first = await value("performance.now()");
+  await until("document.body.dataset.done === 'yes'");
+  const sentence = await value("document.querySelector('.sentence').textContent");
+  assert.match(sentence, /^(Use|Every|No control|The )/);
+  assert.equal(await value("document.querySelectorAll('#settings tbody tr').length"), 4);
+  await until("document.getElementById('report').contentDocument.querySelectorAll('svg').length > 4");
+  await shot("wide");
+  // The report is drawn, with its figures.
+  await value("document.getElementById('report').scrollIntoView()");
+  await until("document.getElementById('report').getBoundingClientRect().top < 400");
+  await shot("report");
+  await value("scrollTo(0, 0)");
+
+  // By keyboard: a slider changes a key, its field follows, and the answer is another one.
+  const before = await value("document.getElementById('command').textContent");
+  await value("document.querySelector('.key input[type=range]').focus()");
+  for (let turn = 0; turn < 3; turn += 1) await key("ArrowLeft", 37);
+  await until(`document.getElementById('command').textContent !== ${JSON.stringify(before)}`);
+  await until("document.body.dataset.done === 'yes'");
+  assert.match(await value("location.hash"), /^#\S{8}/);
+
+  // A wrong file: the message is an alert, the text stays as it was typed, and the last verdict remains.
+  await value("{ const file = document.getElementById('toml'); file.value = file.value.replace('[network.up]', '[network.up]\\nrte = 1'); file.dispatchEvent(new Event('input')); }");
+  await until("/unknown field `rte`|rte/.test(document.getElementById('error').textContent)");
+  assert.match(await value("document.getElementById('toml').value"), /rte = 1/);
+  assert.equal(await value("document.getElementById('toml').getAttribute('aria-invalid')"), "true");
+  await value("{ const file = document.getElementById('toml'); file.value = file.value.replace('rte = 1', ''); file.dispatchEvent(new Event('input')); }");
+  await until("document.getElementById('error').textContent === '' && document.body.dataset.done === 'yes'");
+
+  // Every control has a name for a screen reader.
+  const nodes = (await page("Accessibility.getFullAXTree")).nodes;
+  const roles = ["button", "textbox", "slider", "combobox", "spinbutton"];
+  const unnamed = nodes.filter((node) => roles.includes(node.role?.value) && !node.name?.value);
+  assert.deepEqual(unnamed.map((node) => node.role.value), []);
+
+  // Narrow: nothing is wider than the screen.
+  await size(400, 900);
+  await until("document.documentElement.scrollWidth <= 400");
+  await shot("narrow");
+  assert.deepEqual(complaints, []);
+  console.log(`first verdict after ${Math.round(first)} ms: ${sentence}`);
+} finally {
+  server.kill();
+  browser.kill();
+  await new Promise((resolve) => browser.on("exit", resolve));
+  rmSync(profile, { recursive: true, force: true, maxRetries: 5 });
+}
