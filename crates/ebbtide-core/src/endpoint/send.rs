@@ -14,9 +14,7 @@ use crate::exchange::token::{
 };
 use crate::peer::PeerId;
 use crate::time::{Duration, Instant, Micros};
-use crate::wire::{
-    Code, Content, HEADER_LEN, MAX_TOKEN_LEN, MessageId, Opt, OptionNumber, Token, Type,
-};
+use crate::wire::{Code, Content, HEADER_LEN, MAX_TOKEN_LEN, MessageId, OptionNumber, Token, Type};
 
 /// The number of ACK_TIMEOUTs for which a Non-confirmable notification waits for the Reset of an
 /// observer that no longer exists. 16 s with the default parameters, which exceeds the longest
@@ -158,11 +156,13 @@ impl Endpoint {
                 .options
                 .iter()
                 .any(|opt| opt.number == OptionNumber::OBSERVE && opt.as_uint() == Some(0));
+        let secured = content.options.iter().any(|opt| opt.number == OptionNumber::OSCORE);
         // RFC 7252 section 8.1: "Such requests MUST be sent in Non-confirmable messages."
         let group = to.is_multicast();
         let reliability = if group { Reliability::NonConfirmable } else { reliability };
         let marking = match purpose {
-            Purpose::Request if observes || group || !token.is_empty() => Marking::None,
+            // libcoap takes a copy with another token for another request, and OSCORE refuses that as replayed.
+            Purpose::Request if observes || group || secured || !token.is_empty() => Marking::None,
             Purpose::Request => peer.shell.marking(),
             Purpose::Response | Purpose::Notification | Purpose::Ping => Marking::None,
         };
@@ -193,8 +193,7 @@ impl Endpoint {
         exchange.marking = marking;
         exchange.answers = if observes { Answers::Observed } else { Answers::One };
         exchange.confirmable = reliability == Reliability::Confirmable;
-        let secured = |opt: &Opt<'_>| opt.number == OptionNumber::OSCORE;
-        exchange.idempotent = content.is_idempotent() && !content.options.iter().any(secured);
+        exchange.idempotent = content.is_idempotent() && !secured;
         // Checked against u16::MAX above.
         exchange.options_end = encoded.options_end as u16;
         exchange.last_option = encoded.last_option;

@@ -70,6 +70,23 @@ fn a_registration_keeps_its_token_under_every_control_that_marks_tokens() {
 }
 
 #[test]
+fn copies_of_a_request_that_oscore_protects_are_the_same_datagram_under_every_control() {
+    for name in ["fasor-token", "fasor-option", "ebb"] {
+        let mut node = Node::under(name);
+        // Partial IV 5, kid `c`.
+        let options = [Opt { number: OptionNumber::OSCORE, value: &[0x09, 5, b'c'] }];
+        let post = Content { code: Code::POST, options: &options, payload: b"ciphertext" };
+        node.try_request(PEER, &post, Reliability::Confirmable).expect("accepted");
+        node.run_until(90.0);
+        let mut sent = node.take();
+        // A control may send pings in between.
+        sent.retain(|datagram| datagram.code() == Code::POST);
+        assert!(sent.len() > 1, "{name}");
+        assert!(sent.iter().all(|datagram| datagram.bytes == sent[0].bytes), "{name}: {sent:?}");
+    }
+}
+
+#[test]
 fn the_lengths_of_tokens_are_bounded_with_the_mark() {
     for (length, marked, plain) in [(0, 1, 0), (1, 2, 1), (7, 8, 7), (8, 8, 8), (200, 8, 8)] {
         for (control, expected) in [("fasor-token", marked), ("fasor", plain)] {
