@@ -9,8 +9,11 @@ use ebbtide_core::wire::{Code, Message};
 use std::collections::VecDeque;
 use std::sync::PoisonError;
 
-/// Handshakes that wait for message 3 at most; the oldest makes room for another.
-const MAX_UNFINISHED: usize = 128;
+/// Handshakes that wait for message 3 at most; the oldest makes room for another. As many as those of DTLS: if a thousand devices
+/// wake up at once, those that were begun last must not end those whose message 3 is still under way.
+const MAX_UNFINISHED: usize = 4096;
+/// From so many on, clients have to show their addresses first.
+const PRESSED: usize = 64;
 /// The Content-Format `application/edhoc+cbor-seq` (RFC 9528 section 10.11).
 const MESSAGES: ContentFormat = ContentFormat(64);
 /// The byte before message 1: `true` in CBOR (RFC 9528 appendix A.2.1).
@@ -27,6 +30,8 @@ struct UnfinishedHandshake {
     answered: WaitingResponder,
 }
 
+const _: () = assert!(size_of::<UnfinishedHandshake>() <= 1024);
+
 impl core::fmt::Debug for Unfinished {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_tuple("Unfinished").field(&self.0.len()).finish()
@@ -41,7 +46,7 @@ pub(crate) fn is_handshake(message: &Message<'_>) -> bool {
 impl Edhoc {
     /// Whether so many handshakes are unfinished that a client has to show its address first.
     pub(crate) fn is_pressed(&self) -> bool {
-        self.unfinished().0.len() >= MAX_UNFINISHED / 2
+        self.unfinished().0.len() >= PRESSED
     }
 
     fn unfinished(&self) -> std::sync::MutexGuard<'_, Unfinished> {
