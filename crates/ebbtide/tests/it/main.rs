@@ -40,6 +40,7 @@ mod node;
 mod observe_late;
 mod oscore;
 mod oscore_kills;
+mod oscore_protocols;
 mod oscore_streams;
 mod probes;
 mod quick_blocks;
