@@ -20,6 +20,7 @@ PROGRAMS = {
     "observe": "and observations",
     "server": "server with blocks and observers (1792 bytes up and down)",
     "secure": "client on the message layer over DTLS-PSK",
+    "protected": "client on the message layer, protected by OSCORE",
 }
 HEAD = """| program | what | flash | static | heap, peak | stack, peak |
 |---|---|---|---|---|---|

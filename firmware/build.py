@@ -35,7 +35,7 @@ class Board:
 
 
 BOARDS = (
-    Board("lm3s6965", "thumbv7m-none-eabi", ("baseline", "control", *ENDPOINT, "secure"), "endpoint,dtls"),
+    Board("lm3s6965", "thumbv7m-none-eabi", ("baseline", "control", *ENDPOINT, "secure", "protected"), "endpoint,dtls,oscore"),
     Board("lm3s6965", "thumbv7m-none-eabi", ("observe", "server", "secure"), "endpoint,dtls", ethernet=True),
     # 16 kB of RAM.
     Board("microbit", "thumbv6m-none-eabi", ("message",), "endpoint,portable-atomic"),

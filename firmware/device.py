@@ -128,7 +128,7 @@ def server(command: list[str], ready: str) -> Iterator[re.Match[str]]:
 @contextmanager
 def ebbtide_server(host: Host, *options: str) -> Iterator[int]:
     """`ebbtide serve` at a free port."""
-    bind = ["--bind", "coaps://127.0.0.1:0" if options else "127.0.0.1:0"]
+    bind = ["--bind", "coaps://127.0.0.1:0" if "--psk-file" in options else "127.0.0.1:0"]
     with server([str(host.ebbtide), "serve", *bind, *options], r"serving at coaps?://127\.0\.0\.1:(\d+)") as match:
         yield int(match[1])
 

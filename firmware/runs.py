@@ -95,6 +95,17 @@ def ask_for_ticks(command: list[str]) -> None:
                 raise Failed(f"{command[0]} received '{answer}'")
 
 
+def protected(host: Host, images: Images) -> Figures:
+    with tempfile.TemporaryDirectory() as folder:
+        context = Path(folder) / "contexts.toml"
+        secret = b"secret-of-device".hex()
+        context.write_text(f'[[context]]\nsender-id = "02"\nrecipient-id = "01"\nmaster-secret = "{secret}"\n')
+        context.chmod(0o600)
+        with ebbtide_server(host, "--oscore", str(context)) as port:
+            with on_serial_line(images[SERIAL, "protected"], host.fate(), host.seed, {"port": port, "retransmit": 12}) as (device, _):
+                return expect(device.finish(), delivered=GETS, failed=0)
+
+
 def ask(host: Host, relay: SerialRelay | UdpRelay) -> None:
     """All that Ebbtide asks a server on a device."""
     at = f"coap://127.0.0.1:{relay.port}"
@@ -194,6 +205,7 @@ RUNS: dict[str, Run] = {
     "blocks": asking("blocks", failed=0, put_code=68, put_echoed=3000),
     "observe": asking("observe", failed=0, put_code=68, put_echoed=3000, states=3),
     "secure": secure(SERIAL),
+    "protected": protected,
     "server": serving(SERIAL),
     "server for libcoap": serving_libcoap,
     "strangers": strangers,

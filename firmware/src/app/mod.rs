@@ -3,6 +3,8 @@
 pub mod block_wise;
 pub mod gets;
 pub mod observing;
+#[cfg(feature = "oscore")]
+pub mod protected;
 #[cfg(feature = "dtls")]
 pub mod secure;
 pub mod serving;
@@ -22,6 +24,7 @@ pub fn endpoint(arguments: &Arguments) -> Endpoint {
     let mut config = EndpointConfig {
         control: ControlConfig::new(Algorithm::FasorToken),
         count_per_control: false,
+        oscore: cfg!(feature = "oscore"),
         limits: Limits {
             peers: 4,
             exchanges: 8,
