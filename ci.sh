@@ -49,7 +49,7 @@ export CARGO_TARGET_DIR=$target PATH="$tools/bin:$PATH" CARGO_TERM_COLOR=never
 locked=()
 # Of a change; --full checks all.
 FEATURES=("" udp tcp serde,dtls-cert)
-ALL_FEATURES=("" udp tcp serde oscore dtls dtls-cert dtls13 tls ws tls,ws)
+ALL_FEATURES=("" udp tcp serde oscore edhoc dtls dtls-cert dtls13 tls ws tls,ws)
 # Tests of the core and of the testbed count much: a little optimised they take a fraction, with debug assertions
 # and overflow checks.
 TESTBED=(ebbtide-sim ebbtide-fit ebbtide-map ebbtide-report ebbtide-reproduce)

@@ -25,6 +25,7 @@ import sys
 import tempfile
 import time
 
+import oscore as forged
 from network import NOBODY, SERVER, Namespaces, memory, prefer, serve
 
 HOSTILE = pathlib.Path(__file__).with_name("hostile.py")
@@ -70,18 +71,18 @@ class Stage:
         self.stack.callback(process.kill)
         return process
 
-    def hostile(self, what, server, **settings):
-        """One of hostile.py's, when it is ready."""
+    def hostile(self, *what, program=HOSTILE, **settings):
+        """One of hostile.py's, or of another program's, when it is ready."""
         words = [f"--{name.replace('_', '-')}" + ("" if value is True else f"={value}")
                  for name, value in settings.items()]
-        process = self.start(sys.executable, str(HOSTILE), what, server, *words)
+        process = self.start(sys.executable, str(program), *what, *words)
         if process.stdout.readline() != "ready\n":
-            sys.exit(f"{what}: the attacker ended at once")
+            sys.exit(f"{what[0]}: the attacker ended at once")
         return process
 
-    def ask(self, seconds):
+    def ask(self):
         """What a client gets that asks plain CoAP 200 times a second."""
-        return result(self.hostile("ask", f"{SERVER}:5683", seconds=seconds, rate=200))
+        return result(self.hostile("ask", f"{SERVER}:5683", seconds=self.options.seconds, rate=200))
 
     def get(self, *arguments):
         """The seconds of a request of the command, or None if it has failed."""
@@ -101,7 +102,7 @@ def result(process):
     return json.loads(line)
 
 
-def beside(stage, attack):
+def beside(stage, attack, ask):
     """The honest client's rate beside an attack over that beside its control, and the last results."""
     options, ratios, asked, said = stage.options, [], None, None
     for number in range(options.rounds):
@@ -109,7 +110,7 @@ def beside(stage, attack):
         for to in (NOBODY, SERVER) if number % 2 == 0 else (SERVER, NOBODY):
             attacker = attack(to)
             time.sleep(0.5)
-            got = stage.ask(options.seconds)
+            got = ask(stage)
             rates[to] = got["per_second"]
             sent = result(attacker)
             asked, said = (got, sent) if to == SERVER else (asked, said)
@@ -117,9 +118,9 @@ def beside(stage, attack):
     return statistics.median(ratios), asked, said
 
 
-def ratio_row(stage, attack, bound):
+def ratio_row(stage, attack, bound, ask=Stage.ask):
     """A row whose figure is the honest client's ratio."""
-    ratio, asked, said = beside(stage, attack)
+    ratio, asked, said = beside(stage, attack, ask)
     bound = stage.options.generous or bound
     remark = ", ".join(f"{name} {value:,.0f}" for name, value in said.items())
     return Row(f"{ratio:.2f}", f"at least {bound}", ratio >= bound,
@@ -196,7 +197,23 @@ def leftovers(stack, options):
     return Row(f"{done.count(0)} of 4", "4 of 4, nothing left", done.count(0) == 4 and left == 0, f"{left} left")
 
 
-ROWS = {each.__name__: each for each in (hellos, distant, amplification, churn, scrapes, leftovers)}
+def oscore(stack, options):
+    """Forged OSCORE requests of an honest client's ID at 50,000/s, and that client's throughput."""
+    server, client = forged.contexts(pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory())))
+    stage = Stage(stack, options, *server)
+
+    def bench(_stage):
+        done = stage.start(options.ebbtide, "bench", f"coap://{SERVER}/test", "--json", "--duration", str(options.seconds), *client)
+        said = json.loads(done.communicate(timeout=120)[0] or '{"per_second": 0, "p50_us": 0}')
+        return {"per_second": said["per_second"], "p50_ms": said["p50_us"] / 1000}
+
+    def attack(to):
+        return stage.hostile(f"{to}:5683", program=forged.__file__, rate=50_000, seconds=options.seconds + 1.5)
+
+    return ratio_row(stage, attack, 0.9, bench)
+
+
+ROWS = {each.__name__: each for each in (hellos, distant, amplification, churn, scrapes, leftovers, oscore)}
 
 
 def main():

@@ -25,10 +25,11 @@ import sys
 import tempfile
 import time
 
+import oscore
 from network import NOBODY, SERVER, Namespaces, dropped, memory, prefer, processor, serve
 
 KINDS = ["get", "long-get", "folder-list", "post", "observe", "observe-from-one", "block1", "q-block1", "ack",
-         "reset", "ping", "malformed", "mix", "client-hello", "client-hello-13"]
+         "reset", "ping", "malformed", "mix", "client-hello", "client-hello-13", "oscore"]
 FILES = 2000
 
 
@@ -107,6 +108,8 @@ def row(kind, options, responder=None):
             arguments = ["--bind", f"coaps://{SERVER}:5684", *given]
             # The honest client is at the same socket, in a session of its own.
             client = ["--engine", "client", *client]
+        if kind == "oscore" and not responder:
+            arguments, client = oscore.contexts(pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory())))
         server = serve(stack, spaces, options, arguments, responder)
         before_all = memory(server.pid, "VmRSS")
         ratios, honest, p99, sent, lost = [], [], [], [], []

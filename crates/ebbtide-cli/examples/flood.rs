@@ -34,10 +34,12 @@ enum Kind {
     ClientHello,
     /// Of DTLS 1.3.
     ClientHello13,
+    /// Of OSCORE, with a `kid` that the server knows and numbers that are new to it.
+    Oscore,
     Mix,
 }
 
-const KINDS: [(&str, Kind); 14] = [
+const KINDS: [(&str, Kind); 15] = [
     ("get", Kind::Get),
     ("long-get", Kind::LongGet),
     ("folder-list", Kind::FolderList),
@@ -53,6 +55,7 @@ const KINDS: [(&str, Kind); 14] = [
     ("mix", Kind::Mix),
     ("client-hello", Kind::ClientHello),
     ("client-hello-13", Kind::ClientHello13),
+    ("oscore", Kind::Oscore),
 ];
 
 fn main() -> Result<(), Failure> {
@@ -120,6 +123,9 @@ impl Kind {
         let block = Block::new(0, true, 6)?;
         let mut value = [0; 4];
         let block = encode_uint(block.to_uint(), &mut value);
+        // Flags, a Partial IV of four bytes, and `kid` 02 (RFC 8613 section 6.1).
+        let [a, b, c, d] = (1 << 24 | number as u32).to_be_bytes();
+        let oscore = [0x0c, a, b, c, d, 2];
         let (code, options): (Code, &[Opt<'_>]) = match self {
             Self::Get => (Code::GET, &[path("test")]),
             Self::LongGet => (Code::GET, &[path("large")]),
@@ -134,6 +140,7 @@ impl Kind {
             Self::QBlock1 => {
                 (Code::PUT, &[path("echo"), Opt { number: OptionNumber::Q_BLOCK1, value: block }])
             }
+            Self::Oscore => (Code::POST, &[Opt { number: OptionNumber::OSCORE, value: &oscore }]),
             Self::Ack => return simple(bytes, 2, 0),
             Self::Reset => return simple(bytes, 3, 0),
             Self::Ping => return simple(bytes, 0, 0),
@@ -146,13 +153,17 @@ impl Kind {
             Self::ClientHello => return Ok(client_hello(number, bytes)),
             Self::ClientHello13 => return Ok(client_hello_13(number, bytes)),
             Self::Mix => {
-                let others = &KINDS[..KINDS.len() - 3];
+                let others = &KINDS[..KINDS.len() - 4];
                 let (_, other) = others[(number % others.len() as u64) as usize];
                 return other.datagram(number, bytes);
             }
         };
-        let payload: &[u8] =
-            if matches!(self, Self::Block1 | Self::QBlock1) { &[b'x'; 1024] } else { &[] };
+        let payload: &[u8] = match self {
+            Self::Block1 | Self::QBlock1 => &[b'x'; 1024],
+            // Code, path and tag of a GET, forged.
+            Self::Oscore => &[7; 14],
+            _ => &[],
+        };
         let reliable = if self == Self::QBlock1 { Type::NonConfirmable } else { Type::Confirmable };
         let token = Token::new(&(number as u32).to_be_bytes()).ok_or("the token is too long")?;
         let content = Content { code, options, payload };
