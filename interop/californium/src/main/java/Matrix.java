@@ -25,13 +25,20 @@ import org.eclipse.californium.core.coap.Response;
 import org.eclipse.californium.core.coap.option.OpaqueOptionDefinition;
 import org.eclipse.californium.core.network.CoapEndpoint;
 import org.eclipse.californium.core.server.resources.CoapExchange;
+import org.eclipse.californium.cose.AlgorithmID;
 import org.eclipse.californium.elements.config.Configuration;
 import org.eclipse.californium.elements.tcp.netty.TcpClientConnector;
 import org.eclipse.californium.elements.tcp.netty.TcpServerConnector;
 import org.eclipse.californium.scandium.DTLSConnector;
 import org.eclipse.californium.scandium.config.DtlsConfig;
 import org.eclipse.californium.scandium.config.DtlsConnectorConfig;
+import org.eclipse.californium.elements.util.Bytes;
 import org.eclipse.californium.elements.util.SslContextUtil;
+import org.eclipse.californium.oscore.HashMapCtxDB;
+import org.eclipse.californium.oscore.OSCoreCoapStackFactory;
+import org.eclipse.californium.oscore.OSCoreCtx;
+import org.eclipse.californium.oscore.OSCoreCtxDB;
+import org.eclipse.californium.oscore.OSException;
 import org.eclipse.californium.scandium.dtls.CertificateType;
 import org.eclipse.californium.scandium.dtls.pskstore.AdvancedMultiPskStore;
 import org.eclipse.californium.scandium.dtls.x509.SingleCertificateProvider;
@@ -39,6 +46,8 @@ import org.eclipse.californium.scandium.dtls.x509.StaticNewAdvancedCertificateVe
 
 /** The adapter of Californium for the interoperability matrix; ../README.md describes it. */
 public class Matrix {
+    static final boolean OSCORE = System.getenv("INTEROP_OSCORE") != null;
+
     static CoapEndpoint endpoint(InetSocketAddress address, String scheme, boolean server) {
         if (scheme.equals("coaps")) DtlsConfig.register();
         Configuration configuration = Interop.configuration();
@@ -65,7 +74,29 @@ public class Matrix {
             dtls.set(DtlsConfig.DTLS_CONNECTION_ID_LENGTH, cid == null ? null : Integer.valueOf(cid));
             builder.setConnector(new DTLSConnector(dtls.build()));
         } else if (server) builder.setInetSocketAddress(address);
+        if (OSCORE) {
+            builder.setCoapStackFactory(new OSCoreCoapStackFactory());
+            builder.setCustomCoapStackArgument(contexts(server, address));
+        }
         return builder.build();
+    }
+
+    /** The context of ../README.md. */
+    static OSCoreCtxDB contexts(boolean server, InetSocketAddress address) {
+        byte[] ours = (server ? "server" : "client").getBytes(StandardCharsets.US_ASCII);
+        byte[] theirs = (server ? "client" : "server").getBytes(StandardCharsets.US_ASCII);
+        byte[] secret = HexFormat.of().parseHex("0102030405060708090a0b0c0d0e0f10");
+        byte[] salt = HexFormat.of().parseHex("9e7ca92223786340");
+        try {
+            HashMapCtxDB contexts = new HashMapCtxDB();
+            OSCoreCtx context = new OSCoreCtx(secret, !server, AlgorithmID.AES_CCM_16_64_128, ours, theirs,
+                AlgorithmID.HKDF_HMAC_SHA_256, 32, salt, null, 65_536);
+            if (server) contexts.addContext(context);
+            else contexts.addContext("coap://" + address.getHostString() + ":" + address.getPort(), context);
+            return contexts;
+        } catch (OSException error) {
+            throw new IllegalArgumentException(error);
+        }
     }
 
     /** Its own certificate, and the authority of the others, from a folder. */
@@ -186,6 +217,7 @@ public class Matrix {
         if (words[0].equals("PING")) return client.ping(4000L) ? "rst - -" : "error no answer";
         Request request = new Request(Code.valueOf(words[0]));
         request.setURI(base);
+        if (OSCORE) request.getOptions().setOscore(Bytes.EMPTY);
         String[] parts = words[1].split("\\?", 2);
         for (String part : parts[0].substring(1).split("/"))
             request.getOptions().addUriPath(URLDecoder.decode(part, StandardCharsets.UTF_8));
