@@ -49,7 +49,9 @@ impl CacheKey {
 impl Ask {
     /// Whether its answer may be stored, and shared with equal requests (RFC 7252 section 5.6, RFC 8132 section 2.1).
     pub(crate) fn is_shareable(&self) -> bool {
-        matches!(self.code, Code::GET | Code::FETCH)
+        // The answer to a protected request is for its client alone (RFC 8613 section 4.1.3.1).
+        let protected = self.forwarded.options.get(OptionNumber::OSCORE).is_some();
+        matches!(self.code, Code::GET | Code::FETCH) && !protected
     }
 
     pub(crate) fn key(&self) -> CacheKey {

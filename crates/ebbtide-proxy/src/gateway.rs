@@ -39,8 +39,12 @@ impl Gateway {
     #[must_use]
     pub fn new(config: GatewayConfig) -> Self {
         let GatewayConfig { access, cells, limits, client, name, .. } = config;
-        let upstream =
-            Upstream::new(Client::with_config(client), access, Cells::new(cells, limits), name);
+        let upstream = Upstream::new(
+            Client::with_config(client.for_proxy()),
+            access,
+            Cells::new(cells, limits),
+            name,
+        );
         let inner = GatewayInner {
             upstream: Arc::new(upstream),
             cache: Cache::new(config.cache_bytes),
@@ -114,6 +118,8 @@ impl Gateway {
             ask.forwarded.options.push(OptionNumber::ETAG, etag);
         }
         let mut shared_key = key.0.clone();
+        // A request that has come back in a loop must not wait for itself.
+        shared_key.push(ask.forwarded.hop_limit);
         for opt in ask.forwarded.options.iter().filter(|opt| opt.number == OptionNumber::ETAG) {
             shared_key.push(opt.value.len() as u8);
             shared_key.extend(opt.value);

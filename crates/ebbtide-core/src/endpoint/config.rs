@@ -17,6 +17,10 @@ pub type SharedConfig = Shared<EndpointConfig>;
 
 /// Settings of an [`Endpoint`](super::Endpoint).
 #[derive(Clone, Debug)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a protocol that the application implements, or not"
+)]
 pub struct EndpointConfig {
     /// RFC 7252's transmission parameters.
     pub params: Parameters,
@@ -37,6 +41,9 @@ pub struct EndpointConfig {
     /// Whether the application implements OSCORE (RFC 8613), and answers the option of EDHOC (RFC 9668). If not, messages with these
     /// options are rejected because they are critical. Default no.
     pub oscore: bool,
+    /// Whether the application is a proxy. Then critical options that are safe to forward and that are not understood are left
+    /// to it, in requests with Proxy-Uri or Proxy-Scheme and in responses (RFC 7252 section 5.7.1). Default no.
+    pub forwards: bool,
     /// Where the message IDs of each peer begin. `None`, the default, draws it; an endpoint that outlives its
     /// program's restarts computes it, so that no ID is used again while a peer remembers it.
     pub message_id_start: Option<MessageIdStart>,
@@ -69,6 +76,7 @@ impl Default for EndpointConfig {
             rexmit_count_option: OptionNumber(65020),
             q_block: false,
             oscore: false,
+            forwards: false,
             message_id_start: None,
             count_per_control: true,
             limits: Limits::default(),

@@ -387,6 +387,8 @@ impl Endpoint {
     fn unknown_critical(&self, message: &Message<'_>) -> Option<OptionNumber> {
         let (count, blocks) = (self.config.rexmit_count_option, self.config.q_block);
         let oscore = self.config.oscore;
+        let forwards =
+            self.config.forwards && (!message.code().is_request() || message.body().is_for_proxy());
         let is_block = |number| matches!(number, OptionNumber::Q_BLOCK1 | OptionNumber::Q_BLOCK2);
         let code = message.code();
         message.body().first_critical_unless(|number| {
@@ -394,6 +396,7 @@ impl Endpoint {
                 || number == count
                 || blocks && is_block(number)
                 || oscore && matches!(number, OptionNumber::OSCORE | OptionNumber::EDHOC)
+                || forwards && !number.is_unsafe_to_forward()
         })
     }
 

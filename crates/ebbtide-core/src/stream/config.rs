@@ -42,6 +42,9 @@ pub struct Config {
     pub pong_timeout: Duration,
     /// Whether messages may have the options of OSCORE (RFC 8613) and EDHOC (RFC 9668), which are critical. Default false.
     pub oscore: bool,
+    /// Whether the application is a proxy, to which critical options that are safe to forward are left (RFC 7252 section
+    /// 5.7.1). Default no.
+    pub forwards: bool,
     /// Time without a request, a response or a notification after which the connection is
     /// released, unless [`Connection::keep`](super::Connection::keep) holds it. Default `None`:
     /// never.
@@ -64,6 +67,7 @@ impl Default for Config {
             keep_alive: None,
             pong_timeout: Duration::from_secs(20),
             oscore: false,
+            forwards: false,
             idle_timeout: None,
         }
     }

@@ -116,9 +116,12 @@ impl Connection {
     /// The first critical option that is not understood (RFC 7252 section 5.4.1).
     fn unknown_critical(&self, message: &Frame<'_>) -> Option<OptionNumber> {
         let (code, oscore) = (message.code(), self.config.oscore);
+        let forwards =
+            self.config.forwards && (!code.is_request() || message.body().is_for_proxy());
         message.body().first_critical_unless(|number| {
             number.is_known_in(code)
                 || oscore && matches!(number, OptionNumber::OSCORE | OptionNumber::EDHOC)
+                || forwards && !number.is_unsafe_to_forward()
         })
     }
 

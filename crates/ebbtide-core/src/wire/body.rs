@@ -113,6 +113,14 @@ impl<'a> Body<'a> {
             .filter(Opt::is_well_formed)
     }
 
+    /// Whether the message is a request to a proxy (RFC 7252 section 5.10.2).
+    #[inline]
+    pub(crate) const fn is_for_proxy(&self) -> bool {
+        const ASKS: OptionSet =
+            OptionSet::of(&[OptionNumber::PROXY_URI, OptionNumber::PROXY_SCHEME]);
+        !self.has_none_of(ASKS)
+    }
+
     /// Whether the message has no option with a number of this set. Where it has options from number 64
     /// on, it does not tell these apart.
     #[inline]

@@ -108,3 +108,18 @@ async fn without_a_gateway_a_server_refuses_proxy_requests_and_its_own_resources
     let answer = plain.client.put(format!("coap://{both}/own"), "x").await.unwrap();
     assert_eq!(answer.code(), Code::CHANGED);
 }
+
+#[tokio::test]
+async fn two_gateways_that_take_each_other_for_the_server_end_a_request_at_its_time_limit() {
+    // The port of the second one is known before it serves.
+    let port = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let to = |port: u16| format!("coap://127.0.0.1:{port}/").parse().unwrap();
+    let short = || GatewayConfig::new().deadline(Duration::from_millis(500));
+    let first = serve(crate::Gateway::new(short().backend("/", &to(port))).router());
+    let second = crate::Gateway::new(short().backend("/", &to(first.port())));
+    let second = ebbtide::Server::bind(second.router(), [("127.0.0.1", port)]).unwrap();
+    tokio::spawn(second.run());
+    // Each hop holds a place, so the places of the cell end the loop before the hop limit does.
+    let ended = ebbtide::Client::new().get(format!("coap://{first}/x")).await.unwrap();
+    assert!(matches!(ended.code(), Code::SERVICE_UNAVAILABLE | Code::GATEWAY_TIMEOUT), "{ended:?}");
+}

@@ -4,6 +4,7 @@ mod cells;
 mod forward;
 mod http;
 mod observe;
+mod oscore;
 mod sharing;
 
 use crate::{Gateway, GatewayConfig};

@@ -19,6 +19,13 @@ impl ClientConfig {
         self
     }
 
+    /// Lets responses have critical options that are safe to forward and that the client does not understand: for a proxy, which passes
+    /// them on (RFC 7252 section 5.7.1), such as that of OSCORE. By default such a response is an error.
+    pub fn for_proxy(mut self) -> Self {
+        self.0.leave_safe_options();
+        self
+    }
+
     /// Sets the client's identity and key for `coaps`; the same for all servers.
     #[cfg(feature = "dtls")]
     pub fn credentials(mut self, credentials: impl Into<Option<Credentials>>) -> Self {

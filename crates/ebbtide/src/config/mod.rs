@@ -159,6 +159,12 @@ impl AllSettings {
         self
     }
 
+    /// Leaves critical options that are safe to forward to the application, which is a proxy.
+    pub(crate) fn leave_safe_options(&mut self) {
+        self.endpoint.forwards = true;
+        self.stream.connection.forwards = true;
+    }
+
     /// The part that concerns a socket.
     pub(crate) fn socket(&self) -> SocketConfig {
         SocketConfig {

@@ -122,7 +122,10 @@ impl Server {
         config: ServerConfig,
         addresses: impl IntoIterator<Item = impl ToSocketAddrs>,
     ) -> Result<Self, BindError> {
-        let config = config.0.for_its_path();
+        let mut config = config.0.for_its_path();
+        if router.is_forward_proxy() {
+            config.leave_safe_options();
+        }
         let mut net = config.clone();
         let (store, workers) = (config.state.clone(), config.workers.max(1));
         let unread = BindError::of_state;

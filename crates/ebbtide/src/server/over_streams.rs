@@ -31,7 +31,7 @@ impl Serve for Service {
         {
             return self.shake_hands_over(edhoc, link, now, incoming, message, sizes);
         }
-        if Self::claims_protection(&message) || self.config().oscore_required {
+        if self.claims_protection(&message) || self.config().oscore_required {
             return self.serve_protected_over(link, now, incoming, message, sizes);
         }
         let mut place = RequestSlot::new();

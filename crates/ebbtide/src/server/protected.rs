@@ -41,7 +41,11 @@ struct Opened<'b> {
 
 impl Service {
     /// Whether a request says that it is protected.
-    pub(super) fn claims_protection(message: &Message<'_>) -> bool {
+    pub(super) fn claims_protection(&self, message: &Message<'_>) -> bool {
+        if self.inner.router.forward_route(message).is_some() {
+            // It is for the server that the request names.
+            return false;
+        }
         [OptionNumber::OSCORE, OptionNumber::EDHOC]
             .into_iter()
             .any(|number| message.option(number).is_some())
@@ -123,7 +127,7 @@ impl Service {
         message: &Message<'_>,
         buffer: &'b mut [u8],
     ) -> Result<Opened<'b>, Response> {
-        let contexts = self.config().oscore.as_ref().filter(|_| Self::claims_protection(message));
+        let contexts = self.config().oscore.as_ref().filter(|_| self.claims_protection(message));
         let Some(contexts) = contexts else { return Err(oscore_is_required()) };
         let joined = message.option(OptionNumber::EDHOC).is_some();
         let separated = match joined {

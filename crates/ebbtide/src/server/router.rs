@@ -271,6 +271,11 @@ impl Router {
         Some((route, params))
     }
 
+    /// Whether it answers requests to a forward proxy.
+    pub(super) fn is_forward_proxy(&self) -> bool {
+        self.forward.is_some()
+    }
+
     /// The route of a request to a forward proxy.
     pub(super) fn forward_route(&self, message: &Message<'_>) -> Option<&Arc<Route>> {
         let asks = |number| message.option(number).is_some();

@@ -435,7 +435,7 @@ impl net::shared::Serve for Service {
         message: &Message<'_>,
         much: bool,
     ) -> Remember {
-        if Self::claims_protection(message) {
+        if self.claims_protection(message) {
             // Its key decides (`serve_protected`).
             return Remember::No;
         }
@@ -459,7 +459,7 @@ impl net::shared::Serve for Service {
         {
             return self.shake_hands(edhoc, shared, now, request);
         }
-        if Self::claims_protection(&message) || self.config().oscore_required {
+        if self.claims_protection(&message) || self.config().oscore_required {
             return self.serve_protected(shared, now, request);
         }
         let (local, sizes) = (shared.reply_from(to), self.session().datagram_sizes());

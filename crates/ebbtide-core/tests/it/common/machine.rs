@@ -268,6 +268,7 @@ fn config(script: &mut Script<'_>) -> EndpointConfig {
         rexmit_count_option: OptionNumber(65020),
         q_block: false,
         oscore: false,
+        forwards: false,
         message_id_start: None,
         count_per_control: bits & 64 == 0,
         limits: Limits {
