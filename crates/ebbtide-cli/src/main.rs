@@ -3,6 +3,7 @@
 // A closed standard output must be handled as an error; `println!` would panic.
 #![warn(clippy::print_stdout)]
 
+mod check;
 mod client;
 mod commands;
 #[cfg(target_os = "linux")]
@@ -57,6 +58,7 @@ enum Command {
     Serve(commands::serve::ServeArgs),
     Proxy(commands::proxy::ProxyArgs),
     Bench(commands::bench::BenchArgs),
+    Check(commands::check::CheckArgs),
     List(commands::list::ListArgs),
     Run(commands::run::RunArgs),
     Play(commands::play::PlayArgs),
@@ -90,6 +92,7 @@ fn main() -> ExitCode {
         Command::Serve(args) => commands::serve::run(args),
         Command::Proxy(args) => commands::proxy::run(args),
         Command::Bench(args) => commands::bench::run(args),
+        Command::Check(args) => commands::check::run(&args),
         Command::List(args) => commands::list::run(&args),
         Command::Run(args) => commands::run::run(&args),
         Command::Play(args) => commands::play::run(&args),

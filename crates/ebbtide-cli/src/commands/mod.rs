@@ -4,6 +4,7 @@ mod arguments;
 pub(crate) mod bench;
 mod burst;
 mod campaign;
+pub(crate) mod check;
 pub(crate) mod compact;
 pub(crate) mod discover;
 pub(crate) mod emulate;

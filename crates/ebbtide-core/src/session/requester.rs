@@ -251,7 +251,7 @@ impl RequestOptions {
     /// Whether the request is part of a block-wise transfer of RFC 7959.
     #[inline]
     pub(super) fn is_part(&self) -> bool {
-        self.block1.is_some() || self.block2.is_some() || self.bad_block
+        self.block1.is_some() || self.block2.is_some()
     }
 
     /// Whether it begins an upload of several blocks.

@@ -30,10 +30,6 @@ impl<S: SharedState<ServerState>> Server<S> {
             }
             return Next::Proceed(Assembled(received));
         }
-        if facts.bad_block {
-            let answer = Response::new(Code::BAD_REQUEST);
-            return Next::Send(Outgoing::One(Finished::response(received.requester, answer)));
-        }
         if received.by_block && facts.block1.is_some() {
             return Next::Proceed(Assembled(received));
         }

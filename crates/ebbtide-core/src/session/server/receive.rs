@@ -68,6 +68,11 @@ impl<S: SharedState<ServerState>> Server<S> {
         admitted: Admitted<'p, 'm>,
     ) -> Next<'p, 'm, Verified<'p, 'm>> {
         let Admitted(received) = admitted;
+        if received.facts.bad_block {
+            // RFC 7959 section 2.2, of every resource and of paths without one.
+            let answer = Response::new(Code::BAD_REQUEST);
+            return Next::Send(Outgoing::One(Finished::response(received.requester, answer)));
+        }
         if received.facts.q_block {
             match QBlockPart::read(&received.message, &self.config.q_block) {
                 Ok(read) => received.part = Some(read),

@@ -1,0 +1,173 @@
+//! Messages with format errors, and messages that fit nothing: RFC 7252 sections 3 and 4.
+
+use super::{Finding, Peer, Rule, Server};
+use ebbtide_core::wire::Type;
+
+pub(super) const RULES: &[Rule] = &[
+    Rule::must("RFC 7252 3", "A message of another version is ignored.", version),
+    Rule::must("RFC 7252 3", "A token length above 8 is a format error: Reset.", token_length),
+    Rule::must(
+        "RFC 7252 3",
+        "A payload marker without a payload is rejected with a Reset.",
+        marker,
+    ),
+    Rule::must("RFC 7252 3.1", "The reserved option nibble 15 is rejected with a Reset.", nibble),
+    Rule::must("RFC 7252 3.1", "An option that is cut is rejected with a Reset.", cut),
+    Rule::must(
+        "RFC 7252 4.1",
+        "An Empty message with bytes after its header is rejected with a Reset.",
+        empty,
+    ),
+    Rule::must("RFC 7252 4.2", "Reserved code classes are rejected with a Reset.", reserved),
+    Rule::must("RFC 7252 4.2", "A response to no request is rejected with a Reset.", unexpected),
+    Rule::must(
+        "RFC 7252 4.2",
+        "An Acknowledgement or Reset that fits no message is ignored.",
+        stray,
+    ),
+    Rule::must("RFC 7252 3", "A datagram shorter than a header is ignored.", short),
+    Rule::must("RFC 7252 11.1", "500 damaged datagrams leave the server alive.", damaged),
+];
+
+/// A Confirmable message of this first byte, code and rest.
+fn confirmable(peer: &mut Peer, first: u8, code: u8, rest: &[u8]) -> (Vec<u8>, u16) {
+    let id = peer.next_id();
+    let [high, low] = id.to_be_bytes();
+    ([&[first, code, high, low], rest].concat(), id)
+}
+
+/// How often a datagram is sent for which no Reset comes: it may have been lost.
+const TRIES: u32 = 2;
+
+/// Broken unless each of these messages gets a Reset and nothing else.
+fn rejected(peer: &mut Peer, messages: &[(u8, u8, &[u8])]) -> Finding {
+    for (first, code, rest) in messages {
+        let (datagram, id) = confirmable(peer, *first, *code, rest);
+        let mut answers = Vec::new();
+        for _ in 0..TRIES {
+            let (some, is_alive) = peer.provoke(&datagram);
+            answers.extend(some);
+            if !is_alive {
+                return Finding::Broken(format!("the server is silent after {}", hex(&datagram)));
+            }
+            if !answers.is_empty() {
+                break;
+            }
+        }
+        let other = answers.iter().find(|answer| !answer.is_reset_of(id));
+        let complaint = match (other, answers.is_empty()) {
+            (Some(answer), _) => answer.describe(),
+            (None, true) => "no answer".to_owned(),
+            (None, false) => continue,
+        };
+        return Finding::Broken(format!("{complaint} to {}", hex(&datagram)));
+    }
+    Finding::Holds
+}
+
+/// Broken if one of these datagrams gets an answer.
+fn ignored(peer: &mut Peer, datagrams: &[Vec<u8>]) -> Finding {
+    for datagram in datagrams {
+        let (answers, is_alive) = peer.provoke(datagram);
+        if !is_alive {
+            return Finding::Broken(format!("the server is silent after {}", hex(datagram)));
+        }
+        if let Some(answer) = answers.first() {
+            return Finding::Broken(format!("{} to {}", answer.describe(), hex(datagram)));
+        }
+    }
+    Finding::Holds
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().take(24).map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn version(peer: &mut Peer, _: &Server) -> Finding {
+    let datagrams: Vec<Vec<u8>> =
+        [0x00, 0x80, 0xc0].map(|first| confirmable(peer, first, 1, b"").0).to_vec();
+    ignored(peer, &datagrams)
+}
+
+fn token_length(peer: &mut Peer, _: &Server) -> Finding {
+    rejected(peer, &[(0x49, 1, &[0; 9]), (0x4f, 1, &[0; 15])])
+}
+
+fn marker(peer: &mut Peer, _: &Server) -> Finding {
+    rejected(peer, &[(0x40, 1, b"\xff"), (0x40, 1, b"\xb1a\xff")])
+}
+
+fn nibble(peer: &mut Peer, _: &Server) -> Finding {
+    rejected(peer, &[(0x40, 1, b"\xf1a"), (0x40, 1, b"\xbfa")])
+}
+
+fn cut(peer: &mut Peer, _: &Server) -> Finding {
+    rejected(peer, &[(0x40, 1, b"\xb5abc"), (0x40, 1, b"\xbd"), (0x40, 1, b"\xe1\x01")])
+}
+
+fn empty(peer: &mut Peer, _: &Server) -> Finding {
+    rejected(peer, &[(0x40, 0, b"\xffx"), (0x41, 0, b"t"), (0x40, 0, b"\xb1a")])
+}
+
+fn reserved(peer: &mut Peer, _: &Server) -> Finding {
+    rejected(peer, &[(0x40, 0x20, b""), (0x40, 0xc0, b""), (0x40, 0xe1, b"")])
+}
+
+fn unexpected(peer: &mut Peer, _: &Server) -> Finding {
+    rejected(peer, &[(0x42, 0x45, b"\x7e\x57\xffx")])
+}
+
+fn stray(peer: &mut Peer, _: &Server) -> Finding {
+    let mut of = |kind: Type, code: u8| {
+        let id = peer.next_id();
+        let [high, low] = id.to_be_bytes();
+        vec![0x40 | (kind as u8) << 4, code, high, low]
+    };
+    let datagrams = [
+        of(Type::Acknowledgement, 0),
+        of(Type::Reset, 0),
+        of(Type::Acknowledgement, 0x45),
+        of(Type::Acknowledgement, 0x01),
+        of(Type::Reset, 0x01),
+    ];
+    ignored(peer, &datagrams)
+}
+
+fn short(peer: &mut Peer, _: &Server) -> Finding {
+    ignored(peer, &[vec![], vec![0x40], vec![0x40, 1], vec![0x40, 1, 0]])
+}
+
+fn damaged(peer: &mut Peer, _: &Server) -> Finding {
+    let mut draw = xorshift(7252);
+    for round in 0..50 {
+        for _ in 0..10 {
+            let (mut datagram, _) = peer.encode(&super::peer::Draft::default());
+            for _ in 0..1 + draw() % 4 {
+                let place = draw() as usize % datagram.len();
+                if let Some(byte) = datagram.get_mut(place) {
+                    *byte = draw() as u8;
+                }
+            }
+            datagram.truncate(1 + draw() as usize % datagram.len());
+            // A damaged code could be one that changes a resource.
+            if let Some(code) = datagram.get_mut(1).filter(|code| (2..8).contains(*code)) {
+                *code = 1;
+            }
+            peer.send(&datagram);
+        }
+        if !peer.is_alive() {
+            return Finding::Broken(format!("the server is silent in round {round} of 50"));
+        }
+    }
+    Finding::Holds
+}
+
+/// Numbers that are the same in every run.
+fn xorshift(mut state: u64) -> impl FnMut() -> u64 {
+    move || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state >> 16
+    }
+}

@@ -1,0 +1,121 @@
+//! `ebbtide check`: whether a server keeps the rules of the RFCs.
+
+use crate::check::{Finding, Level, Peer, Rule, discover, rules};
+use crate::client::{block_on, seconds};
+use crate::failure::Failure;
+use crate::text::paragraph;
+use clap::Args;
+use ebbtide::{Scheme, Uri};
+use serde::Serialize;
+use std::io::{self, Write};
+use std::time::Duration;
+
+/// Check a server against the rules of the RFCs that its datagrams show
+///
+/// It sends well-formed, damaged and unexpected messages over a plain socket and names the clause of each fault. Exit
+/// code 1 says that a rule does not hold that is a MUST.
+#[derive(Args, Debug)]
+pub(crate) struct CheckArgs {
+    /// coap://HOST[:PORT], with the path of a resource to include
+    uri: String,
+    /// How long an answer may take
+    #[arg(long, default_value = "1", value_name = "SECONDS", value_parser = seconds)]
+    wait: Duration,
+    /// Also the rules that take minutes: repeated notifications, silent clients
+    #[arg(long)]
+    slow: bool,
+    /// Print all rules, not only those that do not hold
+    #[arg(short, long)]
+    verbose: bool,
+    /// Print JSON: an object for each rule
+    #[arg(long, conflicts_with = "verbose")]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Row {
+    clause: &'static str,
+    level: Level,
+    rule: &'static str,
+    #[serde(flatten)]
+    finding: Finding,
+}
+
+/// Checks.
+///
+/// # Errors
+///
+/// Returns an error if the server does not answer, or if a MUST does not hold.
+pub(crate) fn run(args: &CheckArgs) -> Result<(), Failure> {
+    let uri: Uri = args.uri.parse().map_err(Failure::usage)?;
+    if uri.scheme() != Scheme::Coap {
+        let text = "check speaks plain CoAP over UDP only: name a coap:// address";
+        return Err(Failure::usage(text));
+    }
+    let address = block_on(async { Ok(ebbtide::Client::new().resolve(&uri).await?) })?;
+    let mut peer = Peer::connect(address, args.wait)?;
+    if !peer.is_alive() && peer.get("/.well-known/core").is_none() {
+        return Err(Failure::work(format_args!("{address} answers neither a ping nor a GET")));
+    }
+    let path = uri.path().fold(String::new(), |path, segment| path + "/" + segment);
+    let server = discover(&mut peer, (!path.is_empty()).then_some(path));
+    let mut rows = Vec::new();
+    for Rule { clause, level, text, attempt, is_slow } in rules() {
+        let finding = match *is_slow && !args.slow {
+            true => Finding::Untried("it takes minutes: --slow".to_owned()),
+            false => attempt(&mut peer, &server),
+        };
+        let row = Row { clause, level: *level, rule: text, finding };
+        if !args.json {
+            row.write(&mut io::stdout(), args.verbose)?;
+        }
+        rows.push(row);
+    }
+    if args.json {
+        let json = serde_json::to_string_pretty(&rows).map_err(Failure::work)?;
+        writeln!(io::stdout(), "{json}")?;
+    } else {
+        summary(&mut io::stdout(), &rows)?;
+    }
+    match rows.iter().any(Row::is_fault) {
+        true => Err(Failure::Exit(1)),
+        false => Ok(()),
+    }
+}
+
+impl Row {
+    /// Whether a MUST does not hold.
+    fn is_fault(&self) -> bool {
+        self.level == Level::Must && matches!(self.finding, Finding::Broken(_))
+    }
+
+    /// Rules that hold or that were not tried only on request.
+    fn write(&self, out: &mut impl Write, all: bool) -> io::Result<()> {
+        let (verdict, detail) = match &self.finding {
+            Finding::Broken(detail) if self.level == Level::Must => ("FAULT", detail.as_str()),
+            Finding::Broken(detail) => ("advice", detail.as_str()),
+            Finding::Holds if all => ("holds", ""),
+            Finding::Untried(reason) if all => ("untried", reason.as_str()),
+            _ => return Ok(()),
+        };
+        paragraph(out, &format!("{verdict:8} {:16} ", self.clause), self.rule)?;
+        if !detail.is_empty() {
+            paragraph(out, &" ".repeat(26), &crate::client::pretty::harmless(detail))?;
+        }
+        Ok(())
+    }
+}
+
+/// How many rules hold.
+fn summary(out: &mut impl Write, rows: &[Row]) -> io::Result<()> {
+    let count = |is: fn(&Row) -> bool| rows.iter().filter(|row| is(row)).count();
+    writeln!(
+        out,
+        "{} rules: {} hold, {} faults, {} pieces of advice, {} not tried",
+        rows.len(),
+        count(|row| row.finding == Finding::Holds),
+        count(Row::is_fault),
+        count(|row| row.level == Level::Should && matches!(row.finding, Finding::Broken(_))),
+        count(|row| matches!(row.finding, Finding::Untried(_))),
+    )
+}
