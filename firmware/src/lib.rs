@@ -14,6 +14,7 @@ pub mod arguments;
 pub mod board;
 #[cfg(feature = "endpoint")]
 pub mod driver;
+pub mod fixed;
 pub mod link;
 pub mod memory;
 pub mod rng;

@@ -2,6 +2,7 @@
 //!
 //! * [`wire`]: the codec. No allocator needed.
 //! * [`cc`]: twenty-three congestion controls for CoAP behind one interface. No allocator needed.
+//! * [`device`]: a client and a server for a handful of peers in fixed tables. No allocator needed.
 //! * [`endpoint`]: RFC 7252's message layer for any number of peers (feature `alloc`, on by
 //!   default).
 //! * `oscore`: messages that are protected end to end (RFC 8613; feature `oscore`). No allocator
@@ -23,9 +24,9 @@ extern crate std;
 #[cfg(feature = "aes-ccm")]
 pub mod aes_ccm;
 pub mod cc;
+pub mod device;
 #[cfg(feature = "alloc")]
 pub mod endpoint;
-#[cfg(feature = "alloc")]
 mod exchange;
 #[cfg(feature = "oscore")]
 pub mod oscore;
@@ -48,5 +49,6 @@ pub mod turns;
 pub mod wire;
 
 #[cfg(feature = "alloc")]
-pub use exchange::{ExchangeId, Freshness};
+pub use exchange::ExchangeId;
+pub use exchange::Freshness;
 pub use peer::{PeerId, SessionKey, Source, sharing_prefix};

@@ -22,9 +22,11 @@ use crate::time::{Instant, Micros};
 /// short the timeouts are. A message that waits for admission is preceded by pairs of probes that
 /// are [`Shell::PROBE_GAP`] apart; when [`Load::MAX_PROBES`] of them are unanswered, the message
 /// itself leaves.
+///
+/// A program that uses one control alone puts it into a shell of its own, so that the code of the others is not linked.
 #[derive(Debug)]
-pub struct Shell {
-    control: Controller,
+pub struct Shell<C = Controller> {
+    control: C,
     open: u16,
     /// No new message leaves before this instant, since the path has marked an answer.
     quiet_until: Instant,
@@ -39,10 +41,12 @@ impl Shell {
     /// The minimum time between two pairs of probes for a waiting message. A thousand empty
     /// messages a second are 256 kbit/s with their IPv4 and UDP headers.
     pub const PROBE_GAP: Micros = Micros::from_millis(1);
+}
 
+impl<C: CongestionControl> Shell<C> {
     /// Wraps `control`, with no open exchanges.
     #[must_use]
-    pub const fn new(control: Controller) -> Self {
+    pub const fn new(control: C) -> Self {
         Self { control, open: 0, quiet_until: Instant::ZERO }
     }
 
@@ -83,7 +87,7 @@ impl Shell {
             Admission::Probe(at) if load.probes.is_multiple_of(2) => {
                 Admission::Probe(at.max(cx.now))
             }
-            Admission::Probe(at) => Admission::Probe(at.max(cx.now + Self::PROBE_GAP)),
+            Admission::Probe(at) => Admission::Probe(at.max(cx.now + Shell::PROBE_GAP)),
             answer => answer,
         }
     }
@@ -106,7 +110,7 @@ impl Shell {
         let beside = self.open.saturating_sub(1);
         let transmission = Transmission { beside, ..transmission };
         let timeout = self.control.on_transmit(&transmission, slot, cx);
-        slot.armed = timeout.clamp(Self::FLOOR, Self::CEILING);
+        slot.armed = timeout.clamp(Shell::FLOOR, Shell::CEILING);
         slot.armed
     }
 
@@ -125,7 +129,7 @@ impl Shell {
             && effort.transmissions < u8::MAX;
         match wish {
             _ if !left => None,
-            Expiry::Probe if effort.probes >= Self::most(cx) => Some(Expiry::Repeat),
+            Expiry::Probe if effort.probes >= most(cx) => Some(Expiry::Repeat),
             wish => Some(wish),
         }
     }
@@ -138,15 +142,10 @@ impl Shell {
         reply: &ProbeReply,
         cx: &mut Context<'_>,
     ) -> Option<Micros> {
-        let wait = self.control.on_probe(slot, reply, cx).map(|wait| wait.min(Self::CEILING));
+        let wait = self.control.on_probe(slot, reply, cx).map(|wait| wait.min(Shell::CEILING));
         // A verdict does not allow a copy beyond MAX_RETRANSMIT (RFC 7252 section 4.2), whatever
         // the control says.
-        wait.filter(|_| reply.transmissions <= Self::most(cx))
-    }
-
-    /// The maximum number of copies of a message, or of probes for it; they are counted in a byte.
-    fn most(cx: &Context<'_>) -> u8 {
-        cx.params.max_retransmit.min(u8::MAX - 1)
+        wait.filter(|_| reply.transmissions <= most(cx))
     }
 
     /// The exchange was acknowledged or reset.
@@ -160,7 +159,7 @@ impl Shell {
     /// congestion (RFC 3168 section 6.1.2: a sender reacts at most once per round trip).
     pub fn on_congestion_experienced(&mut self, cx: &mut Context<'_>) {
         if cx.now >= self.quiet_until {
-            let quiet = self.control.on_congestion_experienced(cx).min(Self::CEILING);
+            let quiet = self.control.on_congestion_experienced(cx).min(Shell::CEILING);
             self.quiet_until = cx.now + quiet;
         }
     }
@@ -180,7 +179,7 @@ impl Shell {
     }
 
     /// Replaces the control as if the peer were new; open exchanges stay open.
-    pub fn replace(&mut self, control: Controller) {
+    pub fn replace(&mut self, control: C) {
         self.control = control;
     }
 
@@ -207,4 +206,9 @@ impl Shell {
     pub fn metrics(&self) -> Metrics {
         self.control.metrics()
     }
+}
+
+/// The maximum number of copies of a message, or of probes for it; they are counted in a byte.
+fn most(cx: &Context<'_>) -> u8 {
+    cx.params.max_retransmit.min(u8::MAX - 1)
 }

@@ -9,8 +9,9 @@
 use super::Endpoint;
 use super::peers::OptionSupport;
 use crate::cc::Marking;
+use crate::exchange::mark::COUNT_PROBE;
 use crate::exchange::table::Exchange;
-use crate::exchange::token::{COUNT_PROBE, strip_mark, unmark};
+use crate::exchange::token::ordinal_in;
 use crate::peer::PeerId;
 use crate::wire::{Message, MessageId, Token};
 use alloc::boxed::Box;
@@ -45,19 +46,6 @@ impl FirstAnswers {
         }
         all.push_back(FirstAnswer { remote, id, token, marking, transmissions, ordinal });
     }
-}
-
-/// The ordinal in a token, if it is the token of one of the transmissions of a request.
-#[inline]
-fn ordinal_in(token: Token, original: Token, marking: Marking, transmissions: u8) -> Option<u8> {
-    let (named, ordinal) = match marking {
-        Marking::Token => unmark(token)?,
-        Marking::CopyToken if token != original => {
-            strip_mark(token).filter(|&(_, ordinal)| ordinal > 0)?
-        }
-        Marking::None | Marking::Option | Marking::CopyToken => (token, 0),
-    };
-    (named == original && ordinal < transmissions.max(1)).then_some(ordinal)
 }
 
 impl Endpoint {

@@ -8,10 +8,9 @@ use crate::cc::{
     probing_instant,
 };
 use crate::exchange::ExchangeId;
+use crate::exchange::mark::{COUNT_PROBE, OptionsEnd, with_count_option, with_marked_token};
 use crate::exchange::table::{Answers, Exchange, ExchangeState, NONE, Purpose, TimerReason};
-use crate::exchange::token::{
-    COUNT_PROBE, MAX_MARK, OptionsEnd, random_token, with_count_option, with_marked_token,
-};
+use crate::exchange::token::{MAX_MARK, random_token};
 use crate::peer::PeerId;
 use crate::time::{Duration, Instant, Micros};
 use crate::wire::{Code, Content, HEADER_LEN, MAX_TOKEN_LEN, MessageId, OptionNumber, Token, Type};

@@ -1,14 +1,22 @@
 //! The state kept between a message and its end: exchanges, message IDs, tokens, duplicates,
 //! timers.
 
+#[cfg(feature = "alloc")]
 pub(crate) mod dedup;
+#[cfg(feature = "alloc")]
+pub(crate) mod mark;
 pub(crate) mod message_id;
 mod observe;
+#[cfg(feature = "alloc")]
 pub(crate) mod outbox;
+#[cfg(feature = "alloc")]
 pub(crate) mod table;
+#[cfg(feature = "alloc")]
 pub(crate) mod timers;
 pub(crate) mod token;
+#[cfg(feature = "alloc")]
 pub(crate) mod under_way;
 
 pub use observe::Freshness;
+#[cfg(feature = "alloc")]
 pub use table::ExchangeId;

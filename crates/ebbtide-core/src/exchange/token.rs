@@ -1,16 +1,12 @@
 //! Tokens and marks, which match an answer to its request and to one of its transmissions.
 
 use crate::cc::Marking;
-use crate::wire::{HEADER_LEN, MAX_TOKEN_LEN, OptionNumber, Token, encode_option};
-use alloc::vec::Vec;
+use crate::wire::{MAX_TOKEN_LEN, Token};
 use rand_core::Rng;
 
 /// The maximum number of transmissions that marks can distinguish; 255 in Rexmit-Cnt has a meaning
 /// of its own.
 pub(crate) const MAX_MARK: u8 = 254;
-
-/// The value of Rexmit-Cnt in the first request to an unknown peer (fasor-02).
-pub(crate) const COUNT_PROBE: u8 = 255;
 
 /// A random token of `len` bytes, preceded by a zero byte for the ordinal if tokens are marked
 /// (RFC 7252 section 5.3.1: at least 32 bits of randomness where an attacker may guess).
@@ -47,54 +43,22 @@ pub(crate) fn strip_mark(token: Token) -> Option<(Token, u8)> {
     Some((Token::new(original)?, ordinal))
 }
 
-/// Appends `message` to `out` with `mark` in front of its token, which must be shorter than the
-/// maximum.
-pub(crate) fn with_marked_token(message: &[u8], mark: u8, out: &mut Vec<u8>) {
-    let (header, rest) = message.split_at(HEADER_LEN.min(message.len()));
-    let start = out.len();
-    out.extend_from_slice(header);
-    // The length of the token is the low half of the first byte (RFC 7252 section 3).
-    if let Some(first) = out.get_mut(start) {
-        *first += 1;
-    }
-    out.push(mark);
-    out.extend_from_slice(rest);
-}
-
-/// Where the options of an encoded message end.
-#[derive(Copy, Clone)]
-pub(crate) struct OptionsEnd {
-    pub(crate) offset: usize,
-    /// The number of the last one, to which the delta of the next one is added (RFC 7252 section 3.1).
-    pub(crate) last_option: OptionNumber,
-}
-
-/// Appends `message` to `out` with the option Rexmit-Cnt, which has this number, of value `count`
-/// as its last option, at `end`. Appends it unchanged if it has an option
-/// with a higher number, since that option would have to be re-encoded.
-pub(crate) fn with_count_option(
-    message: &[u8],
-    end: OptionsEnd,
-    number: OptionNumber,
-    count: u8,
-    out: &mut Vec<u8>,
-) -> bool {
-    let mut option = [0; 8];
-    // RFC 7252 section 3.2: zero is the empty value.
-    let value = if count == 0 { &[][..] } else { core::slice::from_ref(&count) };
-    let encoded = encode_option(&mut option, end.last_option, number, value);
-    match (encoded, message.get(..end.offset), message.get(end.offset..)) {
-        (Ok(len), Some(head), Some(tail)) => {
-            out.extend_from_slice(head);
-            out.extend_from_slice(&option[..len]);
-            out.extend_from_slice(tail);
-            true
+/// The ordinal in a token, if it is the token of one of the transmissions of a request.
+#[inline]
+pub(crate) fn ordinal_in(
+    token: Token,
+    original: Token,
+    marking: Marking,
+    transmissions: u8,
+) -> Option<u8> {
+    let (named, ordinal) = match marking {
+        Marking::Token => unmark(token)?,
+        Marking::CopyToken if token != original => {
+            strip_mark(token).filter(|&(_, ordinal)| ordinal > 0)?
         }
-        _ => {
-            out.extend_from_slice(message);
-            false
-        }
-    }
+        Marking::None | Marking::Option | Marking::CopyToken => (token, 0),
+    };
+    (named == original && ordinal < transmissions.max(1)).then_some(ordinal)
 }
 
 #[cfg(test)]

@@ -30,6 +30,7 @@ mod cc_sizes;
 mod cc_tcp;
 mod clock_jumps;
 mod common;
+mod device_endpoint;
 mod endpoint_block;
 mod endpoint_buffers;
 mod endpoint_ecn;

@@ -1,0 +1,197 @@
+//! The memory of an endpoint, in arrays whose lengths the program chooses.
+
+use super::endpoint::{DeviceConfig, DeviceEndpoint, DeviceFailure};
+use crate::cc::{CongestionControl, Marking, Shell, Slot};
+use crate::exchange::message_id::MessageIds;
+use crate::time::{Instant, Micros};
+use crate::wire::{MessageId, Token};
+
+/// The transmissions that marks can tell apart: one original and 15 copies, which take minutes.
+pub(super) const MARKED: usize = 16;
+
+/// The memory of a [`DeviceEndpoint`]: `PEERS` addresses, `EXCHANGES` messages that wait or are not yet answered, and
+/// for each of these `MESSAGE` bytes of datagram.
+#[derive(Debug)]
+pub struct DeviceTables<A, C, const PEERS: usize, const EXCHANGES: usize, const MESSAGE: usize> {
+    peers: [Option<Peer<A, C>>; PEERS],
+    exchanges: [Exchange; EXCHANGES],
+    datagrams: [[u8; MESSAGE]; EXCHANGES],
+}
+
+/// A peer, with its congestion control.
+#[derive(Debug)]
+pub(super) struct Peer<A, C> {
+    pub(super) address: A,
+    pub(super) shell: Shell<C>,
+    pub(super) ids: MessageIds,
+    pub(super) last_used: Instant,
+    /// Whether it answers each copy with the copy's own mark.
+    pub(super) faithful: bool,
+}
+
+/// The state of an exchange, as in the endpoint of many peers.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    Free,
+    /// It waits for congestion control.
+    Queued,
+    /// It is unacknowledged, and holds an NSTART place.
+    Open,
+    /// It is acknowledged, and its response is still to come.
+    Waiting,
+    /// Notifications arrive under its token.
+    Observing,
+    /// It has ended, and the program has not been told.
+    Failed(DeviceFailure),
+}
+
+/// What a message is for.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(super) enum Purpose {
+    Request,
+    /// A request with the option Observe, to which several responses may come.
+    Registration,
+    Notification,
+}
+
+#[derive(Copy, Clone, Debug)]
+pub(super) struct Exchange {
+    pub(super) state: State,
+    pub(super) purpose: Purpose,
+    pub(super) marking: Marking,
+    pub(super) idempotent: bool,
+    pub(super) peer: u8,
+    pub(super) generation: u8,
+    pub(super) transmissions: u8,
+    /// The length of the datagram.
+    pub(super) length: u16,
+    pub(super) id: MessageId,
+    pub(super) token: Token,
+    /// The order in which exchanges were accepted.
+    pub(super) number: u32,
+    pub(super) slot: Slot,
+    pub(super) first: Instant,
+    pub(super) last: Instant,
+    /// When something is to be done; `MAX` if never.
+    pub(super) due: Instant,
+    /// When each transmission left, since the first.
+    pub(super) sent: [Micros; MARKED],
+}
+
+impl Exchange {
+    const FREE: Self = Self {
+        state: State::Free,
+        purpose: Purpose::Request,
+        marking: Marking::None,
+        idempotent: false,
+        peer: 0,
+        generation: 0,
+        transmissions: 0,
+        length: 0,
+        id: MessageId(0),
+        token: Token::EMPTY,
+        number: 0,
+        slot: Slot { armed: Micros::ZERO, base: Micros::ZERO, tag: 0 },
+        first: Instant::ZERO,
+        last: Instant::ZERO,
+        due: Instant::MAX,
+        sent: [Micros::ZERO; MARKED],
+    };
+
+    /// Whether it has neither ended nor failed.
+    pub(super) fn is_alive(&self) -> bool {
+        !matches!(self.state, State::Free | State::Failed(_))
+    }
+}
+
+impl<A: Copy + Eq, C, const PEERS: usize, const EXCHANGES: usize, const MESSAGE: usize>
+    DeviceTables<A, C, PEERS, EXCHANGES, MESSAGE>
+{
+    /// Empty tables.
+    ///
+    /// # Panics
+    ///
+    /// At compile time, if there are more than 255 peers or exchanges, or messages of more than 65535 bytes.
+    #[must_use]
+    pub const fn new() -> Self {
+        const { assert!(PEERS <= 255 && EXCHANGES <= 255 && MESSAGE <= 65_535) };
+        Self {
+            peers: [const { None }; PEERS],
+            exchanges: [Exchange::FREE; EXCHANGES],
+            datagrams: [[0; MESSAGE]; EXCHANGES],
+        }
+    }
+
+    /// An endpoint that keeps its state here. What an earlier one left is forgotten.
+    pub fn endpoint(&mut self, config: DeviceConfig<C>) -> DeviceEndpoint<'_, A, C>
+    where
+        C: CongestionControl + Clone,
+    {
+        self.peers.fill_with(|| None);
+        self.exchanges.fill(Exchange::FREE);
+        let memory = Memory {
+            peers: &mut self.peers,
+            exchanges: &mut self.exchanges,
+            datagrams: self.datagrams.as_flattened_mut(),
+            message: MESSAGE,
+        };
+        DeviceEndpoint::new(config, memory)
+    }
+}
+
+impl<A: Copy + Eq, C, const PEERS: usize, const EXCHANGES: usize, const MESSAGE: usize> Default
+    for DeviceTables<A, C, PEERS, EXCHANGES, MESSAGE>
+{
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// The tables without their lengths, so that the code exists once for all of them.
+#[derive(Debug)]
+pub(super) struct Memory<'t, A, C> {
+    pub(super) peers: &'t mut [Option<Peer<A, C>>],
+    pub(super) exchanges: &'t mut [Exchange],
+    datagrams: &'t mut [u8],
+    /// The room of a message in bytes.
+    pub(super) message: usize,
+}
+
+impl<A: Copy + Eq, C> Memory<'_, A, C> {
+    /// The room of an exchange's datagram.
+    pub(super) fn datagram(&mut self, index: usize) -> &mut [u8] {
+        let start = index * self.message;
+        self.datagrams.get_mut(start..start + self.message).unwrap_or_default()
+    }
+
+    /// The peer of an exchange.
+    pub(super) fn peer_of(&self, index: usize) -> Option<&Peer<A, C>> {
+        let peer = self.exchanges.get(index)?.peer;
+        self.peers.get(usize::from(peer))?.as_ref()
+    }
+
+    /// An exchange with its peer.
+    pub(super) fn both(&mut self, index: usize) -> Option<(&mut Exchange, &mut Peer<A, C>)> {
+        let exchange = self.exchanges.get_mut(index)?;
+        let peer = self.peers.get_mut(usize::from(exchange.peer))?.as_mut()?;
+        Some((exchange, peer))
+    }
+
+    /// The index of the peer with this address.
+    pub(super) fn find_peer(&self, address: A) -> Option<usize> {
+        self.peers.iter().position(|peer| peer.as_ref().is_some_and(|peer| peer.address == address))
+    }
+
+    /// The exchange with this address for which something holds.
+    pub(super) fn find(&self, address: A, fits: impl Fn(&Exchange) -> bool) -> Option<usize> {
+        let peer = self.find_peer(address)?;
+        self.exchanges
+            .iter()
+            .position(|it| usize::from(it.peer) == peer && it.is_alive() && fits(it))
+    }
+
+    /// Whether no exchange refers to a peer.
+    pub(super) fn is_idle(&self, peer: usize) -> bool {
+        !self.exchanges.iter().any(|it| usize::from(it.peer) == peer && it.is_alive())
+    }
+}

@@ -1,0 +1,117 @@
+//! Programs in fixed tables, without an allocator.
+
+pub mod gets;
+
+use crate::arguments::Arguments;
+use crate::board;
+use crate::link::{Datagrams, Link, host};
+use crate::rng::SplitMix;
+use core::net::{SocketAddr, SocketAddrV4};
+use ebbtide_core::cc::Fasor;
+use ebbtide_core::device::{
+    DeviceConfig, DeviceEndpoint, DeviceExchangeId, DevicePoll, DeviceReceived, Io,
+};
+use ebbtide_core::time::Instant;
+
+/// The endpoint of these programs.
+pub type Endpoint<'t> = DeviceEndpoint<'t, SocketAddrV4, Fasor>;
+/// What its calls need.
+pub type Call<'i> = Io<'i, SocketAddrV4>;
+
+/// What uses the endpoint.
+pub trait FixedApplication {
+    /// A datagram arrived.
+    fn received(
+        &mut self,
+        endpoint: &mut Endpoint<'_>,
+        io: &mut Call<'_>,
+        received: DeviceReceived<'_, SocketAddrV4>,
+    );
+
+    /// An exchange ended without an answer.
+    fn failed(&mut self, exchange: DeviceExchangeId);
+
+    /// Starts what is due, and returns the instant at which more will be. `Err` if it has ended.
+    #[expect(clippy::result_unit_err, reason = "there is nothing to say of the end")]
+    fn poll(
+        &mut self,
+        endpoint: &mut Endpoint<'_>,
+        io: &mut Call<'_>,
+    ) -> Result<Option<Instant>, ()>;
+}
+
+/// The settings, with `retransmit` (MAX_RETRANSMIT) from the arguments.
+#[must_use]
+pub fn config(arguments: &Arguments) -> DeviceConfig<Fasor> {
+    let mut config = DeviceConfig::fasor_token();
+    config.params.max_retransmit = arguments.number("retransmit", 4) as u8;
+    config
+}
+
+/// The server that a client asks: the host's port in the argument `port`.
+#[must_use]
+pub fn server(arguments: &Arguments) -> SocketAddrV4 {
+    v4(host(arguments.number("port", 5683))).unwrap_or(SocketAddrV4::new([0; 4].into(), 0))
+}
+
+fn v4(address: SocketAddr) -> Option<SocketAddrV4> {
+    match address {
+        SocketAddr::V4(address) => Some(address),
+        SocketAddr::V6(_) => None,
+    }
+}
+
+/// The link and the random numbers.
+#[derive(Debug)]
+pub struct Driver {
+    link: Link,
+    rng: SplitMix,
+}
+
+impl Driver {
+    /// Opens the link. `seed` is an argument.
+    #[must_use]
+    pub fn new(arguments: &Arguments) -> Self {
+        Self { link: Link::open(), rng: SplitMix(arguments.number("seed", 1).into()) }
+    }
+
+    /// Runs an application until it ends.
+    pub fn drive(&mut self, endpoint: &mut Endpoint<'_>, application: &mut dyn FixedApplication) {
+        let mut buffer = [0; 320];
+        loop {
+            let (link, rng) = (&mut self.link, &mut self.rng);
+            let send = &mut |to, datagram: &[u8]| link.send(SocketAddr::V4(to), datagram);
+            let io = &mut Io { now: board::now(), rng, send };
+            let Ok(mut due) = application.poll(endpoint, io) else { return };
+            loop {
+                match endpoint.poll(io) {
+                    DevicePoll::Failed { exchange, .. } => {
+                        application.failed(exchange);
+                        due = Some(io.now);
+                    }
+                    DevicePoll::Wait(at) => {
+                        due = due.into_iter().chain(at).min();
+                        break;
+                    }
+                }
+            }
+            let (length, from) = loop {
+                let arrived = self.link.receive(&mut buffer);
+                if let Some((length, from)) = arrived {
+                    break (length, v4(from));
+                }
+                if due.is_some_and(|due| due <= board::now()) {
+                    break (0, None);
+                }
+                board::idle();
+            };
+            let Some(from) = from else { continue };
+            let (link, rng) = (&mut self.link, &mut self.rng);
+            let send = &mut |to, datagram: &[u8]| link.send(SocketAddr::V4(to), datagram);
+            let io = &mut Io { now: board::now(), rng, send };
+            let datagram = buffer.get(..length).unwrap_or_default();
+            let received = endpoint.receive(io, from, datagram);
+            application.received(endpoint, io, received);
+        }
+    }
+}
