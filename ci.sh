@@ -27,6 +27,7 @@ SEMVER_VERSION=0.45 # the newest whose Rust is ours or older
 SEMVER_PACKAGES=(ebbtide-core ebbtide-dtls ebbtide ebbtide-testnet ebbtide-sim ebbtide-report ebbtide-map ebbtide-fit)
 TEST_LIMIT=1500   # seconds for the tests of one step: one that hangs must not eat the whole run
 ATTACKS=--quick   # or all rounds of each
+FIRMWARE=         # or --full: all programs on all boards
 ANSWER_LTO=off    # of the release build whose answers are compared
 FUZZ_SECONDS=5    # per target, as many targets at once as there are cores
 # Of the property tests: whether a change lands must not be luck. `cargo test` alone and --full draw
@@ -321,7 +322,8 @@ step_firmware() {
         need_target "$triple"
     done
     debug_command
-    python3 firmware/check.py --ebbtide "$target/debug/ebbtide"
+    # shellcheck disable=SC2086 # nothing, or an option
+    python3 firmware/check.py --ebbtide "$target/debug/ebbtide" $FIRMWARE
     note "$(grep -cv FAILED "$logs/$step.log") runs in QEMU"
 }
 
@@ -463,7 +465,7 @@ for arg; do
     case $arg in
         quick) chosen+=("${QUICK[@]}") ;;
         rest) for step in "${STEPS[@]}"; do [[ $step =~ ^(tools|peers|test)$ ]] || chosen+=("$step"); done ;;
-        --full) chosen+=("${FULL[@]}") FEATURES=("${ALL_FEATURES[@]}") FUZZ_SECONDS=600 TEST_LIMIT=7200 ANSWER_LTO=thin ATTACKS=; unset PROPTEST_RNG_SEED ;;
+        --full) chosen+=("${FULL[@]}") FEATURES=("${ALL_FEATURES[@]}") FUZZ_SECONDS=600 TEST_LIMIT=7200 ANSWER_LTO=thin ATTACKS= FIRMWARE=--full; unset PROPTEST_RNG_SEED ;;
         -v) verbose=1 ;;
         --list) printf '%s\n' "${FULL[@]}"; exit ;;
         -h | --help) sed -n '2,/^set /{/^#/s/^# \{0,1\}//p}' ci.sh; exit ;;

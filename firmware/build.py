@@ -7,7 +7,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent
 TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT.parent / "target")) / "firmware"
-ENDPOINT = ("message", "blocks", "observe", "server")
+FIXED = ("device-message", "device-blocks", "device-observe", "device-server")
 
 
 @dataclass(frozen=True)
@@ -16,7 +16,9 @@ class Board:
 
     name: str
     target: str
-    programs: tuple[str, ...]
+    # Of a change, and the others.
+    programs: tuple[str, ...] = ()
+    more: tuple[str, ...] = ()
     features: str = "endpoint"
     ethernet: bool = False
 
@@ -35,13 +37,13 @@ class Board:
 
 
 BOARDS = (
-    Board("lm3s6965", "thumbv7m-none-eabi", ("baseline", "control", *ENDPOINT, "secure", "protected"), "endpoint,dtls,oscore"),
-    Board("lm3s6965", "thumbv7m-none-eabi", ("observe", "server", "secure"), "endpoint,dtls", ethernet=True),
+    Board("lm3s6965", "thumbv7m-none-eabi", ("baseline", "control", *FIXED, "observe", "server", "secure", "protected"), ("message", "blocks"), "endpoint,dtls,oscore"),
+    Board("lm3s6965", "thumbv7m-none-eabi", ("server",), ("observe", "secure"), "endpoint,dtls", ethernet=True),
     # 16 kB of RAM.
-    Board("microbit", "thumbv6m-none-eabi", ("message",), "endpoint,portable-atomic"),
-    Board("mps2-an386", "thumbv7em-none-eabi", ("message",)),
-    Board("virt", "riscv32imc-unknown-none-elf", ("observe", "server"), "endpoint,portable-atomic"),
-    Board("virt", "riscv32imac-unknown-none-elf", ("observe",)),
+    Board("microbit", "thumbv6m-none-eabi", ("message",), ("device-observe",), "endpoint,portable-atomic"),
+    Board("mps2-an386", "thumbv7em-none-eabi", (), ("message",)),
+    Board("virt", "riscv32imc-unknown-none-elf", ("observe",), ("server", "device-observe", "device-server"), "endpoint,portable-atomic"),
+    Board("virt", "riscv32imac-unknown-none-elf", (), ("observe",)),
 )
 
 
@@ -56,16 +58,19 @@ class Image:
 Images = dict[tuple[str, str], Image]
 
 
-def build_all() -> Images:
-    """The images by board and program."""
+def build(full: bool) -> Images:
+    """The images by board and program: those of a change, or all."""
     images: Images = {}
     for board in BOARDS:
+        programs = board.programs + (board.more if full else ())
+        if not programs:
+            continue
         features = f"{board.name},{board.features}" + (",ethernet" if board.ethernet else "")
         # Images of one target and different features have the same names.
         directory = TARGET / ("ethernet" if board.ethernet else "serial")
         command = ["cargo", "build", "--quiet", "--locked", "--release", "--target", board.target]
         command += ["--target-dir", str(directory), "--features", features]
-        for program in board.programs:
+        for program in programs:
             command += ["--bin", program]
             images[board.key, program] = Image(board, directory / board.target / "release" / program)
         subprocess.run(command, cwd=ROOT, check=True)

@@ -2,6 +2,7 @@
 """Builds the firmware, runs it in QEMU against Ebbtide and libcoap on this host, and compares it with its budgets.
 
     firmware/check.py --ebbtide target/debug/ebbtide            what CI runs
+    firmware/check.py --ebbtide ... --full                      all programs on all boards
     firmware/check.py --ebbtide ... --write                     write the table in docs/devices.md
     firmware/check.py --ebbtide ... --only NAME                 one of the runs
 
@@ -14,9 +15,9 @@ import sys
 from pathlib import Path
 
 import budgets
-from build import build_all
+from build import build
 from device import Failed, Host
-from runs import RUNS
+from runs import MORE_RUNS, RUNS
 
 LOSS = 0.3
 
@@ -24,13 +25,16 @@ LOSS = 0.3
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--ebbtide", required=True, type=Path, help="the command")
+    parser.add_argument("--full", action="store_true", help="all programs on all boards")
     parser.add_argument("--only", action="append", help="run only these")
     parser.add_argument("--seed", type=int, default=1800, help="of the losses; with the default one, no message of twenty hosts is lost more than twice in a row")
     parser.add_argument("--write", action="store_true", help="write the table of the documents")
     arguments = parser.parse_args()
-    images = build_all()
+    full = arguments.full or arguments.write or bool(arguments.only)
+    images = build(full)
     host = Host(arguments.ebbtide.resolve(), arguments.seed, LOSS)
-    chosen = {name: run for name, run in RUNS.items() if not arguments.only or name in arguments.only}
+    runs = RUNS | (MORE_RUNS if full else {})
+    chosen = {name: run for name, run in runs.items() if not arguments.only or name in arguments.only}
     figures: dict[str, dict[str, int]] = {}
     failed = 0
     # All at once: a run takes a second of a processor, and the rest is waiting.

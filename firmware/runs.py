@@ -49,12 +49,15 @@ def asking(program: str, board: str = SERIAL, gets: int = GETS, **wanted: int) -
     return run
 
 
-def asking_libcoap(host: Host, images: Images) -> Figures:
-    with libcoap_server() as port:
-        arguments = {"port": port, "retransmit": 12, "gets": GETS, "put": "example_data"}
-        with on_serial_line(images[SERIAL, "observe"], host.fate(), host.seed, arguments) as (device, relay):
-            after_gets(device, relay)
-            return expect(device.finish(), delivered=GETS, failed=0, put_code=65, put_echoed=3000, states=3)
+def asking_libcoap(program: str) -> Run:
+    def run(host: Host, images: Images) -> Figures:
+        with libcoap_server() as port:
+            arguments = {"port": port, "retransmit": 12, "gets": GETS, "put": "example_data"}
+            with on_serial_line(images[SERIAL, program], host.fate(), host.seed, arguments) as (device, relay):
+                after_gets(device, relay)
+                return expect(device.finish(), delivered=GETS, failed=0, put_code=65, put_echoed=3000, states=3)
+
+    return run
 
 
 def asking_by_ethernet(host: Host, images: Images) -> Figures:
@@ -138,11 +141,11 @@ def end(host: Host, relay: SerialRelay | UdpRelay, device: Device) -> Figures:
         asking.wait()
 
 
-def serving(board: str) -> Run:
+def serving(board: str, program: str = "server") -> Run:
     """Ebbtide's commands ask a server on a serial line."""
 
     def run(host: Host, images: Images) -> Figures:
-        with on_serial_line(images[board, "server"], host.fate(), host.seed, {}) as (device, relay):
+        with on_serial_line(images[board, program], host.fate(), host.seed, {}) as (device, relay):
             device.wait_for("serving")
             ask(host, relay)
             return end(host, relay, device)
@@ -150,11 +153,14 @@ def serving(board: str) -> Run:
     return run
 
 
-def serving_libcoap(host: Host, images: Images) -> Figures:
-    with on_serial_line(images[SERIAL, "server"], host.fate(), host.seed, {}) as (device, relay):
-        device.wait_for("serving")
-        ask_for_ticks(["coap-client-notls", "-B", "100", f"coap://127.0.0.1:{relay.port}/ticks"])
-        return end(host, relay, device)
+def serving_libcoap(program: str) -> Run:
+    def run(host: Host, images: Images) -> Figures:
+        with on_serial_line(images[SERIAL, program], host.fate(), host.seed, {}) as (device, relay):
+            device.wait_for("serving")
+            ask_for_ticks(["coap-client-notls", "-B", "100", f"coap://127.0.0.1:{relay.port}/ticks"])
+            return end(host, relay, device)
+
+    return run
 
 
 def serving_by_ethernet(host: Host, images: Images) -> Figures:
@@ -171,52 +177,74 @@ def heap(host: Host, relay: SerialRelay) -> int:
     return int(call([str(host.ebbtide), "get", f"coap://127.0.0.1:{relay.port}/heap"]))
 
 
-def strangers(host: Host, images: Images) -> Figures:
+def strangers(program: str) -> Run:
     """Datagrams that are not CoAP, or hardly: the fuzz targets' seeds, and what is left of messages after changes by a seed."""
-    rng = random.Random(host.seed)
-    seeds = [path.read_bytes() for path in sorted((ROOT.parent / "fuzz/seeds").rglob("*")) if path.is_file()]
-    asked = bytes.fromhex("40010001b5") + b"ticks", bytes.fromhex("420300027e7e") + b"\xb3led\xd1\x0e\x0e\xff1"
-    for _ in range(200):
-        message = bytearray(rng.choice(asked))
-        for _ in range(rng.randint(1, 4)):
-            message[rng.randrange(len(message))] = rng.randrange(256)
-        seeds.append(bytes(message[: rng.randint(1, len(message))]))
-    with on_serial_line(images[SERIAL, "server"], Fate(), host.seed, {}) as (device, relay):
-        device.wait_for("serving")
-        before = heap(host, relay)
-        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as stranger:
-            for datagram in seeds:
-                # The device's buffer is shorter, which is another case.
-                stranger.sendto(datagram[:1400], ("127.0.0.1", relay.port))
-                time.sleep(0.02)
-        after = heap(host, relay)
-        # Messages are remembered for EXCHANGE_LIFETIME, 16 at most; the rest leaves nothing.
-        if after > before + REMEMBERED:
-            raise Failed(f"{after} bytes of the heap in use, {before} before")
-        figures = end(host, relay, device)
-        if not figures["malformed"]:
-            raise Failed(f"nothing was malformed: {figures}")
-        return figures
+
+    def run(host: Host, images: Images) -> Figures:
+        rng = random.Random(host.seed)
+        seeds = [path.read_bytes() for path in sorted((ROOT.parent / "fuzz/seeds").rglob("*")) if path.is_file()]
+        asked = bytes.fromhex("40010001b5") + b"ticks", bytes.fromhex("420300027e7e") + b"\xb3led\xd1\x0e\x0e\xff1"
+        for _ in range(200):
+            message = bytearray(rng.choice(asked))
+            for _ in range(rng.randint(1, 4)):
+                message[rng.randrange(len(message))] = rng.randrange(256)
+            seeds.append(bytes(message[: rng.randint(1, len(message))]))
+        with on_serial_line(images[SERIAL, program], Fate(), host.seed, {}) as (device, relay):
+            device.wait_for("serving")
+            before = heap(host, relay)
+            with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as stranger:
+                for datagram in seeds:
+                    # The device's buffer is shorter, which is another case.
+                    stranger.sendto(datagram[:1400], ("127.0.0.1", relay.port))
+                    time.sleep(0.02)
+            after = heap(host, relay)
+            # Messages are remembered for EXCHANGE_LIFETIME, 16 at most; the rest leaves nothing.
+            if after > before + REMEMBERED:
+                raise Failed(f"{after} bytes of the heap in use, {before} before")
+            figures = end(host, relay, device)
+            if not figures["malformed"]:
+                raise Failed(f"nothing was malformed: {figures}")
+            return figures
+
+    return run
 
 
+IMC, IMAC, M0, M4 = (f"{target} serial" for target in (
+    "riscv32imc-unknown-none-elf", "riscv32imac-unknown-none-elf", "thumbv6m-none-eabi", "thumbv7em-none-eabi"
+))
+
+# Of a change.
 RUNS: dict[str, Run] = {
     "control": asking("control"),
-    "message": asking("message", failed=0),
-    "blocks": asking("blocks", failed=0, put_code=68, put_echoed=3000),
+    "device-message": asking("device-message", failed=0),
+    "device-blocks": asking("device-blocks", failed=0, put_code=68, put_echoed=3000),
+    "device-observe": asking("device-observe", failed=0, put_code=68, put_echoed=3000, states=3),
+    "device-server": serving(SERIAL, "device-server"),
+    "device-server for libcoap": serving_libcoap("device-server"),
+    "device-server, strangers": strangers("device-server"),
     "observe": asking("observe", failed=0, put_code=68, put_echoed=3000, states=3),
     "secure": secure(SERIAL),
     "protected": protected,
     "server": serving(SERIAL),
-    "server for libcoap": serving_libcoap,
-    "strangers": strangers,
-    "libcoap's server": asking_libcoap,
+    "strangers": strangers("server"),
+    "libcoap's server": asking_libcoap("device-observe"),
     # Their serial lines have no queue.
-    "Cortex-M0": asking("message", "thumbv6m-none-eabi serial", gets=5, failed=0),
-    "Cortex-M4": asking("message", "thumbv7em-none-eabi serial", gets=5, failed=0),
-    "RV32IMC": asking("observe", "riscv32imc-unknown-none-elf serial", failed=0, put_code=68, put_echoed=3000, states=3),
-    "RV32IMC, server": serving("riscv32imc-unknown-none-elf serial"),
-    "RV32IMAC": asking("observe", "riscv32imac-unknown-none-elf serial", failed=0, put_code=68, put_echoed=3000, states=3),
-    "observe by Ethernet": asking_by_ethernet,
+    "Cortex-M0": asking("message", M0, gets=5, failed=0),
+    "RV32IMC": asking("observe", IMC, failed=0, put_code=68, put_echoed=3000, states=3),
     "server by Ethernet": serving_by_ethernet,
+}
+# The others.
+MORE_RUNS: dict[str, Run] = {
+    "message": asking("message", failed=0),
+    "blocks": asking("blocks", failed=0, put_code=68, put_echoed=3000),
+    "server for libcoap": serving_libcoap("server"),
+    "observe, libcoap's server": asking_libcoap("observe"),
+    "Cortex-M0, fixed tables": asking("device-observe", M0, gets=5, failed=0, put_code=68, put_echoed=3000, states=3),
+    "Cortex-M4": asking("message", M4, gets=5, failed=0),
+    "RV32IMC, fixed tables": asking("device-observe", IMC, failed=0, put_code=68, put_echoed=3000, states=3),
+    "RV32IMC, server": serving(IMC),
+    "RV32IMC, server in fixed tables": serving(IMC, "device-server"),
+    "RV32IMAC": asking("observe", IMAC, failed=0, put_code=68, put_echoed=3000, states=3),
+    "observe by Ethernet": asking_by_ethernet,
     "secure by Ethernet": secure(ETHERNET),
 }

@@ -59,14 +59,14 @@ impl Parameters {
     /// `ACK_TIMEOUT * (2^MAX_RETRANSMIT - 1) * ACK_RANDOM_FACTOR` (section 4.8.2). 45 s.
     #[must_use]
     pub fn max_transmit_span(&self) -> Duration {
-        self.backed_off(u32::from(self.max_retransmit))
+        Duration::from_nanos(self.backed_off(self.max_retransmit.into()))
     }
 
     /// MAX_TRANSMIT_WAIT: from the first transmission until the sender gives up,
     /// `ACK_TIMEOUT * (2^(MAX_RETRANSMIT + 1) - 1) * ACK_RANDOM_FACTOR`. 93 s.
     #[must_use]
     pub fn max_transmit_wait(&self) -> Duration {
-        self.backed_off(u32::from(self.max_retransmit) + 1)
+        Duration::from_nanos(self.backed_off(u32::from(self.max_retransmit) + 1))
     }
 
     /// PROCESSING_DELAY: the turnaround of a node, ACK_TIMEOUT (section 4.8.2). 2 s.
@@ -85,17 +85,7 @@ impl Parameters {
     /// MAX_RTT: `2 * MAX_LATENCY + PROCESSING_DELAY`. 202 s.
     #[must_use]
     pub fn max_rtt(&self) -> Duration {
-        self.latency().saturating_mul(2).saturating_add(self.processing_delay())
-    }
-
-    /// The span in which copies of a message may leave: MAX_TRANSMIT_SPAN, with every timeout counted as at
-    /// most five times MAX_RTT. When nothing was heard for so long, a longer wait does not make an answer
-    /// more likely. Without a limit, 20 retransmissions would keep a message ID for 36 days; with this one,
-    /// 49152 message IDs last for 101 times MAX_RTT, which are 486 messages per MAX_RTT to each peer on
-    /// any path.
-    fn counted_span(&self) -> Duration {
-        let longest = self.max_rtt().saturating_mul(5);
-        self.max_transmit_span().min(longest.saturating_mul(self.max_retransmit.into()))
+        Duration::from_nanos(self.max_rtt_nanos())
     }
 
     /// EXCHANGE_LIFETIME: from starting to send a Confirmable message until its message ID may be
@@ -104,14 +94,14 @@ impl Parameters {
     /// 36 days, in which message IDs would run out.
     #[must_use]
     pub fn exchange_lifetime(&self) -> Duration {
-        self.counted_span().saturating_add(self.max_rtt())
+        Duration::from_nanos(self.counted_span().saturating_add(self.max_rtt_nanos()))
     }
 
     /// NON_LIFETIME: from sending a Non-confirmable message until its message ID may be used
     /// again, `MAX_TRANSMIT_SPAN + MAX_LATENCY`. 145 s.
     #[must_use]
     pub fn non_lifetime(&self) -> Duration {
-        self.counted_span().saturating_add(self.latency())
+        Duration::from_nanos(self.counted_span()).saturating_add(self.latency())
     }
 
     /// How long a response is awaited: `response_timeout`, or EXCHANGE_LIFETIME on a path whose first
@@ -149,12 +139,30 @@ impl Parameters {
         }
     }
 
+    // In nanoseconds: on a device, arithmetic with `Duration` is a kilobyte of code.
+
+    fn max_rtt_nanos(&self) -> u64 {
+        let latency = self.max_latency.max(self.ack_timeout).as_nanos();
+        2 * latency + self.ack_timeout.as_nanos()
+    }
+
+    /// The span in which copies of a message may leave: MAX_TRANSMIT_SPAN, with every timeout counted as at
+    /// most five times MAX_RTT. When nothing was heard for so long, a longer wait does not make an answer
+    /// more likely. Without a limit, 20 retransmissions would keep a message ID for 36 days; with this one,
+    /// 49152 message IDs last for 101 times MAX_RTT, which are 486 messages per MAX_RTT to each peer on
+    /// any path.
+    fn counted_span(&self) -> u64 {
+        let longest = 5 * self.max_rtt_nanos();
+        let most = longest.saturating_mul(self.max_retransmit.into());
+        self.backed_off(self.max_retransmit.into()).min(most)
+    }
+
     /// The sum of `timeouts` doubling timeouts from the longest initial one.
-    fn backed_off(&self, timeouts: u32) -> Duration {
+    fn backed_off(&self, timeouts: u32) -> u64 {
         let sum = 1u64.checked_shl(timeouts).map_or(u64::MAX, |power| power - 1);
         // A microsecond times a thousandth is a nanosecond.
         let first = self.ack_timeout.as_micros().saturating_mul(self.ack_random_permille.into());
-        Duration::from_nanos(first.saturating_mul(sum))
+        first.saturating_mul(sum)
     }
 }
 

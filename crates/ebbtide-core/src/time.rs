@@ -56,7 +56,9 @@ impl Add<Duration> for Instant {
     type Output = Self;
     #[inline]
     fn add(self, span: Duration) -> Self {
-        Self(self.0.saturating_add(u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)))
+        let whole = span.as_secs().saturating_mul(1_000_000_000);
+        let nanos = whole.saturating_add(span.subsec_nanos().into());
+        Self(self.0.saturating_add(nanos))
     }
 }
 
@@ -131,7 +133,8 @@ impl Micros {
     #[inline]
     #[must_use]
     pub fn from_duration(span: Duration) -> Self {
-        Self::from_u64(u64::try_from(span.as_micros()).unwrap_or(u64::MAX))
+        let whole = span.as_secs().saturating_mul(1_000_000);
+        Self::from_u64(whole.saturating_add(span.subsec_micros().into()))
     }
 
     /// `micros` microseconds, saturating.

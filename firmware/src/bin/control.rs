@@ -3,7 +3,8 @@
 #![no_main]
 
 use ebbtide_core::cc::{
-    Algorithm, Attempts, Context, ControlConfig, Kind, Outcome, Sample, Shell, Slot, Transmission,
+    Algorithm, Attempts, Context, ControlConfig, Fasor, Kind, Marking, Outcome, Sample, Shell,
+    Slot, Transmission,
 };
 use ebbtide_core::params::Parameters;
 use ebbtide_core::time::Instant;
@@ -25,7 +26,7 @@ fn run(arguments: &Arguments) {
         rng: SplitMix(arguments.number("seed", 1).into()),
     };
     setting.params.max_retransmit = arguments.number("retransmit", 4) as u8;
-    let mut shell = Shell::new(setting.config.build());
+    let mut shell = Shell::new(Fasor::fast_slow_fast(Marking::None));
     let mut datagram = [0; 64];
     let mut delivered = 0;
     for number in 0..arguments.number("gets", 20) {

@@ -48,13 +48,13 @@ impl FixedApplication for FixedGets {
                     _ => self.failed += 1,
                 }
             }
-            DeviceReceived::Reset(exchange) => self.failed(exchange),
+            DeviceReceived::Reset(exchange) => self.failed(io, exchange),
             DeviceReceived::Request(request, _) => endpoint.reject(io, &request),
             _ => {}
         }
     }
 
-    fn failed(&mut self, exchange: DeviceExchangeId) {
+    fn failed(&mut self, _: &mut Call<'_>, exchange: DeviceExchangeId) {
         if self.open == Some(exchange) {
             self.open = None;
             self.failed += 1;

@@ -1,6 +1,9 @@
 //! Programs in fixed tables, without an allocator.
 
 pub mod gets;
+pub mod put;
+pub mod serve;
+pub mod watch;
 
 use crate::arguments::Arguments;
 use crate::board;
@@ -18,6 +21,9 @@ pub type Endpoint<'t> = DeviceEndpoint<'t, SocketAddrV4, Fasor>;
 /// What its calls need.
 pub type Call<'i> = Io<'i, SocketAddrV4>;
 
+/// A block of 256 bytes with its options.
+const DATAGRAM: usize = 320;
+
 /// What uses the endpoint.
 pub trait FixedApplication {
     /// A datagram arrived.
@@ -29,7 +35,7 @@ pub trait FixedApplication {
     );
 
     /// An exchange ended without an answer.
-    fn failed(&mut self, exchange: DeviceExchangeId);
+    fn failed(&mut self, io: &mut Call<'_>, exchange: DeviceExchangeId);
 
     /// Starts what is due, and returns the instant at which more will be. `Err` if it has ended.
     #[expect(clippy::result_unit_err, reason = "there is nothing to say of the end")]
@@ -62,7 +68,6 @@ fn v4(address: SocketAddr) -> Option<SocketAddrV4> {
 }
 
 /// The link and the random numbers.
-#[derive(Debug)]
 pub struct Driver {
     link: Link,
     rng: SplitMix,
@@ -77,7 +82,7 @@ impl Driver {
 
     /// Runs an application until it ends.
     pub fn drive(&mut self, endpoint: &mut Endpoint<'_>, application: &mut dyn FixedApplication) {
-        let mut buffer = [0; 320];
+        let mut buffer = [0; DATAGRAM];
         loop {
             let (link, rng) = (&mut self.link, &mut self.rng);
             let send = &mut |to, datagram: &[u8]| link.send(SocketAddr::V4(to), datagram);
@@ -86,7 +91,7 @@ impl Driver {
             loop {
                 match endpoint.poll(io) {
                     DevicePoll::Failed { exchange, .. } => {
-                        application.failed(exchange);
+                        application.failed(io, exchange);
                         due = Some(io.now);
                     }
                     DevicePoll::Wait(at) => {

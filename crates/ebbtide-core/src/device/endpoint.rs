@@ -1,7 +1,9 @@
 //! Outgoing messages: accepted, admitted, transmitted and retransmitted (RFC 7252 sections 4.2, 4.7 and 4.8).
 
 use super::marks::FirstAnswers;
-use super::tables::{Exchange, Memory, Peer, Purpose, State};
+use super::tables::{
+    DeviceFailure, DeviceTables, FixedExchange, FixedExchangeState, FixedPeer, Purpose, TableSlices,
+};
 use crate::cc::{
     Admission, Algorithm, Attempts, CongestionControl, Context, ControlConfig, Fasor, Kind, Load,
     Marking, Outcome, OutgoingMessage, Sample, Settings, Shell, Slot, Transmission,
@@ -17,13 +19,13 @@ use core::fmt;
 use rand_core::Rng;
 
 /// How much later than its end a timer that was armed for the end of a span may expire: drivers wake up late.
-const LATENESS: Duration = Duration::from_millis(100);
+const LATENESS: Micros = Micros::from_millis(100);
 /// How long the state of a peer is kept after its last use (cocoa-03 section 4.3).
 const RETENTION: Duration = Duration::from_secs(255);
 /// Confirmable responses of which a copy is acknowledged again.
 const ACKNOWLEDGED: usize = 4;
 
-/// What a call needs of the program.
+/// The time, the random numbers and the socket of a call.
 pub struct Io<'i, A> {
     /// The time of the call.
     pub now: Instant,
@@ -67,7 +69,7 @@ pub struct DeviceExchangeId {
     pub(super) generation: u8,
 }
 
-/// What the program does next.
+/// The next action of the program.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum DevicePoll {
     /// It takes note that an exchange ended without its answer.
@@ -79,18 +81,6 @@ pub enum DevicePoll {
     },
     /// It waits for a datagram, or until this instant, and polls again.
     Wait(Option<Instant>),
-}
-
-/// The reason why an exchange ended without its answer.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum DeviceFailure {
-    /// MAX_RETRANSMIT retransmissions went unanswered (RFC 7252 section 4.2).
-    GaveUp,
-    /// The response to an acknowledged request did not arrive in time.
-    NoResponse,
-    /// The response had a critical option that is not understood (RFC 7252 section 5.4.1).
-    BadOption,
 }
 
 /// The reason why a message was not accepted. Nothing was sent then.
@@ -131,8 +121,12 @@ pub struct DeviceEndpoint<'t, A, C> {
     pub(super) config: DeviceConfig<C>,
     /// EXCHANGE_LIFETIME.
     pub(super) lifetime: Duration,
+    /// How long after the first transmission another one of a request that is not idempotent may leave. The peer must still
+    /// remember the message when the copy arrives (RFC 7252 sections 4.4, 4.5 and 4.8.2). Others may leave until their
+    /// message ID may identify another message, which is EXCHANGE_LIFETIME.
+    span: Duration,
     pub(super) now: Instant,
-    pub(super) memory: Memory<'t, A, C>,
+    pub(super) memory: TableSlices<'t, A, C>,
     pub(super) first_answers: FirstAnswers,
     /// The Confirmable responses that were acknowledged, the oldest at `next_acknowledged`.
     pub(super) acknowledged: [Option<(A, MessageId, Instant)>; ACKNOWLEDGED],
@@ -149,10 +143,24 @@ pub(super) struct NewMessage<'c, A> {
     pub(super) token: Option<Token>,
 }
 
+impl<A, C, const PEERS: usize, const EXCHANGES: usize, const MESSAGE: usize>
+    DeviceTables<A, C, PEERS, EXCHANGES, MESSAGE>
+where
+    A: Copy + Eq,
+    C: CongestionControl + Clone,
+{
+    /// An endpoint that keeps its state here. The state of an earlier one is forgotten.
+    pub fn endpoint(&mut self, config: DeviceConfig<C>) -> DeviceEndpoint<'_, A, C> {
+        DeviceEndpoint::new(config, self.memory())
+    }
+}
+
 impl<'t, A: Copy + Eq, C: CongestionControl + Clone> DeviceEndpoint<'t, A, C> {
-    pub(super) fn new(config: DeviceConfig<C>, memory: Memory<'t, A, C>) -> Self {
+    fn new(config: DeviceConfig<C>, memory: TableSlices<'t, A, C>) -> Self {
+        let lifetime = path(&config).exchange_lifetime();
         Self {
-            lifetime: path(&config).exchange_lifetime(),
+            lifetime,
+            span: lifetime.saturating_sub(path(&config).latency()),
             config,
             now: Instant::ZERO,
             memory,
@@ -218,6 +226,14 @@ impl<'t, A: Copy + Eq, C: CongestionControl + Clone> DeviceEndpoint<'t, A, C> {
         self.start(io, &NewMessage { to, content, purpose, token })
     }
 
+    /// The message ID of a Non-confirmable response. If message IDs are used faster than they become free, the response takes
+    /// the request's ID, which is unique among those of its sender.
+    pub(super) fn id_of_response(&mut self, io: &mut Io<'_, A>, to: A, id: MessageId) -> MessageId {
+        let Ok(index) = self.peer(io, to) else { return id };
+        let Some(Some(peer)) = self.memory.peers.get_mut(usize::from(index)) else { return id };
+        peer.ids.allocate(self.now, Some(self.lifetime)).unwrap_or(id)
+    }
+
     /// Ends an exchange. Unknown and ended exchanges are ignored.
     pub fn cancel(&mut self, io: &mut Io<'_, A>, exchange: DeviceExchangeId) {
         self.advance(io);
@@ -243,8 +259,8 @@ impl<'t, A: Copy + Eq, C: CongestionControl + Clone> DeviceEndpoint<'t, A, C> {
             }
             let (state, peer) = (exchange.state, exchange.peer);
             match state {
-                State::Open => self.expire(io, index),
-                State::Queued => self.pump(io, peer),
+                FixedExchangeState::Open => self.expire(io, index),
+                FixedExchangeState::Queued => self.pump(io, peer),
                 _ => self.fail(io, index, Outcome::Cancelled, None, DeviceFailure::NoResponse),
             }
         }
@@ -259,7 +275,7 @@ impl<'t, A: Copy + Eq, C: CongestionControl + Clone> DeviceEndpoint<'t, A, C> {
     fn failed(&self) -> Option<(usize, DeviceFailure)> {
         self.memory.exchanges.iter().enumerate().find_map(|(index, exchange)| {
             match exchange.state {
-                State::Failed(reason) => Some((index, reason)),
+                FixedExchangeState::Failed(reason) => Some((index, reason)),
                 _ => None,
             }
         })
@@ -311,7 +327,8 @@ impl<'t, A: Copy + Eq, C: CongestionControl + Clone> DeviceEndpoint<'t, A, C> {
             (Purpose::Request, None, Marking::Token) => Marking::Token,
             _ => Marking::None,
         };
-        let index = self.memory.exchanges.iter().position(|it| it.state == State::Free);
+        let index =
+            self.memory.exchanges.iter().position(|it| it.state == FixedExchangeState::Free);
         let index = index.ok_or(DeviceSendError::TooManyExchanges)?;
         let token = token.unwrap_or_else(|| self.fresh_token(io, to, marking));
         let room = self.memory.datagram(index);
@@ -321,8 +338,8 @@ impl<'t, A: Copy + Eq, C: CongestionControl + Clone> DeviceEndpoint<'t, A, C> {
         self.accepted = number.wrapping_add(1);
         let now = self.now;
         if let Some(exchange) = self.memory.exchanges.get_mut(index) {
-            *exchange = Exchange {
-                state: State::Queued,
+            *exchange = FixedExchange {
+                state: FixedExchangeState::Queued,
                 purpose,
                 marking,
                 idempotent: content.is_idempotent(),
@@ -369,7 +386,7 @@ impl<'t, A: Copy + Eq, C: CongestionControl + Clone> DeviceEndpoint<'t, A, C> {
         });
         let index = index.ok_or(DeviceSendError::TooManyPeers)?;
         if let Some(place) = self.memory.peers.get_mut(index) {
-            *place = Some(Peer {
+            *place = Some(FixedPeer {
                 address,
                 shell: Shell::new(self.config.control.clone()),
                 ids: MessageIds::new(first_id),
@@ -407,7 +424,8 @@ impl<'t, A: Copy + Eq, C: CongestionControl + Clone> DeviceEndpoint<'t, A, C> {
     pub(super) fn pump(&mut self, io: &mut Io<'_, A>, peer: u8) {
         loop {
             let all = self.memory.exchanges.iter().enumerate();
-            let queued = all.filter(|(_, it)| it.peer == peer && it.state == State::Queued);
+            let queued =
+                all.filter(|(_, it)| it.peer == peer && it.state == FixedExchangeState::Queued);
             let accepted = self.accepted;
             let oldest = queued.max_by_key(|(_, it)| accepted.wrapping_sub(it.number));
             let Some((index, _)) = oldest else { return };
@@ -427,7 +445,8 @@ impl<'t, A: Copy + Eq, C: CongestionControl + Clone> DeviceEndpoint<'t, A, C> {
                     return;
                 }
             };
-            (exchange.id, exchange.first, exchange.state) = (id, self.now, State::Open);
+            (exchange.id, exchange.first, exchange.state) =
+                (id, self.now, FixedExchangeState::Open);
             peer.shell.open_exchange();
             if let Some(place) = self.memory.datagram(index).get_mut(2..HEADER_LEN) {
                 place.copy_from_slice(&id.0.to_be_bytes());
@@ -441,8 +460,8 @@ impl<'t, A: Copy + Eq, C: CongestionControl + Clone> DeviceEndpoint<'t, A, C> {
         let now = self.now;
         let Some((exchange, peer)) = self.memory.both(index) else { return };
         let (ordinal, since_first) = (exchange.transmissions, now.micros_since(exchange.first));
-        let span = span(&self.config, self.lifetime, exchange.idempotent);
-        let remaining = Micros::from_duration(span.saturating_sub(since_first.to_duration()));
+        let end = exchange.first + if exchange.idempotent { self.lifetime } else { self.span };
+        let remaining = end.micros_since(now);
         (exchange.last, exchange.transmissions) = (now, ordinal.saturating_add(1));
         let cx = &mut context(now, &self.config, io.rng);
         // No probe leaves in the place of a copy.
@@ -469,9 +488,8 @@ impl<'t, A: Copy + Eq, C: CongestionControl + Clone> DeviceEndpoint<'t, A, C> {
         let Some((exchange, peer)) = self.memory.both(index) else { return };
         let transmissions = exchange.transmissions;
         let effort = Attempts { transmissions, ..Attempts::default() };
-        // The peer must still remember the message when the copy arrives.
-        let span = span(&self.config, self.lifetime, exchange.idempotent).saturating_add(LATENESS);
-        let more = self.now.saturating_since(exchange.first) <= span;
+        let end = exchange.first + if exchange.idempotent { self.lifetime } else { self.span };
+        let more = self.now <= end + LATENESS;
         let cx = &mut context(self.now, &self.config, io.rng);
         match peer.shell.on_expire(effort, &exchange.slot, cx) {
             Some(_) if more => self.transmit(io, index),
@@ -490,7 +508,7 @@ impl<'t, A: Copy + Eq, C: CongestionControl + Clone> DeviceEndpoint<'t, A, C> {
     ) {
         self.close(io, index, outcome, sample);
         let Some(exchange) = self.memory.exchanges.get_mut(index) else { return };
-        exchange.state = State::Failed(reason);
+        exchange.state = FixedExchangeState::Failed(reason);
         let peer = exchange.peer;
         self.touch(peer.into());
         self.pump(io, peer);
@@ -521,7 +539,7 @@ impl<'t, A: Copy + Eq, C: CongestionControl + Clone> DeviceEndpoint<'t, A, C> {
         sample: Option<Sample>,
     ) {
         let Some((exchange, peer)) = self.memory.both(index) else { return };
-        if exchange.state != State::Open {
+        if exchange.state != FixedExchangeState::Open {
             return;
         }
         let cx = &mut context(self.now, &self.config, io.rng);
@@ -535,13 +553,13 @@ impl<'t, A: Copy + Eq, C: CongestionControl + Clone> DeviceEndpoint<'t, A, C> {
     /// Frees the place of an exchange.
     fn release(&mut self, index: usize) {
         if let Some(exchange) = self.memory.exchanges.get_mut(index) {
-            exchange.state = State::Free;
+            exchange.state = FixedExchangeState::Free;
             exchange.generation = exchange.generation.wrapping_add(1);
         }
     }
 }
 
-impl Exchange {
+impl FixedExchange {
     /// Whether a response with this token belongs to it.
     pub(super) fn has_token(&self, token: Token) -> bool {
         self.purpose != Purpose::Notification && self.token == token
@@ -557,13 +575,6 @@ fn purpose_of(content: &Content<'_>) -> Purpose {
 /// The parameters from which the derived times follow.
 pub(super) fn path<C>(config: &DeviceConfig<C>) -> Parameters {
     config.params.under(config.settings.first_timeout(&config.params))
-}
-
-/// How long after the first transmission another one may leave: if the request is idempotent, for EXCHANGE_LIFETIME,
-/// after which the message ID may identify another message (RFC 7252 sections 4.4, 4.5 and 4.8.2).
-fn span<C>(config: &DeviceConfig<C>, lifetime: Duration, idempotent: bool) -> Duration {
-    let latency = if idempotent { Duration::ZERO } else { path(config).latency() };
-    lifetime.saturating_sub(latency)
 }
 
 pub(super) fn context<'c, C>(

@@ -19,13 +19,24 @@
 //! [`DeviceEndpoint::poll`] after every other call until that returns [`DevicePoll::Wait`], then waits until this instant or until a
 //! datagram arrives, and hands the datagram to [`DeviceEndpoint::receive`]. Every accepted exchange ends exactly once.
 
+mod answer;
 mod endpoint;
 mod marks;
+mod observation;
+mod observers;
 mod receive;
+mod request;
+mod server;
 mod tables;
+mod transfer;
 
+pub use answer::{DeviceAnswer, DeviceHandler};
 pub use endpoint::{
-    DeviceConfig, DeviceEndpoint, DeviceExchangeId, DeviceFailure, DevicePoll, DeviceSendError, Io,
+    DeviceConfig, DeviceEndpoint, DeviceExchangeId, DevicePoll, DeviceSendError, Io,
 };
+pub use observation::{DeviceObservation, DeviceObservationStep};
 pub use receive::{DeviceReceived, DeviceRequest};
-pub use tables::DeviceTables;
+pub use request::DeviceRequestParts;
+pub use server::DeviceServer;
+pub use tables::{DeviceFailure, DeviceTables};
+pub use transfer::{DeviceBody, DeviceStep, DeviceTransfer, DeviceTransferError};

@@ -1,10 +1,10 @@
 //! Datagrams that arrive (RFC 7252 sections 4.2, 4.3, 4.5 and 5.3).
 
-use super::endpoint::{DeviceEndpoint, DeviceExchangeId, DeviceFailure, Io, path};
-use super::tables::{Exchange, Purpose, State};
-use crate::cc::{CongestionControl, Outcome, Sample};
-use crate::exchange::token::unmark;
-use crate::time::Instant;
+use super::endpoint::{DeviceEndpoint, DeviceExchangeId, Io, path};
+use super::tables::{DeviceFailure, FixedExchange, FixedExchangeState, Purpose};
+use crate::cc::{Answered, CongestionControl, Marking, Outcome, Sample};
+use crate::exchange::token::{ordinal_in, unmark};
+use crate::time::{Instant, Micros};
 use crate::wire::{
     Code, Content, HEADER_LEN, Message, MessageId, OptionNumber, ParseError, Token, Type,
 };
@@ -101,7 +101,8 @@ impl<A: Copy + Eq, C: CongestionControl + Clone> DeviceEndpoint<'_, A, C> {
         message: Message<'d>,
     ) -> DeviceReceived<'d, A> {
         let id = message.message_id();
-        let found = self.memory.find(from, |it| it.id == id && it.state == State::Open);
+        let found =
+            self.memory.find(from, |it| it.id == id && it.state == FixedExchangeState::Open);
         let Some(index) = found else {
             self.compare_marks(from, &message);
             return DeviceReceived::Ignored;
@@ -117,7 +118,7 @@ impl<A: Copy + Eq, C: CongestionControl + Clone> DeviceEndpoint<'_, A, C> {
             }
             // The message ID stays known, so that a Reset can still end the exchange.
             let due = self.now + path(&self.config).response_wait();
-            self.acknowledge(io, index, State::Waiting, due, sample);
+            self.acknowledge(io, index, FixedExchangeState::Waiting, due, sample);
             return DeviceReceived::Ignored;
         }
         // Section 5.3.2: message ID and token must both match.
@@ -134,7 +135,9 @@ impl<A: Copy + Eq, C: CongestionControl + Clone> DeviceEndpoint<'_, A, C> {
         from: A,
         id: MessageId,
     ) -> DeviceReceived<'static, A> {
-        let sent = |it: &Exchange| matches!(it.state, State::Open | State::Waiting);
+        let sent = |it: &FixedExchange| {
+            matches!(it.state, FixedExchangeState::Open | FixedExchangeState::Waiting)
+        };
         let Some(index) = self.memory.find(from, |it| it.id == id && sent(it)) else {
             return DeviceReceived::Ignored;
         };
@@ -165,7 +168,7 @@ impl<A: Copy + Eq, C: CongestionControl + Clone> DeviceEndpoint<'_, A, C> {
             let index = self.memory.find(from, |it| it.has_token(original))?;
             self.match_token(index, token).map(|_| index)
         });
-        let sent = found.filter(|index| self.state(*index) != State::Queued);
+        let sent = found.filter(|index| self.state(*index) != FixedExchangeState::Queued);
         let Some(index) = sent else {
             reject(io, from, &message);
             return DeviceReceived::Ignored;
@@ -210,7 +213,7 @@ impl<A: Copy + Eq, C: CongestionControl + Clone> DeviceEndpoint<'_, A, C> {
             && message.option(OptionNumber::OBSERVE).is_some()
         {
             // From now on it holds nothing but its token.
-            self.acknowledge(io, index, State::Observing, Instant::MAX, sample);
+            self.acknowledge(io, index, FixedExchangeState::Observing, Instant::MAX, sample);
             return DeviceReceived::Notification { exchange, message };
         }
         self.end(io, index, Outcome::Acknowledged, sample);
@@ -222,7 +225,7 @@ impl<A: Copy + Eq, C: CongestionControl + Clone> DeviceEndpoint<'_, A, C> {
         &mut self,
         io: &mut Io<'_, A>,
         index: usize,
-        state: State,
+        state: FixedExchangeState,
         due: Instant,
         sample: Option<Sample>,
     ) {
@@ -233,12 +236,50 @@ impl<A: Copy + Eq, C: CongestionControl + Clone> DeviceEndpoint<'_, A, C> {
         self.pump(io, peer);
     }
 
+    /// The ordinal in a token, if the token belongs to the exchange.
+    fn match_token(&self, index: usize, token: Token) -> Option<u8> {
+        let exchange = self.memory.exchanges.get(index)?;
+        ordinal_in(token, exchange.token, exchange.marking, exchange.transmissions)
+    }
+
+    /// The measurements of an answer with this ordinal in its mark. The ordinal counts if the answer certainly belongs to the
+    /// transmission that it names: that is the last one, or the peer is known to answer each copy with its own mark.
+    fn sample(&mut self, index: usize, ordinal: Option<u8>) -> Sample {
+        let now = self.now;
+        let Some((exchange, peer)) = self.memory.both(index) else {
+            return Sample::new(Micros::ZERO, Micros::ZERO, 1);
+        };
+        let last = exchange.transmissions.saturating_sub(1);
+        let ordinal = ordinal.filter(|_| exchange.marking != Marking::None);
+        if let Some(ordinal) = ordinal.filter(|_| last > 0 && !peer.faithful) {
+            self.first_answers.remember(exchange, ordinal);
+        }
+        let since_first = now.micros_since(exchange.first);
+        let answered = ordinal.filter(|ordinal| peer.faithful || *ordinal == last);
+        let answered = answered.and_then(|ordinal| {
+            let sent = exchange.sent.get(usize::from(ordinal))?;
+            Some(Answered { ordinal, since: since_first.saturating_sub(*sent) })
+        });
+        Sample::new(since_first, now.micros_since(exchange.last), exchange.transmissions)
+            .with_answered(answered)
+    }
+
+    /// A peer whose answers to the copies of a request name different copies can be believed.
+    fn compare_marks(&mut self, from: A, message: &Message<'_>) {
+        if let Some(index) = self.memory.find_peer(from)
+            && self.first_answers.contradicts(index, message)
+            && let Some(Some(peer)) = self.memory.peers.get_mut(index)
+        {
+            peer.faithful = true;
+        }
+    }
+
     fn is_notification(&self, index: usize) -> bool {
         self.memory.exchanges.get(index).is_some_and(|it| it.purpose == Purpose::Notification)
     }
 
-    fn state(&self, index: usize) -> State {
-        self.memory.exchanges.get(index).map_or(State::Free, |it| it.state)
+    fn state(&self, index: usize) -> FixedExchangeState {
+        self.memory.exchanges.get(index).map_or(FixedExchangeState::Free, |it| it.state)
     }
 
     /// The peer of an exchange has responded.

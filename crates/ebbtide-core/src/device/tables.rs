@@ -1,7 +1,6 @@
 //! The memory of an endpoint, in arrays whose lengths the program chooses.
 
-use super::endpoint::{DeviceConfig, DeviceEndpoint, DeviceFailure};
-use crate::cc::{CongestionControl, Marking, Shell, Slot};
+use crate::cc::{Marking, Shell, Slot};
 use crate::exchange::message_id::MessageIds;
 use crate::time::{Instant, Micros};
 use crate::wire::{MessageId, Token};
@@ -9,18 +8,18 @@ use crate::wire::{MessageId, Token};
 /// The transmissions that marks can tell apart: one original and 15 copies, which take minutes.
 pub(super) const MARKED: usize = 16;
 
-/// The memory of a [`DeviceEndpoint`]: `PEERS` addresses, `EXCHANGES` messages that wait or are not yet answered, and
+/// The memory of a [`DeviceEndpoint`](super::DeviceEndpoint): `PEERS` addresses, `EXCHANGES` messages that wait or are not yet answered, and
 /// for each of these `MESSAGE` bytes of datagram.
 #[derive(Debug)]
 pub struct DeviceTables<A, C, const PEERS: usize, const EXCHANGES: usize, const MESSAGE: usize> {
-    peers: [Option<Peer<A, C>>; PEERS],
-    exchanges: [Exchange; EXCHANGES],
+    peers: [Option<FixedPeer<A, C>>; PEERS],
+    exchanges: [FixedExchange; EXCHANGES],
     datagrams: [[u8; MESSAGE]; EXCHANGES],
 }
 
 /// A peer, with its congestion control.
 #[derive(Debug)]
-pub(super) struct Peer<A, C> {
+pub(super) struct FixedPeer<A, C> {
     pub(super) address: A,
     pub(super) shell: Shell<C>,
     pub(super) ids: MessageIds,
@@ -29,9 +28,21 @@ pub(super) struct Peer<A, C> {
     pub(super) faithful: bool,
 }
 
+/// The reason why an exchange ended without its answer.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum DeviceFailure {
+    /// MAX_RETRANSMIT retransmissions went unanswered (RFC 7252 section 4.2).
+    GaveUp,
+    /// The response to an acknowledged request did not arrive in time.
+    NoResponse,
+    /// The response had a critical option that is not understood (RFC 7252 section 5.4.1).
+    BadOption,
+}
+
 /// The state of an exchange, as in the endpoint of many peers.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(super) enum State {
+pub(super) enum FixedExchangeState {
     Free,
     /// It waits for congestion control.
     Queued,
@@ -45,7 +56,7 @@ pub(super) enum State {
     Failed(DeviceFailure),
 }
 
-/// What a message is for.
+/// The purpose of a message.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) enum Purpose {
     Request,
@@ -55,8 +66,8 @@ pub(super) enum Purpose {
 }
 
 #[derive(Copy, Clone, Debug)]
-pub(super) struct Exchange {
-    pub(super) state: State,
+pub(super) struct FixedExchange {
+    pub(super) state: FixedExchangeState,
     pub(super) purpose: Purpose,
     pub(super) marking: Marking,
     pub(super) idempotent: bool,
@@ -78,9 +89,9 @@ pub(super) struct Exchange {
     pub(super) sent: [Micros; MARKED],
 }
 
-impl Exchange {
+impl FixedExchange {
     const FREE: Self = Self {
-        state: State::Free,
+        state: FixedExchangeState::Free,
         purpose: Purpose::Request,
         marking: Marking::None,
         idempotent: false,
@@ -100,7 +111,7 @@ impl Exchange {
 
     /// Whether it has neither ended nor failed.
     pub(super) fn is_alive(&self) -> bool {
-        !matches!(self.state, State::Free | State::Failed(_))
+        !matches!(self.state, FixedExchangeState::Free | FixedExchangeState::Failed(_))
     }
 }
 
@@ -117,25 +128,21 @@ impl<A: Copy + Eq, C, const PEERS: usize, const EXCHANGES: usize, const MESSAGE:
         const { assert!(PEERS <= 255 && EXCHANGES <= 255 && MESSAGE <= 65_535) };
         Self {
             peers: [const { None }; PEERS],
-            exchanges: [Exchange::FREE; EXCHANGES],
+            exchanges: [FixedExchange::FREE; EXCHANGES],
             datagrams: [[0; MESSAGE]; EXCHANGES],
         }
     }
 
-    /// An endpoint that keeps its state here. What an earlier one left is forgotten.
-    pub fn endpoint(&mut self, config: DeviceConfig<C>) -> DeviceEndpoint<'_, A, C>
-    where
-        C: CongestionControl + Clone,
-    {
+    /// The tables without their lengths, empty.
+    pub(super) fn memory(&mut self) -> TableSlices<'_, A, C> {
         self.peers.fill_with(|| None);
-        self.exchanges.fill(Exchange::FREE);
-        let memory = Memory {
+        self.exchanges.iter_mut().for_each(|exchange| exchange.state = FixedExchangeState::Free);
+        TableSlices {
             peers: &mut self.peers,
             exchanges: &mut self.exchanges,
             datagrams: self.datagrams.as_flattened_mut(),
             message: MESSAGE,
-        };
-        DeviceEndpoint::new(config, memory)
+        }
     }
 }
 
@@ -149,15 +156,15 @@ impl<A: Copy + Eq, C, const PEERS: usize, const EXCHANGES: usize, const MESSAGE:
 
 /// The tables without their lengths, so that the code exists once for all of them.
 #[derive(Debug)]
-pub(super) struct Memory<'t, A, C> {
-    pub(super) peers: &'t mut [Option<Peer<A, C>>],
-    pub(super) exchanges: &'t mut [Exchange],
+pub(super) struct TableSlices<'t, A, C> {
+    pub(super) peers: &'t mut [Option<FixedPeer<A, C>>],
+    pub(super) exchanges: &'t mut [FixedExchange],
     datagrams: &'t mut [u8],
     /// The room of a message in bytes.
     pub(super) message: usize,
 }
 
-impl<A: Copy + Eq, C> Memory<'_, A, C> {
+impl<A: Copy + Eq, C> TableSlices<'_, A, C> {
     /// The room of an exchange's datagram.
     pub(super) fn datagram(&mut self, index: usize) -> &mut [u8] {
         let start = index * self.message;
@@ -165,13 +172,16 @@ impl<A: Copy + Eq, C> Memory<'_, A, C> {
     }
 
     /// The peer of an exchange.
-    pub(super) fn peer_of(&self, index: usize) -> Option<&Peer<A, C>> {
+    pub(super) fn peer_of(&self, index: usize) -> Option<&FixedPeer<A, C>> {
         let peer = self.exchanges.get(index)?.peer;
         self.peers.get(usize::from(peer))?.as_ref()
     }
 
     /// An exchange with its peer.
-    pub(super) fn both(&mut self, index: usize) -> Option<(&mut Exchange, &mut Peer<A, C>)> {
+    pub(super) fn both(
+        &mut self,
+        index: usize,
+    ) -> Option<(&mut FixedExchange, &mut FixedPeer<A, C>)> {
         let exchange = self.exchanges.get_mut(index)?;
         let peer = self.peers.get_mut(usize::from(exchange.peer))?.as_mut()?;
         Some((exchange, peer))
@@ -183,7 +193,7 @@ impl<A: Copy + Eq, C> Memory<'_, A, C> {
     }
 
     /// The exchange with this address for which something holds.
-    pub(super) fn find(&self, address: A, fits: impl Fn(&Exchange) -> bool) -> Option<usize> {
+    pub(super) fn find(&self, address: A, fits: impl Fn(&FixedExchange) -> bool) -> Option<usize> {
         let peer = self.find_peer(address)?;
         self.exchanges
             .iter()

@@ -31,6 +31,7 @@ mod cc_tcp;
 mod clock_jumps;
 mod common;
 mod device_endpoint;
+mod device_transfer;
 mod endpoint_block;
 mod endpoint_buffers;
 mod endpoint_ecn;
