@@ -1,6 +1,6 @@
 //! Files that clients write: names that cannot meet, room on the disk, and shares of it.
 
-use cap_std::fs::{Dir, File, OpenOptions};
+use cap_std::fs::{Dir, DirEntry, File, OpenOptions};
 use ebbtide::{Code, Response};
 use ebbtide_core::sharing_prefix;
 use std::collections::BTreeMap;
@@ -23,11 +23,17 @@ pub(super) const MAX_AGE: u32 = 60;
 /// The room for files that clients write.
 #[derive(Debug)]
 pub(super) struct Disk {
-    /// Bytes that all files of the folder may occupy.
-    limit: Option<u64>,
-    used: Mutex<Used>,
+    /// Shares of what all files of the folder may occupy, where that is limited.
+    shares: Option<Shares>,
     /// Held while the folder is served, so that another server does not remove what this one is writing.
     _lock: Option<std::fs::File>,
+}
+
+#[derive(Debug)]
+struct Shares {
+    /// Bytes that all files of the folder may occupy.
+    limit: u64,
+    used: Mutex<Used>,
 }
 
 #[derive(Debug, Default)]
@@ -35,6 +41,7 @@ struct Used {
     bytes: u64,
     /// The files that clients have written since the start, with their sources and sizes.
     files: BTreeMap<PathBuf, (IpAddr, u64)>,
+    /// Bytes of these files and of those that are being written.
     of_sources: BTreeMap<IpAddr, u64>,
 }
 
@@ -43,100 +50,110 @@ impl Used {
         self.of_sources.get(&from).copied().unwrap_or(0)
     }
 
-    fn remember(&mut self, path: PathBuf, from: IpAddr, bytes: u64) {
-        self.files.insert(path, (from, bytes));
+    fn take(&mut self, from: IpAddr, bytes: u64) {
+        self.bytes += bytes;
         *self.of_sources.entry(from).or_default() += bytes;
     }
 
-    fn forget(&mut self, path: &Path, bytes: u64) {
+    fn give_back(&mut self, from: IpAddr, bytes: u64) {
         self.bytes = self.bytes.saturating_sub(bytes);
-        let Some((from, bytes)) = self.files.remove(path) else { return };
-        let left = self.of(from).saturating_sub(bytes);
-        match left {
+        match self.of(from).saturating_sub(bytes) {
             0 => drop(self.of_sources.remove(&from)),
             left => drop(self.of_sources.insert(from, left)),
         }
+    }
+
+    /// A file of so many bytes is gone.
+    fn forget(&mut self, path: &Path, bytes: u64) {
+        match self.files.remove(path) {
+            Some((from, bytes)) => self.give_back(from, bytes),
+            None => self.bytes = self.bytes.saturating_sub(bytes),
+        }
+    }
+}
+
+impl Shares {
+    fn lock(&self) -> MutexGuard<'_, Used> {
+        self.used.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Room for a file that is being written; given back if the file does not stay.
 #[derive(Debug)]
 pub(super) struct Reservation<'d> {
-    disk: &'d Disk,
+    shares: &'d Shares,
     from: IpAddr,
     bytes: u64,
 }
 
 impl Drop for Reservation<'_> {
     fn drop(&mut self) {
-        let mut used = self.disk.lock();
-        used.bytes = used.bytes.saturating_sub(self.bytes);
+        self.shares.lock().give_back(self.from, self.bytes);
     }
 }
 
 impl Reservation<'_> {
     /// The file has its name, and replaces one of `before` bytes.
     pub(super) fn keep(mut self, path: PathBuf, before: Option<u64>) {
-        let mut used = self.disk.lock();
-        if let Some(before) = before {
-            used.forget(&path, occupied(before));
-        }
-        if self.disk.limit.is_some() {
-            used.remember(path, self.from, self.bytes);
-        }
+        let mut used = self.shares.lock();
+        // Who else removes files of the folder may have removed one that is remembered here.
+        used.forget(&path, before.map_or(0, occupied));
+        used.files.insert(path, (self.from, self.bytes));
+        drop(used);
         self.bytes = 0;
     }
 }
 
 impl Disk {
     /// Removes what a server left behind that was killed while it wrote, unless another one serves the folder, and
-    /// counts the files.
+    /// counts the files if there is a limit.
     pub(super) fn open(root: &Dir, limit: Option<u64>) -> Self {
         // A handle of the folder that is open for reading can be locked; `root` may not be.
         let lock = root.open(".").map(File::into_std).ok();
-        let alone = lock.as_ref().is_some_and(|lock| lock.try_lock().is_ok());
-        let bytes = survey(root, alone);
+        if lock.as_ref().is_some_and(|lock| lock.try_lock().is_ok()) {
+            remove_parts(root);
+        }
+        let shares = limit.map(|limit| {
+            let used = Used { bytes: bytes_below(root), ..Used::default() };
+            Shares { limit, used: Mutex::new(used) }
+        });
         // From the exclusive lock to one that others may hold as well. Without locks nothing is removed.
         let lock = lock.filter(|lock| lock.lock_shared().is_ok());
-        Self { limit, used: Mutex::new(Used { bytes, ..Used::default() }), _lock: lock }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Used> {
-        self.used.lock().unwrap_or_else(PoisonError::into_inner)
+        Self { shares, _lock: lock }
     }
 
     /// Room for a file, or the answer to a client for whom there is none. A client has at most as much as is free
-    /// to others.
+    /// to others. Without a limit there is nothing to reserve.
     pub(super) fn room(
         &self,
         root: &Dir,
         from: IpAddr,
         length: u64,
-    ) -> Result<Reservation<'_>, Response> {
+    ) -> Result<Option<Reservation<'_>>, Response> {
         let (from, bytes) = (sharing_prefix(from), occupied(length));
         let full =
             || Response::error(Code::SERVICE_UNAVAILABLE, "no room is left").max_age(MAX_AGE);
         if !has_free(root, bytes) {
             return Err(full());
         }
-        let mut used = self.lock();
-        if let Some(limit) = self.limit {
-            if bytes > limit {
-                return Err(Response::new(Code::REQUEST_ENTITY_TOO_LARGE));
-            }
-            let free = limit.saturating_sub(used.bytes);
-            let own = used.of(from);
-            if bytes > free || own > 0 && own + bytes > free {
-                return Err(full());
-            }
+        let Some(shares) = &self.shares else { return Ok(None) };
+        if bytes > shares.limit {
+            return Err(Response::new(Code::REQUEST_ENTITY_TOO_LARGE));
         }
-        used.bytes += bytes;
-        Ok(Reservation { disk: self, from, bytes })
+        let mut used = shares.lock();
+        let (free, own) = (shares.limit.saturating_sub(used.bytes), used.of(from));
+        if bytes > free || own > 0 && own + bytes > free {
+            return Err(full());
+        }
+        used.take(from, bytes);
+        Ok(Some(Reservation { shares, from, bytes }))
     }
 
     /// A file of so many bytes has been deleted.
     pub(super) fn deleted(&self, path: &Path, length: u64) {
-        self.lock().forget(path, occupied(length));
+        if let Some(shares) = &self.shares {
+            shares.lock().forget(path, occupied(length));
+        }
     }
 }
 
@@ -177,29 +194,40 @@ fn is_part(name: &str) -> bool {
     name.starts_with(".ebbtide-") && name.ends_with(".part")
 }
 
-/// The bytes that the files below a folder occupy, without those that cannot be read. Parts are removed if no other
-/// server may be writing them.
-fn survey(root: &Dir, removes: bool) -> u64 {
-    let (mut bytes, mut folders) = (0, vec![PathBuf::from(".")]);
-    while let Some(folder) = folders.pop() {
-        let Ok(entries) = root.read_dir(&folder) else { continue };
-        for entry in entries.flatten() {
-            let (name, kind) = (entry.file_name(), entry.file_type());
-            let path = folder.join(&name);
-            match kind {
+/// The files below a folder, without those that cannot be read.
+fn files_below(root: &Dir) -> impl Iterator<Item = (PathBuf, DirEntry)> {
+    let (mut folders, mut entries) = (vec![PathBuf::from(".")], Vec::new());
+    std::iter::from_fn(move || {
+        loop {
+            let Some((path, entry)) = entries.pop() else {
+                let folder = folders.pop()?;
+                let found = root.read_dir(&folder).into_iter().flatten().flatten();
+                entries
+                    .extend(found.map(|entry: DirEntry| (folder.join(entry.file_name()), entry)));
+                continue;
+            };
+            match entry.file_type() {
                 Ok(kind) if kind.is_dir() => folders.push(path),
-                Ok(kind) if kind.is_file() && removes && name.to_str().is_some_and(is_part) => {
-                    // What cannot be removed stays hidden.
-                    let _ = root.remove_file(&path);
-                }
-                Ok(kind) if kind.is_file() => {
-                    bytes += entry.metadata().map_or(0, |metadata| occupied(metadata.len()));
-                }
+                Ok(kind) if kind.is_file() => return Some((path, entry)),
                 _ => {}
             }
         }
+    })
+}
+
+fn remove_parts(root: &Dir) {
+    for (path, entry) in files_below(root) {
+        if entry.file_name().to_str().is_some_and(is_part) {
+            // What cannot be removed stays hidden.
+            let _ = root.remove_file(&path);
+        }
     }
-    bytes
+}
+
+fn bytes_below(root: &Dir) -> u64 {
+    let length =
+        |(_, entry): (PathBuf, DirEntry)| entry.metadata().map_or(0, |m| occupied(m.len()));
+    files_below(root).map(length).sum()
 }
 
 #[cfg(test)]
@@ -220,26 +248,60 @@ mod tests {
         answer.unwrap_err().code()
     }
 
+    fn keep(disk: &Disk, root: &Dir, from: IpAddr, length: u64, path: &str, before: Option<u64>) {
+        disk.room(root, from, length).unwrap().unwrap().keep(path.into(), before);
+    }
+
+    fn bytes(disk: &Disk) -> u64 {
+        disk.shares.as_ref().unwrap().lock().bytes
+    }
+
     #[test]
     fn an_address_has_at_most_as_much_of_the_disk_as_is_free_to_others() {
         let (_folder, root) = folder();
         let disk = Disk::open(&root, Some(100 * BLOCK));
         for n in 0..50 {
-            disk.room(&root, host(1), 1).unwrap().keep(format!("a{n}").into(), None);
+            keep(&disk, &root, host(1), 1, &format!("a{n}"), None);
         }
         assert_eq!(
             code(disk.room(&root, host(1), 0)),
             Code::SERVICE_UNAVAILABLE,
             "half is its own"
         );
-        disk.room(&root, host(2), 20 * BLOCK).unwrap().keep("b".into(), None);
+        keep(&disk, &root, host(2), 20 * BLOCK, "b", None);
         assert_eq!(code(disk.room(&root, host(2), 20 * BLOCK)), Code::SERVICE_UNAVAILABLE);
         assert_eq!(code(disk.room(&root, host(3), 101 * BLOCK)), Code::REQUEST_ENTITY_TOO_LARGE);
         // What is replaced or deleted is free again, and what was not kept has never been used.
-        disk.room(&root, host(2), 1).unwrap().keep("b".into(), Some(20 * BLOCK));
+        keep(&disk, &root, host(2), 1, "b", Some(20 * BLOCK));
         disk.deleted(Path::new("a0"), 1);
         drop(disk.room(&root, host(3), 50 * BLOCK).unwrap());
-        assert_eq!(disk.lock().bytes, 50 * BLOCK);
+        assert_eq!(bytes(&disk), 50 * BLOCK);
+    }
+
+    #[test]
+    fn files_that_an_address_is_writing_are_of_its_share() {
+        let (_folder, root) = folder();
+        let disk = Disk::open(&root, Some(100 * BLOCK));
+        let room = |from: u8, length| disk.room(&root, host(from), length);
+        let mut under_way: Vec<_> = (0..5).map(|_| room(1, 10 * BLOCK).unwrap()).collect();
+        assert_eq!(code(room(1, 1)), Code::SERVICE_UNAVAILABLE, "half is reserved for it");
+        let _other = room(2, 40 * BLOCK).unwrap();
+        under_way.pop();
+        assert_eq!(code(room(1, 1)), Code::SERVICE_UNAVAILABLE, "40 of its own, 20 free");
+        under_way.truncate(1);
+        drop(room(1, 40 * BLOCK).unwrap());
+        assert_eq!(bytes(&disk), 50 * BLOCK);
+    }
+
+    #[test]
+    fn a_file_that_someone_else_has_removed_and_a_client_writes_again_counts_once() {
+        let (_folder, root) = folder();
+        let disk = Disk::open(&root, Some(100 * BLOCK));
+        keep(&disk, &root, host(1), 30 * BLOCK, "a", None);
+        keep(&disk, &root, host(2), 10 * BLOCK, "a", None);
+        let shares = disk.shares.as_ref().unwrap();
+        let used = shares.lock();
+        assert_eq!((used.bytes, used.of(host(1)), used.of(host(2))), (10 * BLOCK, 0, 10 * BLOCK));
     }
 
     #[test]
@@ -249,9 +311,9 @@ mod tests {
         std::fs::write(folder.path().join("kept.part"), "12").unwrap();
         let part = folder.path().join("rooms/.ebbtide-1-0.part");
         std::fs::write(&part, "left").unwrap();
-        let first = Disk::open(&root, None);
+        let first = Disk::open(&root, Some(100 * BLOCK));
         assert!(!part.exists());
-        assert_eq!(first.lock().bytes, BLOCK);
+        assert_eq!(bytes(&first), BLOCK);
         let (name, _file) = create_part(&root, Path::new("rooms")).unwrap();
         let second = Disk::open(&root, None);
         assert!(folder.path().join(&name).exists(), "another server is writing it");

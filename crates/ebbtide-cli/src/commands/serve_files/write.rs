@@ -44,7 +44,9 @@ impl Files {
                 return Ok(Err(Response::new(Code::CHANGED).etag(&etag(before))));
             }
             self.root.rename(&part, &self.root, &path)?;
-            room.keep(path.clone(), before.as_ref().map(Metadata::len));
+            if let Some(room) = room {
+                room.keep(path.clone(), before.as_ref().map(Metadata::len));
+            }
             self.sync(folder)?;
             let code = if before.is_some() { Code::CHANGED } else { Code::CREATED };
             Ok(Ok(Response::new(code).etag(&etag(&file.metadata()?))))
