@@ -48,6 +48,7 @@ def credentials(stack, kind):
     folder = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory()))
     if kind == "client-hello":
         (folder / "keys").write_text("device:secret\n")
+        (folder / "keys").chmod(0o600)
         return ["--psk-file", str(folder / "keys")], ["-u", "device", "-k", "secret"]
     own, key = str(folder / "own.pem"), str(folder / "own.key")
     subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",

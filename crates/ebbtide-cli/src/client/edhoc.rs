@@ -1,9 +1,9 @@
 //! A private key and credentials for EDHOC in a file.
 
+use super::private_file;
 use super::secret_file::{Hex, Wrong, line_of, parse};
 use ebbtide::edhoc::EdhocCredentials;
 use serde::Deserialize;
-use std::fs;
 use std::path::Path;
 
 #[derive(Deserialize)]
@@ -22,7 +22,7 @@ struct PeerEntry {
 }
 
 pub(super) fn read(path: &Path) -> Result<EdhocCredentials, Wrong> {
-    let text = fs::read_to_string(path).map_err(|error| format!(": {error}"))?;
+    let text = private_file::read_text(path).map_err(|error| format!(": {error}"))?;
     let file: CredentialFile = parse(&text)?;
     let own = EdhocCredentials::new(&file.private_key.0, &file.credential.0);
     file.peer.into_iter().try_fold(own.map_err(|error| format!(": {error}"))?, |all, entry| {
@@ -58,7 +58,7 @@ mod tests {
             (good.replace("name = \"a\"", ""), ":3: "),
             (good.replace("name", "nam"), ":5: nam: unknown field"),
         ] {
-            fs::write(&path, text).unwrap();
+            private_file::write(&path, &text);
             let error = read(&path).err().unwrap_or_default();
             assert_eq!(error.is_empty(), expected.is_empty(), "{error}");
             assert!(error.contains(expected) && !error.contains("6518cee5"), "{error}");

@@ -11,6 +11,7 @@ pub(crate) mod load_async;
 pub(crate) mod load_stream;
 pub(crate) mod oscore;
 pub(crate) mod pretty;
+mod private_file;
 pub(crate) mod psk;
 mod secret_file;
 pub(crate) mod tls;

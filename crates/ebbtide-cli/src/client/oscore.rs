@@ -1,6 +1,7 @@
 //! Security contexts of OSCORE in files: our own in TOML, and the credentials of aiocoap in JSON.
 
 use super::edhoc;
+use super::private_file;
 use super::secret_file::{Hex, Wrong, line_of, parse};
 use crate::failure::Failure;
 use clap::Args;
@@ -9,7 +10,6 @@ use ebbtide::oscore::{Algorithm, OscoreContext, OscoreContexts};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::fmt::Display;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Protection by OSCORE
@@ -48,7 +48,7 @@ impl OscoreArgs {
 }
 
 fn read(path: &Path) -> Result<OscoreContexts, Wrong> {
-    let text = fs::read_to_string(path).map_err(|error| format!(": {error}"))?;
+    let text = private_file::read_text(path).map_err(|error| format!(": {error}"))?;
     let (contexts, lines) = if text.trim_start().starts_with('{') {
         (aiocoap(path, &text)?, Vec::new())
     } else {
@@ -184,8 +184,11 @@ fn settings(folder: &Path) -> Result<OscoreContext, Wrong> {
     let mut fields: BTreeMap<String, Vec<u8>> = BTreeMap::new();
     for name in ["secret.json", "settings.json"] {
         let path = folder.join(name);
-        let Ok(text) = fs::read_to_string(&path) else { continue };
+        if !path.exists() {
+            continue;
+        }
         let place = |what: &dyn Display| format!(": {}: {what}", path.display());
+        let text = private_file::read_text(&path).map_err(|error| place(&error))?;
         let all: BTreeMap<String, serde_json::Value> =
             serde_json::from_str(&text).map_err(|error| place(&error))?;
         for (key, value) in all {
@@ -236,7 +239,7 @@ mod tests {
     fn error_of(text: &str) -> String {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("contexts.toml");
-        fs::write(&path, text).unwrap();
+        private_file::write(&path, text);
         read(&path).unwrap_err()
     }
 
@@ -266,14 +269,14 @@ mod tests {
     fn files_of_aiocoap_are_read_unless_aiocoap_has_used_them() {
         let folder = tempfile::tempdir().unwrap();
         let (path, basedir) = (folder.path().join("credentials.json"), folder.path().join("lamp"));
-        fs::create_dir(&basedir).unwrap();
-        fs::write(&path, r#"{"coap://[::1]:5683/*": {"oscore": {"basedir": "lamp/"}}}"#).unwrap();
+        std::fs::create_dir(&basedir).unwrap();
+        private_file::write(&path, r#"{"coap://[::1]:5683/*": {"oscore": {"basedir": "lamp/"}}}"#);
         assert!(read(&path).unwrap_err().contains("secret is missing"));
         let settings = r#"{"sender-id_hex": "01", "recipient-id_ascii": "s", "secret_hex": "5e5a", "window": 32}"#;
-        fs::write(basedir.join("settings.json"), settings).unwrap();
+        private_file::write(&basedir.join("settings.json"), settings);
         assert!(read(&path).is_ok());
         assert!(basedir.join("ebbtide.state").exists());
-        fs::write(basedir.join("sequence.json"), "{}").unwrap();
+        std::fs::write(basedir.join("sequence.json"), "{}").unwrap();
         assert!(read(&path).unwrap_err().contains("aiocoap has used the context"));
     }
 }

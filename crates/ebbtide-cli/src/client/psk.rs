@@ -1,12 +1,13 @@
 //! Identities and pre-shared keys on the command line, and in files.
 
+use super::private_file;
 use crate::failure::Failure;
 use clap::Args;
 use ebbtide::ClientConfig;
 use ebbtide::dtls::{Credentials, DtlsBind, KeyLogger, Psk};
 use std::collections::BTreeMap;
 use std::fmt::Display;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{File, OpenOptions};
 use std::io::Write as _;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -187,7 +188,8 @@ impl KeyFile {
 }
 
 fn read(path: &Path) -> Result<BTreeMap<Vec<u8>, Psk>, String> {
-    let text = fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
+    let text =
+        private_file::read_text(path).map_err(|error| format!("{}: {error}", path.display()))?;
     if !text.is_empty() && !text.ends_with('\n') {
         // A key that is cut is a key as well, and nobody could say later why a device is refused.
         let path = path.display();
@@ -237,7 +239,7 @@ mod tests {
             ("a:sesame\nb:ses", "keys: the last line has no end"),
             ("a:sesame\n\na:b\n", "keys:3: the identity 'a' has a key already"),
         ] {
-            fs::write(&path, text).unwrap();
+            private_file::write(&path, text);
             let error = read(&path).unwrap_err();
             assert!(error.contains(expected) && !error.contains("sesame"), "{error}");
         }
@@ -295,13 +297,13 @@ mod tests {
     fn a_file_that_is_wrong_when_it_is_read_again_leaves_the_old_keys() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("keys");
-        fs::write(&path, "# devices\n\nurn:dev:1:0x736563726574\ntwo:text\n").unwrap();
+        private_file::write(&path, "# devices\n\nurn:dev:1:0x736563726574\ntwo:text\n");
         let file = KeyFile::read(&path).unwrap();
         assert!(file.key(b"urn:dev:1").is_some() && file.key(b"two").is_some());
-        fs::write(&path, "wrong\n").unwrap();
+        private_file::write(&path, "wrong\n");
         assert!(file.reload().is_err());
         assert!(file.key(b"two").is_some());
-        fs::write(&path, "three:text\n").unwrap();
+        private_file::write(&path, "three:text\n");
         assert_eq!(file.reload(), Ok(1));
         assert!(file.key(b"two").is_none() && file.key(b"three").is_some());
     }

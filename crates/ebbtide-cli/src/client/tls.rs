@@ -1,5 +1,6 @@
 //! Certificates and keys on the command line.
 
+use super::private_file;
 use crate::failure::Failure;
 use clap::Args;
 use ebbtide::dtls::Certificates;
@@ -82,7 +83,7 @@ pub(crate) fn identity(
     key: Option<&Path>,
 ) -> Result<Option<Identity>, Failure> {
     let (Some(cert), Some(key)) = (cert, key) else { return Ok(None) };
-    let identity = Identity::from_pem(&read("--cert", cert)?, &read("--key", key)?);
+    let identity = Identity::from_pem(&read("--cert", cert)?, &read_key(key)?);
     identity.map(Some).map_err(|error| {
         let (cert, key) = (cert.display(), key.display());
         Failure::usage(format_args!("--cert {cert} --key {key}: {error}"))
@@ -161,6 +162,10 @@ fn authorities(path: &Path) -> Result<Trust, Failure> {
 
 fn read(option: &str, path: &Path) -> Result<Vec<u8>, Failure> {
     std::fs::read(path).map_err(|error| wrong(option, path, &error))
+}
+
+fn read_key(path: &Path) -> Result<Vec<u8>, Failure> {
+    private_file::read(path).map_err(|error| wrong("--key", path, &error))
 }
 
 fn wrong(option: &str, path: &Path, error: &dyn std::fmt::Display) -> Failure {

@@ -2,6 +2,7 @@
 
 use super::our_server::DIGITS;
 use super::peers::{EBBTIDE, LOSING, Running, ebbtide, free_address, output, present};
+use super::private::write_private;
 use super::relay::relay;
 use std::net::SocketAddr;
 use std::process::{Command, Stdio};
@@ -18,7 +19,7 @@ fn found(program: &str) -> bool {
 /// `ebbtide serve` with one key, the file of which stays as long as the folder.
 fn our_server(folder: &tempfile::TempDir) -> (Running, SocketAddr, u32) {
     let keys = folder.path().join("keys");
-    std::fs::write(&keys, "# one device\ndevice:0x736563726574\n").unwrap();
+    write_private(&keys, "# one device\ndevice:0x736563726574\n");
     let address = free_address("127.0.0.1");
     let mut command = Command::new(EBBTIDE);
     command.args(["serve", "--bind", &format!("coaps://{address}"), "--psk-file"]).arg(keys);
@@ -104,7 +105,7 @@ async fn keys_are_read_again_at_sighup() {
     let uri = format!("coaps://{at}/test");
     let new = ["get", "-u", "second", "-k", "other", "-B", "10", &uri];
     assert!(!output(EBBTIDE, &new).await.status.success());
-    std::fs::write(folder.path().join("keys"), "second:other\n").unwrap();
+    write_private(&folder.path().join("keys"), "second:other\n");
     let hangup = Command::new("kill").args(["-HUP", &id.to_string()]).status().unwrap();
     assert!(hangup.success());
     tokio::time::sleep(Duration::from_millis(300)).await;

@@ -3,6 +3,7 @@
 
 use super::our_server::DIGITS;
 use super::peers::{EBBTIDE, LOSING, Peer, Running, free_address, output, present};
+use super::private::write_private;
 use super::relay::relay;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
 use std::io::{BufRead, BufReader, Write};
@@ -45,7 +46,7 @@ impl Folder {
     }
 
     pub(crate) fn write(&self, name: &str, text: &str) {
-        std::fs::write(self.0.path().join(name), text).unwrap();
+        write_private(&self.0.path().join(name), text);
     }
 
     pub(crate) fn path(&self, name: &str) -> String {

@@ -24,6 +24,8 @@ mod our_server;
 mod over_streams;
 mod peers;
 mod plugtest;
+#[path = "../it/common/private.rs"]
+mod private;
 mod quick;
 #[path = "../../../ebbtide/tests/it/common/relay.rs"]
 mod relay;

@@ -3,6 +3,7 @@
 use super::our_client::{Manners, ask_at};
 use super::our_server::{DIGITS, Ours, digits, patient, serve};
 use super::peers::{Peer, Running, answers_pings, free_address, output, present};
+use super::private::write_private;
 use ebbtide::stream::{Identity, Listen, Trust};
 use ebbtide::{Client, Code, Scheme};
 use std::net::SocketAddr;
@@ -31,7 +32,7 @@ impl Certificates {
             ("cert.pem", certificate.pem()),
             ("key.pem", key.serialize_pem()),
         ] {
-            std::fs::write(dir.path().join(name), pem).unwrap();
+            write_private(&dir.path().join(name), &pem);
         }
         Self { dir }
     }

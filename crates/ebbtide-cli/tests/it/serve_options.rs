@@ -1,6 +1,7 @@
 //! `ebbtide serve`: workers, state across restarts, certificates of clients, and one that is replaced.
 #![cfg(target_os = "linux")]
 
+use crate::common::private::write_private;
 use crate::common::{Serving, command, ebbtide, refuse};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
 use std::fs;
@@ -21,7 +22,7 @@ fn certificates(folder: &Path, names: &[&str]) {
         params.distinguished_name.push(DnType::CommonName, *name);
         let certificate = params.signed_by(&key, &authority).unwrap();
         fs::write(folder.join(format!("{name}.pem")), certificate.pem()).unwrap();
-        fs::write(folder.join(format!("{name}.key")), key.serialize_pem()).unwrap();
+        write_private(&folder.join(format!("{name}.key")), &key.serialize_pem());
     }
 }
 

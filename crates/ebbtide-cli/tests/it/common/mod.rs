@@ -1,5 +1,7 @@
 //! Runs the built program.
 
+pub(crate) mod private;
+
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, ChildStderr, ChildStdout, Command, Output, Stdio};
