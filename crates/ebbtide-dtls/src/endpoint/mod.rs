@@ -1,6 +1,8 @@
 //! Any number of sessions over one socket, as client and as server.
 
 mod costly;
+#[cfg(test)]
+mod hostile_peers;
 mod path;
 mod receive;
 mod shares;

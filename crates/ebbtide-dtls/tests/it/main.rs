@@ -12,11 +12,14 @@ mod bounds;
 #[cfg(feature = "certificates")]
 mod certificates;
 mod common;
+#[cfg(feature = "certificates")]
+mod costs;
 #[path = "../../../ebbtide/tests/it/common/counting.rs"]
-#[allow(dead_code, reason = "bytes alone")]
 mod counting;
 mod faults;
 mod handshake;
+#[cfg(feature = "certificates")]
+mod illegal_points;
 mod libcoap;
 mod scripts;
 #[cfg(feature = "certificates")]
