@@ -259,13 +259,13 @@ mod tests {
             Ok(found) => String::from_utf8_lossy(&found.unwrap().identity).into_owned(),
             Err(failure) => format!("{failure:?}"),
         };
-        fs::write(&path, "one:sesame\n").unwrap();
+        private_file::write(&path, "one:sesame\n");
         assert_eq!((said(None), said(Some("one"))), ("one".to_owned(), "one".to_owned()));
         assert!(
             said(Some("two")).contains("--psk-file: ")
                 && said(Some("two")).contains("no key of 'two'")
         );
-        fs::write(&path, "one:sesame\ntwo:sesame\n").unwrap();
+        private_file::write(&path, "one:sesame\ntwo:sesame\n");
         assert!(said(None).contains("it has 2 identities: choose one"), "{}", said(None));
         assert_eq!(said(Some("two")), "two");
         let alone = PskArgs { identity: Some("one".to_owned()), ..PskArgs::default() };

@@ -1,6 +1,7 @@
 //! `serve --metrics`: what Prometheus scrapes, against load that is known; the documents and the
 //! dashboard against what is scraped.
 
+use crate::common::private::write_private;
 use crate::common::{Serving, ebbtide, succeed};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -155,7 +156,7 @@ fn exported() -> BTreeSet<String> {
     let (cert, key) = (folder.path().join("cert.pem"), folder.path().join("key.pem"));
     let own = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
     std::fs::write(&cert, own.cert.pem()).unwrap();
-    std::fs::write(&key, own.signing_key.serialize_pem()).unwrap();
+    write_private(&key, &own.signing_key.serialize_pem());
     let (cert, key) = (cert.to_str().unwrap(), key.to_str().unwrap());
     let (_server, metrics) = serve(&["--cert", cert, "--key", key]);
     scrape(&metrics).keys().filter_map(|name| names(name).pop_first()).collect()

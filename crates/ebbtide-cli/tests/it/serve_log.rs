@@ -1,8 +1,8 @@
 //! The log of `ebbtide serve`: what is written, in which form, and that nobody has to read it.
 #![cfg(unix)]
 
+use crate::common::private::write_private;
 use crate::common::{Serving, command, ebbtide};
-use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::process::Stdio;
 
@@ -27,7 +27,7 @@ fn a_log_that_nobody_reads_stops_nothing() {
 fn a_failed_handshake_is_logged_once_with_its_address_as_json_with_the_time() {
     let folder = tempfile::tempdir().unwrap();
     let keys = folder.path().join("keys.txt");
-    fs::write(&keys, "known:sesame\n").unwrap();
+    write_private(&keys, "known:sesame\n");
     let arguments = ["serve", "--bind", "127.0.0.1:0", "--bind", "coaps://127.0.0.1:0"];
     let mut command = command(&arguments);
     command.args(["--psk-file", keys.to_str().unwrap(), "--log", "json"]).env_remove("RUST_LOG");
