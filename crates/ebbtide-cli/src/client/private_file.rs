@@ -1,4 +1,4 @@
-//! Files with secrets, which nobody but their owner may read.
+//! Files with secrets, which their owner alone may read.
 
 use std::fs::File;
 use std::io::{self, Read};

@@ -6,6 +6,9 @@ use crate::common::{Pair, client_config};
 use ebbtide_core::time::Duration;
 use ebbtide_dtls::{AlertDescription, ClientCertificates, Config, Event, Failure};
 
+/// What becomes of a point.
+type Forge<'a> = &'a dyn Fn(&[u8]) -> Vec<u8>;
+
 /// Headers of a record and of a handshake message (RFC 6347 sections 4.1 and 4.2.2).
 const RECORD: usize = 13;
 const MESSAGE: usize = 12;
@@ -14,7 +17,7 @@ const PROTECTED: u8 = 25;
 const CLIENT_KEY_EXCHANGE: u8 = 16;
 
 /// A datagram with another point in its ClientKeyExchange, if it has one.
-fn with_point(datagram: &[u8], forge: &dyn Fn(&[u8]) -> Vec<u8>) -> Vec<u8> {
+fn with_point(datagram: &[u8], forge: Forge<'_>) -> Vec<u8> {
     let (mut out, mut rest) = (Vec::new(), datagram);
     // A protected record, which has a connection ID in its header, is the last.
     while rest.len() > RECORD && rest[0] != PROTECTED {
@@ -42,7 +45,7 @@ fn with_point(datagram: &[u8], forge: &dyn Fn(&[u8]) -> Vec<u8>) -> Vec<u8> {
 }
 
 /// How a handshake ends whose point is replaced: what the server says, and what the client is told.
-fn ends(forge: &dyn Fn(&[u8]) -> Vec<u8>) -> (Vec<Failure>, Vec<Failure>, usize) {
+fn ends(forge: Forge<'_>) -> (Vec<Failure>, Vec<Failure>, usize) {
     let mut pair = Pair::new(client_config(), Config::default());
     accept(&mut pair.server, &certified("server"), ClientCertificates::None);
     pair.connect(shows(None));
@@ -67,7 +70,7 @@ fn the_point_that_a_client_sends_itself_makes_a_session() {
 #[test]
 fn a_compressed_or_illegal_point_gets_its_alert_and_no_session() {
     let coordinates = |first: u8, point: &[u8]| [&[first], &point[1..]].concat();
-    let forgeries: [(&str, &dyn Fn(&[u8]) -> Vec<u8>); 8] = [
+    let forgeries: [(&str, Forge<'_>); 8] = [
         ("compressed", &|point| [&[2 | point[64] & 1], &point[1..33]].concat()),
         ("hybrid", &|point| coordinates(6 | point[64] & 1, point)),
         ("infinity", &|_| vec![0]),
