@@ -22,6 +22,9 @@ use tokio::sync::Notify;
 /// The headers of IPv4 and UDP, which a link carries as well.
 const HEADERS: u32 = 28;
 
+/// The time of the system's clock at the beginning of a test, since 1970.
+const START: Duration = Duration::from_secs(1_767_225_600);
+
 /// A network in memory. Every IP address is a host of its own, with links to all others. Clones are the same network.
 #[derive(Clone, Debug)]
 pub struct TestNetwork {
@@ -83,6 +86,7 @@ impl TestNetwork {
         let epoch = tokio::time::Instant::now();
         let (state, earlier) = (Mutex::new(state), Notify::new());
         let network = Self { fabric: Arc::new(Fabric { state, earlier, epoch }) };
+        network.set_system_clock(START);
         tokio::spawn(deliver(network.fabric.clone()));
         network
     }
@@ -152,6 +156,18 @@ impl TestNetwork {
         self.fabric.lock().ports.rebind(socket)
     }
 
+    /// Sends a datagram as a stranger would who forges the address `from`, which may be that of another host, or of none.
+    pub fn forge(&self, from: SocketAddr, to: SocketAddr, datagram: &[u8]) {
+        let now = self.fabric.now();
+        self.fabric.lock().carry(now, from, to, datagram);
+        self.fabric.earlier.notify_one();
+    }
+
+    /// Sets the system's clock of this network's servers, as the time since 1970: it may jump. It decides how old stored state is.
+    pub fn set_system_clock(&self, since_1970: Duration) {
+        ebbtide::network::set_system_clock(since_1970);
+    }
+
     /// The packets so far.
     #[must_use]
     pub fn trace(&self) -> PacketTrace {
@@ -187,7 +203,13 @@ impl TestState {
         if self.unplugged.contains(&port.ip()) {
             return Err(io::ErrorKind::NetworkUnreachable.into());
         }
-        let (from, datagram) = (self.ports.seen(port), Bytes::copy_from_slice(datagram));
+        let from = self.ports.seen(port);
+        self.carry(now, from, to, datagram);
+        Ok(())
+    }
+
+    fn carry(&mut self, now: Instant, from: SocketAddr, to: SocketAddr, datagram: &[u8]) {
+        let datagram = Bytes::copy_from_slice(datagram);
         let direction = (from.ip(), to.ip());
         let streams = &self.streams;
         let conditions = self.of_directions.get(&direction).unwrap_or(&self.conditions);
@@ -219,7 +241,6 @@ impl TestState {
                 fate,
             });
         }
-        Ok(())
     }
 
     fn next_due(&self) -> Option<Instant> {

@@ -129,3 +129,17 @@ pub(crate) fn secret_bytes<const N: usize>() -> Option<[u8; N]> {
     let mut bytes = [0; N];
     getrandom::fill(&mut bytes).ok().map(|()| bytes)
 }
+
+/// Milliseconds of the system's clock, which continues over a restart.
+pub(crate) fn unix_millis() -> u64 {
+    u64::try_from(since_1970().as_millis()).unwrap_or(u64::MAX)
+}
+
+#[expect(clippy::disallowed_methods, reason = "the only clock that goes on after a restart")]
+fn since_1970() -> std::time::Duration {
+    #[cfg(feature = "test-net")]
+    if let Some(shown) = super::seeded::system_clock() {
+        return shown;
+    }
+    std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default()
+}

@@ -1,7 +1,7 @@
 //! Networks in the place of the system's UDP sockets.
 
 #[cfg(feature = "test-net")]
-pub use super::seeded::SeededRandomness;
+pub use super::seeded::{SeededRandomness, set_system_clock};
 
 use std::fmt::Debug;
 use std::io;

@@ -12,3 +12,4 @@ mod observations;
 mod outages;
 mod patience;
 mod repetition;
+mod whole_server;

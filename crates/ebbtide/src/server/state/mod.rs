@@ -5,7 +5,7 @@ mod journal;
 
 use super::inner::Service;
 use super::observe::Observed as _;
-use crate::net::clock::distinct;
+use crate::net::clock::{distinct, unix_millis};
 use crate::net::shared::Shared;
 use crate::state_store::StateStore;
 use bytes::{Buf, BufMut};
@@ -20,7 +20,7 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 /// How often the state is checked for changes.
 const EVERY: Duration = Duration::from_millis(100);
@@ -37,7 +37,7 @@ const OBSERVER: u8 = 2;
 const OVER_DTLS: u8 = 3;
 
 /// A state as it is stored.
-#[derive(Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct SavedState {
     /// The secret of the message IDs.
     pub(super) key: u64,
@@ -49,13 +49,6 @@ pub(super) struct SavedState {
     observers: Vec<(u32, SavedObserver)>,
     /// The addresses of observers over DTLS, by the number of their socket. Their sessions are lost.
     pub(super) over_dtls: BTreeSet<(u32, SocketAddr)>,
-}
-
-/// Milliseconds of the system's clock, which continues over a restart.
-#[expect(clippy::disallowed_methods, reason = "the only clock that goes on after a restart")]
-pub(super) fn unix_millis() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
 impl SavedState {
@@ -82,8 +75,16 @@ impl SavedState {
                 Self { key, ..Self::default() }
             }
         };
-        store.save(&journal::encode(&state.entries()))?;
+        store.save(&journal::encode(&state.entries_at_start()))?;
         Ok(state)
+    }
+
+    /// Without observers whose addresses may be forged: if the bytes sent to them could not be stored later, each start would send
+    /// as many again.
+    fn entries_at_start(&self) -> Entries {
+        let mut kept = self.clone();
+        kept.observers.retain(|(_, observer)| observer.proven || !observer.unverified);
+        kept.entries()
     }
 
     fn from_stored(store: &dyn StateStore, stored: &[u8]) -> io::Result<Option<Self>> {
@@ -307,7 +308,7 @@ pub(super) async fn store_changes(
     saved: SavedState,
 ) {
     let start = MessageIdStart { key: saved.key, restarts: saved.restarts };
-    let mut journal = Some(Journal::new(store, &saved.entries()));
+    let mut journal = Some(Journal::new(store, &saved.entries_at_start()));
     drop(saved);
     let (mut before, mut failures) = (None, 0u32);
     while sockets.iter().any(|shared| shared.strong_count() > 0) {
@@ -347,10 +348,9 @@ mod tests {
     use super::*;
     use crate::state_store::StateFile;
 
-    #[test]
-    fn a_state_is_read_as_it_was_written() {
+    fn observer() -> SavedObserver {
         let request: &[u8] = &[0x41, 1, 0, 7, 9, 0x60];
-        let observer = SavedObserver {
+        SavedObserver {
             remote: "[fe80::1%3]:5683".parse().unwrap(),
             token: Token::new(&[9]).unwrap(),
             local: Some("192.0.2.1".parse().unwrap()),
@@ -359,7 +359,31 @@ mod tests {
             unverified: false,
             sent: 60,
             request: request.into(),
+        }
+    }
+
+    #[test]
+    fn an_observer_whose_address_may_be_forged_outlives_no_second_start_unless_it_is_stored_again()
+    {
+        let folder = tempfile::tempdir().unwrap();
+        let store = StateFile::new(folder.path().join("state"));
+        let remote = "192.0.2.1:5683".parse().unwrap();
+        let forged = SavedObserver { remote, proven: false, unverified: true, ..observer() };
+        let observers = vec![(0, observer()), (0, forged)];
+        let stored = SavedState { observers, ..SavedState::default() };
+        store.save(&journal::encode(&stored.entries())).unwrap();
+        let proven = |state: &SavedState| -> Vec<_> {
+            state.observers.iter().map(|(_, observer)| observer.proven).collect()
         };
+        let mut first = proven(&SavedState::load(&store).unwrap());
+        first.sort_unstable();
+        assert_eq!(first, [false, true]);
+        assert_eq!(proven(&SavedState::load(&store).unwrap()), [true]);
+    }
+
+    #[test]
+    fn a_state_is_read_as_it_was_written() {
+        let observer = observer();
         let saved = SavedState {
             key: 5,
             restarts: 3,

@@ -1,0 +1,157 @@
+//! Honest devices: each asks one thing after another, and knows what was acknowledged.
+
+use super::application::{Database, path, value, version};
+use super::world::{PLAIN, SECOND, SECURE, millis};
+use ebbtide::dtls::{Credentials, Psk};
+use ebbtide::{Client, Code, Error, Request, Response};
+use ebbtide_sim::random::uniform;
+use ebbtide_testnet::TestNetwork;
+use rand_chacha::ChaCha8Rng;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use tokio::sync::watch;
+use tokio::time::{sleep, timeout};
+
+const STEPS: u32 = 14;
+/// The longest time that a client does not try again, and in which it finds that its session has ended.
+const RECOVERY: u32 = 300;
+/// A registration that a disk has lost is renewed 5 to 15 s after Max-Age (60 s).
+const UP_TO_DATE: u32 = 120;
+
+pub(super) const fn address(number: usize) -> SocketAddr {
+    let host = Ipv4Addr::new(10, 2, 0, number as u8 + 1);
+    SocketAddr::new(std::net::IpAddr::V4(host), 40_000)
+}
+
+/// Whether a device has a session.
+pub(super) const fn is_secure(number: usize) -> bool {
+    number % 2 == 1
+}
+
+pub(super) struct Device {
+    number: usize,
+    client: Client,
+    server: String,
+    random: ChaCha8Rng,
+    /// Versions of its value: the last that was put, and the last that was acknowledged.
+    put: u32,
+    acknowledged: u32,
+    names: u32,
+    /// Names of requests that were acknowledged.
+    done: Vec<String>,
+    /// The version that its observation has seen last.
+    seen: Arc<AtomicU32>,
+}
+
+impl Device {
+    pub(super) fn new(number: usize, network: &TestNetwork, random: ChaCha8Rng) -> Self {
+        let credentials = Credentials::new("device", Psk::new(b"key").unwrap());
+        let config = network.client_config().local_address(address(number));
+        let (config, server) = match is_secure(number) {
+            false => (config, format!("coap://10.0.0.1:{PLAIN}")),
+            true => (config.credentials(credentials), format!("coaps://10.0.0.1:{SECURE}")),
+        };
+        Self {
+            number,
+            client: Client::with_config(config),
+            server,
+            random,
+            put: 0,
+            acknowledged: 0,
+            names: 0,
+            done: Vec::new(),
+            seen: Arc::default(),
+        }
+    }
+
+    pub(super) async fn live(mut self, database: Database, mut is_calm: watch::Receiver<bool>) {
+        let observer = tokio::spawn(observe(
+            self.client.clone(),
+            format!("{}{}", self.server, path(self.number)),
+            self.number,
+            self.seen.clone(),
+        ));
+        for _ in 0..STEPS {
+            sleep(millis(&mut self.random, 0, 20_000)).await;
+            match uniform(&mut self.random, 0, 9) {
+                0..=2 => drop(self.post("/log").await),
+                3..=4 => drop(self.post("/later").await),
+                5..=7 => drop(self.put().await),
+                _ => drop(self.get().await),
+            }
+        }
+        is_calm.wait_for(|is_calm| *is_calm).await.unwrap();
+        sleep(RECOVERY * SECOND).await;
+        self.post("/log").await.expect("a device is locked out");
+        self.put().await.expect("a device is locked out");
+        self.get().await.expect("a device is locked out");
+        let is_up_to_date = async {
+            while self.seen.load(Ordering::SeqCst) != self.put {
+                sleep(SECOND).await;
+            }
+        };
+        let told = timeout(UP_TO_DATE * SECOND, is_up_to_date).await;
+        assert!(told.is_ok(), "device {}: its observation is not told", self.number);
+        assert!(!observer.is_finished());
+        observer.abort();
+        let records = database.records();
+        for name in &self.done {
+            assert!(records.done.contains_key(name), "{name} was acknowledged and is lost");
+        }
+    }
+
+    async fn post(&mut self, path: &str) -> Result<(), Error> {
+        let name = format!("{}-{}", self.number, self.names);
+        self.names += 1;
+        let request = Request::post(format!("{}{path}", self.server))?.payload(name.clone());
+        self.request(request).await?;
+        self.done.push(name);
+        Ok(())
+    }
+
+    async fn put(&mut self) -> Result<(), Error> {
+        self.put += 1;
+        let length = uniform(&mut self.random, 0, 4000) as usize;
+        let value = value(self.number, self.put, length);
+        let request = Request::put(format!("{}{}", self.server, path(self.number)))?;
+        let result = self.request(request.payload(value)).await;
+        if result.is_ok() {
+            self.acknowledged = self.put;
+        }
+        // A PUT is idempotent: its copies may be done again as long as they are under way.
+        sleep(SECOND).await;
+        result.map(drop)
+    }
+
+    async fn get(&mut self) -> Result<(), Error> {
+        let request = Request::get(format!("{}{}", self.server, path(self.number)))?;
+        let response = self.request(request).await?;
+        let found = version(self.number, &response.text());
+        let possible = self.acknowledged..=self.put;
+        assert!(possible.contains(&found), "version {found}, of {possible:?}");
+        Ok(())
+    }
+
+    async fn request(&self, request: Request) -> Result<Response, Error> {
+        let response = self.client.request(request).await?;
+        let (device, code) = (self.number, response.code());
+        assert!(code != Code::SERVICE_UNAVAILABLE, "device {device} does not get its share");
+        assert!(response.is_success(), "device {device}: {code}: {}", response.text());
+        Ok(response)
+    }
+}
+
+/// Observes a device's value for good, and begins again when the observation has ended.
+async fn observe(client: Client, uri: String, device: usize, seen: Arc<AtomicU32>) {
+    loop {
+        if let Ok(mut states) = client.observe(uri.as_str()).await {
+            while let Some(Ok(state)) = states.next().await {
+                if state.is_success() {
+                    seen.store(version(device, &state.text()), Ordering::SeqCst);
+                }
+            }
+        }
+        sleep(SECOND).await;
+    }
+}

@@ -1,0 +1,157 @@
+//! What befalls a server and its devices.
+
+use super::application::Database;
+use super::devices::{address, is_secure};
+use super::world::{DEVICES, Life, SECOND, SERVER, millis};
+use ebbtide::server::StateStore;
+use ebbtide_sim::random::uniform;
+use ebbtide_testnet::TestNetwork;
+use rand_chacha::ChaCha8Rng;
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::time::{advance, sleep};
+
+const STEPS: u32 = 10;
+
+/// What works of a disk.
+#[derive(Copy, Clone, Debug, Default, PartialEq)]
+enum Works {
+    #[default]
+    All,
+    Reading,
+    Nothing,
+}
+
+/// A disk that keeps what was stored last, whole: files are replaced by renaming.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Disk(Arc<Mutex<Contents>>);
+
+#[derive(Debug, Default)]
+struct Contents {
+    works: Works,
+    state: Option<Vec<u8>>,
+    longest: usize,
+    /// Whether what the server wanted to store last is not there, and starts that followed such a loss.
+    is_stale: bool,
+    stale_starts: usize,
+}
+
+impl Disk {
+    fn contents(&self) -> MutexGuard<'_, Contents> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn mend(&self) {
+        self.contents().works = Works::All;
+    }
+
+    /// The server was killed.
+    pub(super) fn left(&self) {
+        let mut contents = self.contents();
+        contents.stale_starts += usize::from(contents.is_stale);
+    }
+
+    /// How often the server was killed while its disk did not have its latest state.
+    pub(super) fn stale_starts(&self) -> usize {
+        self.contents().stale_starts
+    }
+
+    /// Bytes of the longest state so far.
+    pub(super) fn longest(&self) -> usize {
+        self.contents().longest
+    }
+}
+
+impl StateStore for Disk {
+    fn load(&self) -> io::Result<Option<Vec<u8>>> {
+        let contents = self.contents();
+        match contents.works {
+            Works::Nothing => Err(io::ErrorKind::Other.into()),
+            Works::All | Works::Reading => Ok(contents.state.clone()),
+        }
+    }
+
+    fn save(&self, state: &[u8]) -> io::Result<()> {
+        let mut contents = self.contents();
+        if contents.works != Works::All {
+            contents.is_stale = true;
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        contents.longest = contents.longest.max(state.len());
+        contents.state = Some(state.to_vec());
+        contents.is_stale = false;
+        Ok(())
+    }
+}
+
+pub(super) struct Misfortunes<'w> {
+    network: &'w TestNetwork,
+    database: &'w Database,
+    disk: &'w Disk,
+    random: ChaCha8Rng,
+}
+
+impl<'w> Misfortunes<'w> {
+    pub(super) const fn new(
+        network: &'w TestNetwork,
+        database: &'w Database,
+        disk: &'w Disk,
+        random: ChaCha8Rng,
+    ) -> Self {
+        Self { network, database, disk, random }
+    }
+
+    /// One after another. Returns the server's life at the end.
+    pub(super) async fn befall(mut self, mut life: Life) -> Life {
+        for _ in 0..STEPS {
+            sleep(millis(&mut self.random, 100, 30_000)).await;
+            let number = uniform(&mut self.random, 0, DEVICES as u64 - 1) as usize;
+            let device = address(number);
+            match uniform(&mut self.random, 0, 9) {
+                0..=1 => life = self.restart(life).await,
+                2 => self.disk.contents().works = Works::Reading,
+                3 => self.disk.contents().works = Works::Nothing,
+                4 => self.disk.mend(),
+                5 => self.network.cut(SERVER, device.ip()),
+                6 => self.network.unplug(device.ip()),
+                // To a server of plain CoAP a new address is another client.
+                7 if is_secure(number) => drop(self.network.rebind(device)),
+                7 => {}
+                // As after a suspension. What is under way before it is lost, since no network keeps packets for so long.
+                8 => {
+                    self.network.unplug(SERVER);
+                    sleep(SECOND).await;
+
+                    advance(millis(&mut self.random, 1, 3_600_000)).await;
+                    sleep(SECOND).await;
+                    self.network.restore();
+                }
+                _ => {
+                    let year = 31_536_000;
+                    let shown = uniform(&mut self.random, 0, 60 * year);
+                    self.network.set_system_clock(Duration::from_secs(shown));
+                }
+            }
+            if uniform(&mut self.random, 0, 2) == 0 {
+                self.network.restore();
+            }
+        }
+        life
+    }
+
+    async fn restart(&mut self, life: Life) -> Life {
+        life.kill().await;
+        self.disk.left();
+        loop {
+            sleep(millis(&mut self.random, 0, 20_000)).await;
+            if let Some(life) = Life::start(self.network, self.database, self.disk) {
+                return life;
+            }
+            if uniform(&mut self.random, 0, 1) == 0 {
+                self.disk.mend();
+            }
+            sleep(SECOND).await;
+        }
+    }
+}
