@@ -18,6 +18,8 @@ use tokio::task::AbortHandle;
 #[pyclass(frozen)]
 pub(crate) struct Client {
     config: ClientConfig,
+    /// Whether it has sequence numbers of OSCORE, which a forked process would use a second time.
+    has_numbers: bool,
     /// `None` once it is closed. Locked only while the interpreter is attached, so never at a fork.
     current: std::sync::Mutex<Option<Running>>,
 }
@@ -54,7 +56,7 @@ impl Client {
     fn new(settings: Settings) -> PyResult<Self> {
         let config = settings.client()?;
         let current = std::sync::Mutex::new(Some(Running::start(&config)?));
-        Ok(Self { config, current })
+        Ok(Self { config, has_numbers: settings.security.has_contexts(), current })
     }
 
     /// Closes the sockets once the open requests have ended.
@@ -146,6 +148,10 @@ impl Client {
             return Err(PyRuntimeError::new_err("the client is closed"));
         };
         if running.pid != std::process::id() {
+            if self.has_numbers {
+                let text = "oscore: after a fork the same numbers would be used twice: make a client with another context";
+                return Err(PyRuntimeError::new_err(text));
+            }
             // The parent's thread does not exist here. Its client is left as it is: a lock may have been held when the
             // process forked.
             std::mem::forget(std::mem::replace(running, Running::start(&self.config)?));

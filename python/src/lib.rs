@@ -11,6 +11,7 @@ mod incoming;
 mod map;
 mod message;
 mod names;
+mod oscore;
 mod plan;
 mod pool;
 mod queue;

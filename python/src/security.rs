@@ -1,6 +1,8 @@
-//! Certificates for TLS and DTLS, and pre-shared keys for DTLS.
+//! Certificates for TLS and DTLS, pre-shared keys for DTLS, and contexts of OSCORE.
 
+use crate::oscore::{self, Parameters};
 use ebbtide::dtls::{Certificates, Credentials, DtlsBind, DtlsConfig, Psk};
+use ebbtide::oscore::OscoreContexts;
 use ebbtide::stream::{Identity, TlsServer, Trust};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -20,6 +22,10 @@ pub(crate) struct Security {
     credentials: Option<(Vec<u8>, Vec<u8>)>,
     /// The length of connection IDs: no length disables them.
     cid: Cid,
+    /// The contexts of OSCORE; with none at all, nothing is protected by it.
+    oscore: Option<Vec<Parameters>>,
+    /// Whether a server refuses what OSCORE does not protect.
+    oscore_required: bool,
 }
 
 /// How an endpoint uses connection IDs (RFC 9146).
@@ -34,6 +40,21 @@ fn wrong(error: &dyn std::fmt::Display) -> PyErr {
 }
 
 impl Security {
+    /// The contexts of OSCORE, if there are any.
+    pub(crate) fn oscore(&self) -> PyResult<Option<OscoreContexts>> {
+        self.oscore.as_deref().map(oscore::contexts).transpose()
+    }
+
+    /// Whether there are contexts of OSCORE.
+    pub(crate) const fn has_contexts(&self) -> bool {
+        self.oscore.is_some()
+    }
+
+    /// Whether a server refuses what OSCORE does not protect.
+    pub(crate) const fn oscore_required(&self) -> bool {
+        self.oscore_required
+    }
+
     /// The authorities whose servers a client accepts.
     pub(crate) fn trust(&self) -> PyResult<Trust> {
         match self.insecure {

@@ -31,6 +31,9 @@ impl Settings {
             .limits(|limits| limits.queue_per_peer(WAITING));
         let busy_poll = self.busy_poll()?;
         config = config.research(|research| research.busy_poll(busy_poll));
+        if let Some(contexts) = self.security.oscore()? {
+            config = config.oscore(contexts);
+        }
         if let Some(control) = self.control()? {
             config = config.control(control);
         }
@@ -47,6 +50,9 @@ impl Settings {
             .limits(|limits| limits.queue_per_peer(WAITING));
         let busy_poll = self.busy_poll()?;
         config = config.research(|research| research.busy_poll(busy_poll));
+        if let Some(contexts) = self.security.oscore()? {
+            config = config.oscore(contexts).oscore_required(self.security.oscore_required());
+        }
         if let Some(control) = self.control()? {
             config = config.control(control);
         }

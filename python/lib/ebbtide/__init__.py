@@ -45,6 +45,7 @@ from ebbtide._ebbtide import (
 )
 from ebbtide._fit import Figure, Fit, fit
 from ebbtide._map import Map, map
+from ebbtide._oscore import OscoreContext
 from ebbtide._results import Result, replay, reproduce, run
 from ebbtide._scenario import Scenario, controls, scenario, scenarios
 from ebbtide._server import Server
@@ -69,6 +70,7 @@ __all__ = [
     "Missing",
     "NoAnswer",
     "Observation",
+    "OscoreContext",
     "ProtocolError",
     "Reply",
     "ResetError",

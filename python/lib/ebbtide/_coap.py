@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 from ebbtide import _ebbtide
 from ebbtide._ebbtide import Response, Subject
+from ebbtide._oscore import OscoreContext, parameters_of
 
 Method: TypeAlias = Literal["GET", "POST", "PUT", "DELETE", "FETCH", "PATCH", "iPATCH"]
 METHODS: tuple[Method, ...] = ("GET", "POST", "PUT", "DELETE", "FETCH", "PATCH", "iPATCH")
@@ -31,6 +32,9 @@ PORTS |= {"coap+ws": 80, "coaps+ws": 443}
 #: identity that it does not know.
 Keys: TypeAlias = "Mapping[str | bytes, str | bytes] | Callable[[bytes], bytes | str | None]"
 
+#: One context of OSCORE, or several, each of them for another peer.
+OscoreContexts: TypeAlias = "OscoreContext | Sequence[OscoreContext] | None"
+
 
 def settings_of(
     control: str | None = None,
@@ -43,6 +47,8 @@ def settings_of(
     identity: str | bytes | None = None,
     psk: str | bytes | None = None,
     cid: bool | int = True,
+    oscore: OscoreContexts = None,
+    oscore_required: bool = False,
 ) -> dict[str, object]:
     """Return settings as the native half takes them."""
     if control is not None and not isinstance(control, str):
@@ -63,6 +69,8 @@ def settings_of(
         "key": None if key is None else bytes_of(key, "key"),
         "credentials": credentials,
         "cid": cid,
+        "oscore": parameters_of(oscore),
+        "oscore_required": oscore_required,
     }
     return {
         "control": control,
@@ -139,6 +147,8 @@ class Client:
     for the default, False to do without them. For ``coaps+tcp`` and ``coaps+ws``, and for ``coaps``
     if there is no ``psk``: ``ca`` (PEM) instead of the system's authorities, ``insecure`` to trust
     anybody, ``certificate`` and ``key`` (PEM) of our own; ``coaps`` needs a key on the curve P-256.
+    ``oscore``: a context, or several, that protect all requests end to end
+    (:class:`OscoreContext`); a forked process needs a client with contexts of its own.
 
     Raises ValueError for settings that are not possible.
     """
@@ -156,10 +166,12 @@ class Client:
         identity: str | bytes | None = None,
         psk: str | bytes | None = None,
         cid: bool | int = True,
+        oscore: OscoreContexts = None,
     ) -> None:
         tls = (ca, insecure, certificate, key)
         dtls = (identity, psk, cid)
-        self._native = _ebbtide.Client(settings_of(control, nstart, busy_poll, *tls, *dtls))
+        settings = settings_of(control, nstart, busy_poll, *tls, *dtls, oscore)
+        self._native = _ebbtide.Client(settings)
 
     def request(self, method: Method, uri: str, payload: bytes | str = b"", **how: Any) -> Response:
         """Send a request and wait for its response.

@@ -31,6 +31,7 @@ from ebbtide._coap import (
     Handler,
     Keys,
     Method,
+    OscoreContexts,
     Reply,
     Router,
     address_of,
@@ -95,10 +96,12 @@ class Client:
         identity: str | bytes | None = None,
         psk: str | bytes | None = None,
         cid: bool | int = True,
+        oscore: OscoreContexts = None,
     ) -> None:
         tls = (ca, insecure, certificate, key)
         dtls = (identity, psk, cid)
-        self._native = _ebbtide.Client(settings_of(control, nstart, busy_poll, *tls, *dtls))
+        settings = settings_of(control, nstart, busy_poll, *tls, *dtls, oscore)
+        self._native = _ebbtide.Client(settings)
 
     async def request(
         self, method: Method, uri: str, payload: bytes | str = b"", **how: Any
@@ -229,6 +232,8 @@ class Server:
         key: bytes | str | None = None,
         psk: Keys | None = None,
         cid: bool | int = True,
+        oscore: OscoreContexts = None,
+        oscore_required: bool = False,
         workers: int = 1,
         state: str | os.PathLike[str] | None = None,
     ) -> None:
@@ -244,7 +249,15 @@ class Server:
             methods = list(resource.handlers)
             routes.append((path, methods, resource.attributes, resource.subject))
         settings = settings_of(
-            control, nstart, busy_poll, ca, certificate=certificate, key=key, cid=cid
+            control,
+            nstart,
+            busy_poll,
+            ca,
+            certificate=certificate,
+            key=key,
+            cid=cid,
+            oscore=oscore,
+            oscore_required=oscore_required,
         )
         addresses = [address_of(one) for one in bind or ("0.0.0.0:5683", "[::]:5683")]
         keys = keys_of(psk)
