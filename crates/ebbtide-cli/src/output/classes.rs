@@ -24,8 +24,13 @@ pub(super) fn rows(
         let time = if first.is_periodic { "time, s" } else { "FCT, s" };
         writeln!(
             out,
+            "{:width$} {:9} {:>9} {:>8} {:>15} {:>9} {:>8}",
+            "", "", "", "", "", "99 %", "unneces-"
+        )?;
+        writeln!(
+            out,
             "{:width$} {:9} {:>9} {:>8} {time:>15} {:>9} {:>8}",
-            "control", "", "delivered", "median", "99 % by, s", "wasted"
+            "control", "", "delivered", "median", "by, s", "sary"
         )?;
         for cell in cells {
             let all = &cell.outcome.all;

@@ -57,7 +57,7 @@ pub(crate) fn section(context: &PageContext<'_>) -> String {
 }
 
 const HEADS: [&str; 7] =
-    ["class", "clients", "judgement", "delivered", "median, s", "99\u{a0}% by, s", "wasted"];
+    ["class", "clients", "judgement", "delivered", "median, s", "99\u{a0}% by, s", "unnecessary"];
 
 fn figures(cell: &Cell, verdict: &Verdict) -> [String; 7] {
     let all = &cell.outcome.all;

@@ -36,6 +36,10 @@ impl Required {
     fn text(self, value: f64) -> String {
         match self.bound() {
             _ if !value.is_finite() => "–".to_owned(),
+            // A requirement is often near to everything: one digit more than in other sentences.
+            RequiredBound::AtLeast if (0.1..0.99).contains(&value) => {
+                format!("{:.1} %", 100.0 * value)
+            }
             RequiredBound::AtLeast => percent(value),
             RequiredBound::AtMost => significant(value),
         }
