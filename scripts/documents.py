@@ -27,10 +27,10 @@ LIMIT = 60  # seconds for one block
 # Without studies, whose commands take hours, and without pages that a program writes and a test compares.
 PAGES = ["README.md", "CONTRIBUTING.md", "docs/**/*.md", "interop/README.md", "examples/*/README.md", "python/README.md"]
 PROGRAMS = (
-    "bash", "cargo", "coap-client-notls", "coap-client-openssl", "cp", "ebbtide", "export", "interop/", "iptables", "openssl", "PATH=",
-    "pip", "printf", "sysctl", "tcpdump", "tshark", "./ci.sh",
+    "bash", "cargo", "coap-client-notls", "coap-client-openssl", "cp", "curl", "ebbtide", "export", "interop/", "iptables", "openssl", "PATH=",
+    "pip", "printf", "rustup", "sysctl", "tcpdump", "tshark", "./ci.sh",
 )
-SERVES = "ebbtide (serve|emulate .*--relay)"
+SERVES = "ebbtide (serve|proxy|emulate .*--relay)"
 # What the emulator says where a machine is too busy for real time, as one that runs tests may be.
 TOO_BUSY = "ebbtide: INVALID: more than 1 % of the packets were over 1 ms late"
 # What does not run here, by the beginning of a line or a part of it, and why.
@@ -47,16 +47,22 @@ NOT_HERE = {
     "tcpdump": "the reader's network",
     "sysctl": "the reader's machine",
     "iptables": "the reader's machine",
+    "rustup": "changes the reader's toolchain",
+    "web/build.sh": "builds a page, with another target of the toolchain",
+    "ebbtide play": "serves the page that was not built",
+    "curl -N": "ends with Ctrl-C",
     "coap://192.0.2.7": "the address stands for the reader's server",
 }
 # What a page takes as there.
 HAS = {
     "docs/fit.md": "ebbtide replay nb-iot --set clients=40 --set exchanges=10 --set buffer=1400 --cc default --pcap mine.pcap",
+    "docs/proxy.md": "ebbtide serve --bind 127.0.0.1:5683",
     "docs/scenarios.md": "cp scenarios/nb-iot.toml my-network.toml",
 }
 # Commands that take minutes are cut down.
 FEWER = {
     "--networks 200": "--networks 2",
+    "--until meters": "--until meters --reps 1",
     "reproduce socne14 wimob17": "reproduce socne14 --reps 1",
     "lln-grid --set n=6 --cc default,cocoa-plus": "lln-grid --set n=6 --reps 1 --cc default,cocoa-plus",
 }
@@ -106,7 +112,7 @@ class Reader:
     def __init__(self, folder: str, program: Path) -> None:
         self.folder = Path(folder)
         self.environment = {**os.environ, "PATH": f"{program.parent}:{os.environ['PATH']}"}
-        self.server: subprocess.Popen[str] | None = None
+        self.servers: dict[str, subprocess.Popen[str]] = {}
         self.skipped: set[str] = set()
         self.failed = False
         for name in ("scenarios", "scripts"):
@@ -129,27 +135,27 @@ class Reader:
         return printed
 
     def serve(self, command: str) -> str:
-        """What a command that serves prints until it does."""
-        self.leave()
+        """What a command that serves prints until it does. It takes the place of one of its kind."""
+        kind = " ".join(command.split()[:2])
+        self.leave(kind)
         with tempfile.TemporaryFile("w+") as log:
-            self.server = self.start(f"exec {command}", log.fileno())
+            server = self.servers[kind] = self.start(f"exec {command}", log.fileno())
             for _ in range(100 * LIMIT):
                 printed = os.pread(log.fileno(), 1 << 16, 0).decode()
-                # It prints its addresses when all of them are bound, the metrics' last.
-                if re.search("^metrics at" if "--metrics" in command else "^(serving|relaying) ", printed, re.M):
+                # It prints its addresses when all of them are bound, those for HTTP last.
+                if re.search("^(metrics|gateway) at " if "--metrics" in command or "--http" in command else "^(serving|relaying|proxy) ", printed, re.M):
                     return printed
-                if self.server.poll() is not None:
+                if server.poll() is not None:
                     break
                 time.sleep(0.01)
         self.failed = True
         return printed
 
-    def leave(self) -> None:
-        """Ctrl-C in the server's terminal."""
-        if self.server is not None:
-            self.server.send_signal(signal.SIGINT)
-            self.server.wait(LIMIT)
-            self.server = None
+    def leave(self, kind: str) -> None:
+        """Ctrl-C in the terminal of the server of this kind."""
+        if server := self.servers.pop(kind, None):
+            server.send_signal(signal.SIGINT)
+            server.wait(LIMIT)
 
     def here(self, script: str) -> str:
         """The script without what is not run here."""
@@ -203,7 +209,7 @@ def follow(page: str, program: Path) -> tuple[list[str], set[str]]:
     with tempfile.TemporaryDirectory() as folder:
         reader, printed, copied = Reader(folder, program), None, False
         if page in HAS:
-            reader.run(HAS[page])
+            reader.paste(HAS[page], re.match(SERVES, HAS[page]) is not None)
         for kind, line, text in blocks((ROOT / page).read_text(encoding="utf-8")):
             try:
                 if kind == "console":
@@ -221,7 +227,8 @@ def follow(page: str, program: Path) -> tuple[list[str], set[str]]:
                     compare(text, printed)
             except Wrong as reason:
                 wrong.append(f"{page}:{line}: {text.splitlines()[0]}\n{reason}")
-        reader.leave()
+        for kind in list(reader.servers):
+            reader.leave(kind)
     return wrong, reader.skipped
 
 
