@@ -172,10 +172,10 @@ class Reader:
 
     def paste(self, script: str, serves: bool) -> str | None:
         """What a block prints, or nothing if nothing of it is run."""
+        self.failed = False
         script = self.here(script.replace("cargo run --release -- ", "ebbtide "))
         if not script.strip():
             return None
-        self.failed = False
         if serves:
             if "\n" in script.strip():
                 raise Wrong("nothing that is pasted after a command that serves runs")
