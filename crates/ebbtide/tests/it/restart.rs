@@ -157,6 +157,26 @@ async fn a_state_that_another_process_uses_is_refused() {
 }
 
 #[tokio::test]
+async fn an_observer_that_comes_after_a_while_without_changes_is_stored_as_well() {
+    let state = Arc::new(Mutex::new(None));
+    let disk = Disk { state: state.clone(), writes: AtomicU32::new(u32::MAX) };
+    let show = get(|_: &Call<'_>| Response::content("x").max_age(3600));
+    let router = Router::new().route("/value", show.observable(&Subject::new()));
+    let config = ServerConfig::new().state(disk);
+    let server = Server::with_config(router, config, ["127.0.0.1:0"]).unwrap();
+    let uri = format!("coap://{}/value", server.local_addrs()[0]);
+    let client = Client::new();
+    let mut observers = Vec::new();
+    for number in 1..=3 {
+        // The state is looked at several times without a change.
+        tokio::time::sleep(Duration::from_millis(350)).await;
+        observers.push(client.observe(format!("{uri}?{number}")).await.unwrap());
+        let stored = || state.lock().unwrap().as_deref().map(observers_of_value);
+        eventually(|| stored() == Some(number)).await;
+    }
+}
+
+#[tokio::test]
 async fn a_server_that_ends_before_it_stores_what_it_sent_is_followed_by_newer_notifications() {
     let (state, value) = (Arc::new(Mutex::new(None)), Arc::new(AtomicU32::new(0)));
     let start = |address: SocketAddr, writes| {

@@ -313,7 +313,10 @@ pub(super) async fn store_changes(
     let (mut before, mut failures) = (None, 0u32);
     while sockets.iter().any(|shared| shared.strong_count() > 0) {
         let changed = collect(&service, &sockets, start, before);
-        if let (Some((version, saved)), Some(mut writer)) = (changed, journal.take()) {
+        // It is taken for a change alone.
+        if let Some((version, saved)) = changed
+            && let Some(mut writer) = journal.take()
+        {
             let writing = tokio::task::spawn_blocking(move || {
                 let written = writer.write(&saved.entries());
                 (writer, written)
