@@ -235,6 +235,12 @@ step_book() {
 # Every crate as it would be published, without building it again from the package.
 step_packages() {
     cargo package "${locked[@]}" --workspace --no-verify --allow-dirty
+    rm -rf "$target/package-notices" && mkdir -p "$target/package-notices"
+    python3 scripts/third_party.py "$target/package-notices"
+    if command -v systemd-analyze >/dev/null; then
+        # A score of 0 to 100 in tenths: lower is safer.
+        systemd-analyze security --offline=true --threshold=19 --no-pager packaging/ebbtide.service
+    fi
     note "$(grep -c '^ *Packaged' "$logs/$step.log") crates; the release workflow builds Debian packages, static programs and images"
 }
 
@@ -243,7 +249,7 @@ step_packages() {
 step_peers() {
     local pair missing=
     for pair in "c++ g++" "mvn maven" "javac default-jdk-headless" \
-        "/usr/include/mbedtls/ssl.h libmbedtls-dev"; do
+        "/usr/include/mbedtls/ssl.h libmbedtls-dev" "promtool prometheus"; do
         # shellcheck disable=SC2086 # two words: command and package
         (need_apt $pair) || missing=1
     done

@@ -13,4 +13,5 @@ rm -rf "$target" && mkdir -p "$target/completions"
 "$program" completions zsh >"$target/completions/_ebbtide"
 "$program" completions fish >"$target/completions/ebbtide.fish"
 cp README.md CHANGELOG.md LICENSE-APACHE LICENSE-MIT "$target/"
+python3 scripts/third_party.py "$target"
 find "$target" -type f | sort

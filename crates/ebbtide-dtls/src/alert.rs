@@ -29,6 +29,8 @@ impl AlertDescription {
     pub const UNKNOWN_CA: Self = Self(48);
     /// A field contradicts another one.
     pub const ILLEGAL_PARAMETER: Self = Self(47);
+    /// The sender does not serve this peer.
+    pub const ACCESS_DENIED: Self = Self(49);
     /// A Finished message that does not verify: the keys differ.
     pub const DECRYPT_ERROR: Self = Self(51);
     /// The other side speaks no version in common.

@@ -146,6 +146,13 @@ pub trait PskLookup {
     /// The key of this identity; `None` if it is not known. Called once in a handshake, and once
     /// more when a session is resumed, so that a revoked key cannot be used to resume.
     fn key(&mut self, identity: &[u8]) -> Option<Psk>;
+
+    /// A second key of this identity, which is tried if the client does not have the first one: while the keys of devices
+    /// are replaced, some have the old one and others the new one. By default there is none.
+    fn other_key(&mut self, identity: &[u8]) -> Option<Psk> {
+        let _ = identity;
+        None
+    }
 }
 
 impl<F: FnMut(&[u8]) -> Option<Psk>> PskLookup for F {

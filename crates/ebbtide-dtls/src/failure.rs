@@ -22,6 +22,8 @@ pub enum Failure {
     /// The look-up has no key for the peer's identity. The peer receives the same alert as with
     /// [`Failure::WrongKey`], at the same moment.
     UnknownIdentity,
+    /// This server does not serve the peer any more.
+    NotServed,
     /// The peer's certificate is not accepted.
     Certificate(CertificateError),
     /// The peer violated the protocol.
@@ -45,6 +47,7 @@ impl Failure {
             // RFC 4279 section 2 allows a server to answer an unknown identity with decrypt_error,
             // so that an attacker does not learn which identities exist.
             Self::WrongKey | Self::UnknownIdentity => AlertDescription::DECRYPT_ERROR,
+            Self::NotServed => AlertDescription::ACCESS_DENIED,
             Self::Certificate(error) => error.alert(),
             Self::IllegalParameter => AlertDescription::ILLEGAL_PARAMETER,
             Self::SequenceNumbersUsedUp => AlertDescription::CLOSE_NOTIFY,
@@ -72,6 +75,7 @@ impl fmt::Display for Failure {
             Self::NoCommonVersion => f.write_str("no common version: the peer does not speak the version of DTLS that was offered"),
             Self::WrongKey => f.write_str("the peer's key does not match its identity or its certificate"),
             Self::UnknownIdentity => f.write_str("the peer's identity is unknown"),
+            Self::NotServed => f.write_str("the peer is not served any more"),
             Self::Certificate(error) => error.fmt(f),
             Self::IllegalParameter => f.write_str("the peer violated the DTLS protocol"),
             Self::Replaced => f.write_str("the peer began a new handshake"),

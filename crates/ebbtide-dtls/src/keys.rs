@@ -8,7 +8,7 @@ use core::fmt;
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
 /// A pre-shared key. Its bytes are wiped when it is dropped, and never printed.
-#[derive(Clone)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Psk(Zeroizing<Vec<u8>>);
 
 impl Psk {

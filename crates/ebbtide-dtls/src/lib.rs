@@ -75,7 +75,7 @@ pub use certificate::{
 };
 pub use config::{Config, Limits, PskLookup, Timing};
 pub use ec::SigningKey;
-pub use endpoint::{Counters, Endpoint, Event, Output, SendError, SessionId};
+pub use endpoint::{Counters, Endpoint, Event, Output, SendError, SessionId, SessionPeer};
 pub use failure::Failure;
 pub use flight::RoundTrip;
 pub use handshake::{CertificateCredentials, ClientCredentials, Credentials};

@@ -29,5 +29,5 @@ pub use crate::net::dtls::config::Dtls13Config;
 pub use crate::net::dtls::config::{Certificates, DtlsBind, DtlsConfig, KeyLogger, Keys};
 pub use ebbtide_dtls::{
     CertificateError, CipherSuite, Config, Counters, Credentials, Failure, Limits, Psk, PskError,
-    PskLookup, SavedSession,
+    PskLookup, SavedSession, SessionPeer,
 };

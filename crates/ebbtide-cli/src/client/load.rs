@@ -7,7 +7,7 @@
 use ebbtide::socket::{Inbox, Outbound, Socket};
 use ebbtide_core::ExchangeId;
 use ebbtide_core::endpoint::{
-    Endpoint, EndpointConfig, Event, Output, Received, Reliability, Sent,
+    Endpoint, EndpointConfig, Event, Output, Received, Reliability, SendError, Sent,
 };
 use ebbtide_core::time::Instant;
 use ebbtide_core::wire::{Code, Content, Opt, OptionNumber};
@@ -36,6 +36,9 @@ pub(crate) struct Load {
     pub(crate) addresses: Option<u32>,
     /// Stop after this many requests, if that is earlier.
     pub(crate) requests: Option<u64>,
+    /// Requests per second, sent at their instants however late the answers are: an open loop. Otherwise each answer is
+    /// followed by a request.
+    pub(crate) rate: Option<f64>,
 }
 
 /// The result of a load.
@@ -74,7 +77,8 @@ pub(crate) fn run(load: &Load) -> io::Result<Outcome> {
         LoadRun { load, content, next_address: 0, asked: 0, answers: AnswerLog::new(load.code)? };
     let mut inbox = Inbox::new();
     let end = Instant::ZERO + load.duration;
-    for client in &mut clients {
+    let mut schedule = load.rate.map(Schedule::new);
+    for client in clients.iter_mut().filter(|_| schedule.is_none()) {
         for _ in 0..load.window {
             run.ask(client, clock.now())?;
         }
@@ -83,8 +87,20 @@ pub(crate) fn run(load: &Load) -> io::Result<Outcome> {
     let mut events = Events::with_capacity(1024);
     let mut due = Instant::ZERO + TICK;
     loop {
-        poll.poll(&mut events, Some(TICK))?;
+        let wait = schedule.as_ref().map_or(TICK, |schedule| schedule.wait(clock.now()));
+        poll.poll(&mut events, Some(wait))?;
         let now = clock.now();
+        if let Some(schedule) = &mut schedule {
+            // The end belongs to the duration no more.
+            let last = Instant::from_nanos(end.as_nanos().saturating_sub(1));
+            while let Some((number, at)) = schedule.next_before(now.min(last)) {
+                let index = number as usize % clients.len();
+                if let Some(client) = clients.get_mut(index) {
+                    run.ask_on_schedule(client, now, at);
+                }
+            }
+            clients.iter_mut().try_for_each(|client| run.flush(client))?;
+        }
         for event in &events {
             if let Some(client) = clients.get_mut(event.token().0) {
                 run.receive(client, &mut inbox, &clock, end)?;
@@ -115,6 +131,37 @@ pub(crate) fn run(load: &Load) -> io::Result<Outcome> {
 pub(super) const TICK: Duration = Duration::from_millis(10);
 /// How long to wait for the last answers.
 pub(super) const GRACE: Duration = Duration::from_secs(5);
+
+/// The instants of an open loop.
+#[derive(Debug)]
+pub(super) struct Schedule {
+    interval_nanos: f64,
+    next: u64,
+}
+
+impl Schedule {
+    pub(super) fn new(rate: f64) -> Self {
+        Self { interval_nanos: 1e9 / rate, next: 0 }
+    }
+
+    /// The instant of the next request.
+    pub(super) fn at(&self) -> Instant {
+        Instant::from_nanos((self.next as f64 * self.interval_nanos) as u64)
+    }
+
+    /// The next request, with its instant, if that is not after `now`.
+    pub(super) fn next_before(&mut self, now: Instant) -> Option<(u64, Instant)> {
+        let at = self.at();
+        (at <= now).then(|| {
+            self.next += 1;
+            (self.next - 1, at)
+        })
+    }
+
+    fn wait(&self, now: Instant) -> Duration {
+        self.at().saturating_since(now).min(TICK)
+    }
+}
 
 struct LoadClient {
     socket: Socket,
@@ -158,14 +205,33 @@ impl LoadRun<'_> {
             return Ok(());
         }
         self.asked += 1;
-        let asked = client.endpoint.request(
-            now,
-            self.load.remote.into(),
-            &self.content,
-            Reliability::Confirmable,
-        );
-        let exchange = asked.map_err(io::Error::other)?;
+        let exchange = self.request(client, now).map_err(io::Error::other)?;
         client.began.note(exchange.index(), now);
+        self.send(client);
+        Ok(())
+    }
+
+    /// Sends a request that is due since `at`, from which its time counts. One that finds no room has failed.
+    fn ask_on_schedule(&mut self, client: &mut LoadClient, now: Instant, at: Instant) {
+        if self.limit_reached() {
+            return;
+        }
+        self.asked += 1;
+        match self.request(client, now) {
+            Ok(exchange) => {
+                client.began.note(exchange.index(), at);
+                self.send(client);
+            }
+            Err(_) => self.answers.outcome.failed += 1,
+        }
+    }
+
+    fn request(&self, client: &mut LoadClient, now: Instant) -> Result<ExchangeId, SendError> {
+        let to = self.load.remote.into();
+        client.endpoint.request(now, to, &self.content, Reliability::Confirmable)
+    }
+
+    fn send(&mut self, client: &mut LoadClient) {
         let from = self.load.addresses.map(|count| {
             self.next_address = (self.next_address + 1) % count;
             // All of 127.0.0.0/8 belongs to this machine; 127.0.0.0 itself and the server's
@@ -173,7 +239,6 @@ impl LoadRun<'_> {
             IpAddr::V4(Ipv4Addr::from_bits(0x7f00_0002 + self.next_address))
         });
         send_all(client, from, |_| {});
-        Ok(())
     }
 
     fn receive(
@@ -190,7 +255,9 @@ impl LoadRun<'_> {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
                 Err(error) => {
                     while client.socket.take_error().is_some() {}
-                    if error.kind() == io::ErrorKind::ConnectionRefused {
+                    // A server that was there may come back.
+                    let was_there = self.answers.outcome.answered > 0;
+                    if error.kind() == io::ErrorKind::ConnectionRefused && !was_there {
                         return Err(error);
                     }
                     return Ok(());
@@ -208,7 +275,7 @@ impl LoadRun<'_> {
                 }
             }
             send_all(client, None, |_| {});
-            if now < end {
+            if now < end && self.load.rate.is_none() {
                 for _ in 0..answered {
                     self.ask(client, now)?;
                 }
@@ -228,7 +295,7 @@ impl LoadRun<'_> {
         let mut failed = 0;
         send_all(client, None, |_| failed += 1);
         self.answers.outcome.failed += failed;
-        if now < end {
+        if now < end && self.load.rate.is_none() {
             for _ in 0..failed {
                 self.ask(client, now)?;
             }
@@ -239,8 +306,14 @@ impl LoadRun<'_> {
     fn flush(&mut self, client: &mut LoadClient) -> io::Result<()> {
         match client.out.flush(&client.socket, |_, _, _| {}) {
             // The timeouts repeat messages that the socket did not take.
-            Err(error) if error.kind() != io::ErrorKind::WouldBlock => Err(error),
-            _ => Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(()),
+            Err(error)
+                if error.kind() == io::ErrorKind::ConnectionRefused
+                    && self.answers.outcome.answered > 0 =>
+            {
+                Ok(())
+            }
+            sent => sent.map(|_| ()),
         }
     }
 }
@@ -331,5 +404,22 @@ impl LoadClock {
     #[expect(clippy::disallowed_methods, reason = "a load generator is a driver")]
     pub(super) fn now(&self) -> Instant {
         Instant::from_nanos(self.0.elapsed().as_nanos() as u64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_open_loop_sends_at_its_instants_whatever_was_late() {
+        let mut schedule = Schedule::new(1000.0);
+        let at = |micros: u64| Instant::from_nanos(micros * 1000);
+        assert_eq!(schedule.next_before(at(0)), Some((0, at(0))));
+        assert_eq!(schedule.next_before(at(999)), None);
+        assert_eq!(schedule.wait(at(400)), Duration::from_micros(600));
+        // After a pause all that were due follow, each with its own instant.
+        let due: Vec<_> = std::iter::from_fn(|| schedule.next_before(at(3500))).collect();
+        assert_eq!(due, [(1, at(1000)), (2, at(2000)), (3, at(3000))]);
     }
 }

@@ -5,7 +5,7 @@ use crate::failure::Failure;
 use clap::Args;
 use ebbtide::ClientConfig;
 use ebbtide::dtls::{Credentials, DtlsBind, KeyLogger, Psk};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
 use std::fs::{File, OpenOptions};
 use std::io::Write as _;
@@ -98,7 +98,8 @@ fn own_key(path: &Path, identity: Option<&str>) -> Result<(Vec<u8>, Psk), String
         }
         None => keys.pop_first(),
     };
-    found.ok_or_else(|| {
+    let first = found.and_then(|(identity, keys)| Some((identity, keys.into_iter().next()?)));
+    first.ok_or_else(|| {
         format!("{}: it has no key of '{}'", path.display(), identity.unwrap_or_default())
     })
 }
@@ -156,7 +157,22 @@ fn parse_key(text: &str) -> Result<Psk, String> {
 #[derive(Clone, Debug)]
 pub(crate) struct KeyFile {
     path: Arc<Path>,
-    keys: Arc<RwLock<BTreeMap<Vec<u8>, Psk>>>,
+    keys: Arc<RwLock<Keys>>,
+}
+
+/// The keys of each identity: one, or two while they are replaced.
+type Keys = BTreeMap<Vec<u8>, Vec<Psk>>;
+
+/// The keys of one identity in a file.
+const KEYS_OF_ONE: usize = 2;
+
+/// The change of a file of keys.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct ReloadedKeys {
+    /// The number of identities now.
+    pub(crate) identities: usize,
+    /// The identities that lost a key.
+    pub(crate) revoked: BTreeSet<Vec<u8>>,
 }
 
 impl KeyFile {
@@ -167,27 +183,37 @@ impl KeyFile {
         Ok(Self { path: path.into(), keys: Arc::new(RwLock::new(keys)) })
     }
 
-    /// Reads the file again and returns the number of keys. If the file is not valid, the old keys
-    /// remain.
-    pub(crate) fn reload(&self) -> Result<usize, String> {
-        let keys = read(&self.path)?;
-        let count = keys.len();
-        *self.keys.write().unwrap_or_else(PoisonError::into_inner) = keys;
-        Ok(count)
+    /// Reads the file again. If it is not valid, the old keys remain.
+    pub(crate) fn reload(&self) -> Result<ReloadedKeys, String> {
+        let new = read(&self.path)?;
+        let mut keys = self.keys.write().unwrap_or_else(PoisonError::into_inner);
+        let is_kept = |identity: &Vec<u8>, key: &Psk| {
+            new.get(identity).is_some_and(|keys| keys.contains(key))
+        };
+        let lost = |(identity, keys): &(&Vec<u8>, &Vec<Psk>)| {
+            keys.iter().any(|key| !is_kept(identity, key))
+        };
+        let revoked = keys.iter().filter(lost).map(|(identity, _)| identity.clone()).collect();
+        let identities = new.len();
+        *keys = new;
+        Ok(ReloadedKeys { identities, revoked })
     }
 
     /// An address at which clients with a key in the file are served.
     pub(crate) fn serve_at(self, address: SocketAddr) -> DtlsBind {
-        DtlsBind::new(address, move |identity: &[u8]| self.key(identity))
+        let others = self.clone();
+        DtlsBind::new(address, move |identity: &[u8]| self.key(identity, 0))
+            .and_other_keys(move |identity: &[u8]| others.key(identity, 1))
     }
 
-    /// The key of an identity.
-    fn key(&self, identity: &[u8]) -> Option<Psk> {
-        self.keys.read().unwrap_or_else(PoisonError::into_inner).get(identity).cloned()
+    /// A key of an identity, in the order of the file.
+    fn key(&self, identity: &[u8], number: usize) -> Option<Psk> {
+        let keys = self.keys.read().unwrap_or_else(PoisonError::into_inner);
+        keys.get(identity)?.get(number).cloned()
     }
 }
 
-fn read(path: &Path) -> Result<BTreeMap<Vec<u8>, Psk>, String> {
+fn read(path: &Path) -> Result<Keys, String> {
     let text =
         private_file::read_text(path).map_err(|error| format!("{}: {error}", path.display()))?;
     if !text.is_empty() && !text.ends_with('\n') {
@@ -197,7 +223,7 @@ fn read(path: &Path) -> Result<BTreeMap<Vec<u8>, Psk>, String> {
             "{path}: the last line has no end, so the file may be cut: end it with a newline"
         ));
     }
-    let mut keys = BTreeMap::new();
+    let mut keys = Keys::new();
     for (number, line) in (1..).zip(text.lines()) {
         let line = line.trim_end_matches('\r');
         if line.is_empty() || line.starts_with('#') {
@@ -210,9 +236,11 @@ fn read(path: &Path) -> Result<BTreeMap<Vec<u8>, Psk>, String> {
             .ok_or_else(|| place("a line is IDENTITY:KEY, the key as text or 0x...".to_owned()))?;
         check_identity(identity).map_err(place)?;
         let psk = parse_key(key).map_err(place)?;
-        if keys.insert(identity.as_bytes().to_vec(), psk).is_some() {
-            return Err(place(format!("the identity '{identity}' has a key already")));
+        let of_one = keys.entry(identity.as_bytes().to_vec()).or_default();
+        if of_one.len() == KEYS_OF_ONE {
+            return Err(place(format!("the identity '{identity}' has two keys already")));
         }
+        of_one.push(psk);
     }
     if keys.is_empty() {
         return Err(format!("{}: it has no keys, so all devices would be refused", path.display()));
@@ -237,7 +265,7 @@ mod tests {
             ("", "keys: it has no keys"),
             ("# none\n", "keys: it has no keys"),
             ("a:sesame\nb:ses", "keys: the last line has no end"),
-            ("a:sesame\n\na:b\n", "keys:3: the identity 'a' has a key already"),
+            ("a:sesame\n\na:b\na:c\n", "keys:4: the identity 'a' has two keys already"),
         ] {
             private_file::write(&path, text);
             let error = read(&path).unwrap_err();
@@ -299,12 +327,17 @@ mod tests {
         let path = folder.path().join("keys");
         private_file::write(&path, "# devices\n\nurn:dev:1:0x736563726574\ntwo:text\n");
         let file = KeyFile::read(&path).unwrap();
-        assert!(file.key(b"urn:dev:1").is_some() && file.key(b"two").is_some());
+        assert!(file.key(b"urn:dev:1", 0).is_some() && file.key(b"two", 0).is_some());
         private_file::write(&path, "wrong\n");
         assert!(file.reload().is_err());
-        assert!(file.key(b"two").is_some());
-        private_file::write(&path, "three:text\n");
-        assert_eq!(file.reload(), Ok(1));
-        assert!(file.key(b"two").is_none() && file.key(b"three").is_some());
+        assert!(file.key(b"two", 0).is_some());
+        private_file::write(&path, "two:new\ntwo:text\nthree:text\n");
+        let revoked = |names: &[&str]| names.iter().map(|name| name.as_bytes().to_vec()).collect();
+        let expected = ReloadedKeys { identities: 2, revoked: revoked(&["urn:dev:1"]) };
+        assert_eq!(file.reload(), Ok(expected));
+        assert!(file.key(b"two", 1).is_some() && file.key(b"three", 1).is_none());
+        private_file::write(&path, "two:new\nthree:text\n");
+        let expected = ReloadedKeys { identities: 2, revoked: revoked(&["two"]) };
+        assert_eq!(file.reload(), Ok(expected));
     }
 }

@@ -90,6 +90,13 @@ pub(crate) fn identity(
     })
 }
 
+/// Whether the authorities of clients are others than before.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Authorities {
+    Kept,
+    Replaced,
+}
+
 /// A server's certificate, with the files that it was read from.
 pub(crate) struct Served {
     server: TlsServer,
@@ -135,7 +142,7 @@ impl Served {
     /// # Errors
     ///
     /// Returns an error if one of them cannot be used. Nothing has changed then.
-    pub(crate) fn reload(&self) -> Result<(), String> {
+    pub(crate) fn reload(&self) -> Result<Authorities, String> {
         let text = |failure| match failure {
             Failure::Usage(text) | Failure::Work(text) => text,
             Failure::Exit(_) | Failure::OutputClosed => String::new(),
@@ -143,15 +150,18 @@ impl Served {
         let own = identity(Some(&self.cert), Some(&self.key)).map_err(text)?;
         let clients = self.client_ca.as_deref().map(authorities).transpose().map_err(text)?;
         let cert = self.cert.display();
+        let mut authorities = Authorities::Kept;
         if let (Some(path), Some(clients)) = (&self.client_ca, &clients) {
             let set = self.server.set_client_authorities(clients);
-            set.map_err(|error| format!("--client-ca {}: {error}", path.display()))?;
+            if set.map_err(|error| format!("--client-ca {}: {error}", path.display()))? {
+                authorities = Authorities::Replaced;
+            }
         }
         if let Some(own) = own {
             self.server.set_identity(&own).map_err(|error| format!("--cert {cert}: {error}"))?;
             self.not_after.store(own.not_after().unwrap_or_default(), Ordering::Relaxed);
         }
-        Ok(())
+        Ok(authorities)
     }
 }
 

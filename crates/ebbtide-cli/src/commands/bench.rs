@@ -1,7 +1,7 @@
 //! `ebbtide bench`: how many requests a server answers, and how fast.
 
 use crate::client::load::{self, Load, Outcome};
-use crate::client::load_async::ClientLoad;
+use crate::client::load_async::{ClientLoad, Pacing};
 use crate::client::oscore::OscoreArgs;
 use crate::client::tls::TlsArgs;
 use crate::client::{block_on, control, load_stream, seconds};
@@ -12,7 +12,9 @@ use ebbtide::{Client, ClientConfig, Code, Scheme, Uri};
 use ebbtide_core::endpoint::EndpointConfig;
 use ebbtide_core::testbed::StudySettings;
 use serde::Serialize;
+use std::fs::File;
 use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Measure a server: request rate, round trips, and whether every answer is correct
@@ -29,6 +31,13 @@ pub(crate) struct BenchArgs {
     /// Send requests for this many seconds
     #[arg(long, default_value = "5", value_name = "SECONDS", value_parser = seconds)]
     duration: Duration,
+    /// Send this many requests a second, however late the answers are (an open loop); their times count from the
+    /// instants at which they were due
+    #[arg(long, value_name = "PER SECOND", conflicts_with = "window", value_parser = rate)]
+    rate: Option<f64>,
+    /// Write the distribution of the times to this file, as HdrHistogram's plotter reads it (microseconds)
+    #[arg(long, value_name = "FILE")]
+    hdr: Option<PathBuf>,
     /// Stop after this many requests
     #[arg(long, value_name = "N")]
     requests: Option<u64>,
@@ -85,6 +94,7 @@ struct BenchReport<'a> {
     p50_us: f64,
     p90_us: f64,
     p99_us: f64,
+    p999_us: f64,
     max_us: f64,
 }
 
@@ -105,8 +115,10 @@ pub(crate) fn run(args: BenchArgs) -> Result<(), Failure> {
         study: StudySettings::DEFAULT.keeping_message_ids_unique(false),
         ..EndpointConfig::default()
     };
-    endpoint.params.nstart = args.window;
-    endpoint.limits.queue_per_peer = args.window;
+    // An open loop keeps as many open as the server leaves unanswered.
+    let window = if args.rate.is_some() { u16::MAX } else { args.window };
+    endpoint.params.nstart = window;
+    endpoint.limits.queue_per_peer = window;
     let outcome = match args.engine {
         BenchEngine::Loop if args.oscore.is_asked_for() => {
             return Err(Failure::usage("--oscore: use --engine client"));
@@ -132,9 +144,13 @@ pub(crate) fn run(args: BenchArgs) -> Result<(), Failure> {
                 endpoint,
                 addresses: args.addresses,
                 requests: args.requests,
+                rate: args.rate,
             };
             let ran = match uri.scheme() {
                 Scheme::Coap => load::run(&load),
+                Scheme::CoapTcp if args.rate.is_some() => {
+                    return Err(Failure::usage("--rate: over TCP use --engine client"));
+                }
                 Scheme::CoapTcp => load_stream::run(&load),
                 scheme => {
                     let text = format_args!("{scheme}://: use --engine client");
@@ -146,7 +162,7 @@ pub(crate) fn run(args: BenchArgs) -> Result<(), Failure> {
         BenchEngine::Client => {
             let config = ClientConfig::new()
                 .research(|research| research.endpoint(endpoint))
-                .limits(|limits| limits.requests(args.window));
+                .limits(|limits| limits.requests(window));
             let mut config = args.tls.apply(config)?;
             if let Some(contexts) = args.oscore.contexts()? {
                 config = config.oscore(contexts);
@@ -158,18 +174,54 @@ pub(crate) fn run(args: BenchArgs) -> Result<(), Failure> {
                 uri: args.uri.clone(),
                 config,
                 clients: args.clients,
-                window: args.window,
+                pacing: args.rate.map_or(Pacing::Window(args.window), Pacing::Rate),
                 duration: args.duration,
                 requests: args.requests,
             };
             block_on(load.run())?
         }
     };
+    if let Some(path) = &args.hdr {
+        distribution(path, &outcome)
+            .map_err(|error| Failure::work(format_args!("--hdr {}: {error}", path.display())))?;
+    }
     report(&args, &outcome)?;
     if outcome.wrong + outcome.failed > 0 || outcome.answered == 0 {
         return Err(Failure::work("not every request was answered correctly"));
     }
     Ok(())
+}
+
+/// A positive rate.
+fn rate(text: &str) -> Result<f64, String> {
+    let rate = text.parse().ok().filter(|rate: &f64| *rate > 0.0 && *rate <= 1e7);
+    rate.ok_or_else(|| format!("'{text}' is not a number of requests a second, up to 10000000"))
+}
+
+/// Writes a percentile distribution (`.hgrm`), with its values in microseconds.
+fn distribution(path: &Path, outcome: &Outcome) -> io::Result<()> {
+    let mut out = io::BufWriter::new(File::create(path)?);
+    let (latency, total) = (&outcome.latency, outcome.latency.len());
+    writeln!(
+        out,
+        "{:>12} {:>14} {:>10} {:>14}\n",
+        "Value", "Percentile", "TotalCount", "1/(1-Percentile)"
+    )?;
+    for step in latency.iter_quantiles(5) {
+        let (value, quantile) =
+            (step.value_iterated_to() as f64 / 1000.0, step.quantile_iterated_to());
+        let count = latency.count_between(0, step.value_iterated_to());
+        let inverse = match quantile < 1.0 {
+            true => format!("{:.2}", 1.0 / (1.0 - quantile)),
+            false => "inf".to_owned(),
+        };
+        writeln!(out, "{value:>12.3} {quantile:>14.12} {count:>10} {inverse:>14}")?;
+    }
+    let us = |nanos: f64| nanos / 1000.0;
+    let (mean, deviation) = (us(latency.mean()), us(latency.stdev()));
+    writeln!(out, "#[Mean    = {mean:>12.3}, StdDeviation   = {deviation:>12.3}]")?;
+    writeln!(out, "#[Max     = {:>12.3}, Total count    = {total:>12}]", us(latency.max() as f64))?;
+    out.flush()
 }
 
 fn report(args: &BenchArgs, outcome: &Outcome) -> io::Result<()> {
@@ -189,6 +241,7 @@ fn report(args: &BenchArgs, outcome: &Outcome) -> io::Result<()> {
         p50_us: us(0.5),
         p90_us: us(0.9),
         p99_us: us(0.99),
+        p999_us: us(0.999),
         max_us: outcome.latency.max() as f64 / 1000.0,
     };
     if args.json {
@@ -202,8 +255,8 @@ fn report(args: &BenchArgs, outcome: &Outcome) -> io::Result<()> {
     )?;
     writeln!(
         out,
-        "{:>12.1} us p50, {:.1} p90, {:.1} p99, {:.1} max",
-        result.p50_us, result.p90_us, result.p99_us, result.max_us
+        "{:>12.1} us p50, {:.1} p90, {:.1} p99, {:.1} p99.9, {:.1} max",
+        result.p50_us, result.p90_us, result.p99_us, result.p999_us, result.max_us
     )?;
     writeln!(
         out,

@@ -30,6 +30,7 @@ mod serve_files;
 mod serve_limits;
 mod serve_memory;
 mod serve_metrics;
+mod serve_notify;
 mod serve_reload;
 mod serve_resources;
 pub(crate) mod shell;

@@ -5,6 +5,7 @@ use crate::client::interrupt::Interrupt;
 use crate::client::{block_on, control, seconds};
 use crate::failure::Failure;
 use crate::log::LogArgs;
+use crate::settings::SettingsArgs;
 use clap::Args;
 use ebbtide::{ClientConfig, Server, ServerConfig, Uri};
 use ebbtide_proxy::{CellConfig, Gateway, GatewayConfig, Prefix};
@@ -57,6 +58,8 @@ pub(crate) struct ProxyArgs {
     cc: Option<String>,
     #[command(flatten)]
     log: LogArgs,
+    #[command(flatten)]
+    settings: SettingsArgs,
 }
 
 /// A path and the URI for which it stands.

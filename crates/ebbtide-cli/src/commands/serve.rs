@@ -2,6 +2,7 @@
 
 use super::serve_binds::Binds;
 use super::serve_limits::LimitArgs;
+use super::serve_notify::ServiceManager;
 use super::serve_reload::{Reloadable, Reloads};
 use super::{serve_files, serve_memory, serve_metrics, serve_resources};
 use crate::client::flow::over_tcp_as_in_a_scenario;
@@ -92,7 +93,7 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "ADDR")]
     metrics: Option<String>,
     /// Sockets for each UDP address, each with a thread of its own, among which the system divides the
-    /// clients (Linux)
+    /// clients (Linux). An address of coaps has one
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
     workers: u16,
     /// Store here which clients observe what, so that a restarted server goes on notifying them
@@ -238,7 +239,8 @@ async fn serve(args: ServeArgs, config: ServerConfig, log: LeftOut) -> Result<()
         writeln!(io::stdout(), "serving at coaps://{address}")?;
     }
     let reloads = Arc::new(Reloads::default());
-    Reloadable { keys, tls: tls.clone() }.at_hangup(reloads.clone())?;
+    let server_handle = server.handle();
+    Reloadable { keys, tls: tls.clone(), server: server_handle }.at_hangup(reloads.clone())?;
     for (scheme, address) in server.listeners() {
         writeln!(io::stdout(), "serving at {scheme}://{address}")?;
     }
@@ -258,9 +260,15 @@ async fn serve(args: ServeArgs, config: ServerConfig, log: LeftOut) -> Result<()
         }
     });
     serve_memory::release_when_free();
+    if let Some(manager) = ServiceManager::from_environment() {
+        manager.ready();
+    }
     let (mut once, mut again) = (Interrupt::new()?, Interrupt::new()?);
     let asked = async {
         once.received().await;
+        if let Some(manager) = ServiceManager::from_environment() {
+            manager.stopping();
+        }
     };
     let insisted = async {
         again.received().await;

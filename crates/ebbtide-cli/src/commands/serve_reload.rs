@@ -1,6 +1,9 @@
 //! SIGHUP: keys, certificates and authorities are read again. A file that is wrong changes nothing, and no server ends.
 
-use crate::client::{psk, tls};
+use crate::client::psk::{self, ReloadedKeys};
+use crate::client::tls;
+use ebbtide::dtls::SessionPeer;
+use ebbtide::server::ServerHandle;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -32,6 +35,7 @@ impl Reloads {
 pub(crate) struct Reloadable {
     pub(crate) keys: Option<psk::KeyFile>,
     pub(crate) tls: Option<Arc<tls::Served>>,
+    pub(crate) server: ServerHandle,
 }
 
 impl Reloadable {
@@ -51,8 +55,17 @@ impl Reloadable {
     fn reload(&self) -> bool {
         let keys = match self.keys.as_ref().map(psk::KeyFile::reload) {
             None => true,
-            Some(Ok(count)) => {
-                tracing::info!(target: "ebbtide::reload", count, "--psk-file: read again");
+            Some(Ok(ReloadedKeys { identities, revoked })) => {
+                tracing::info!(
+                    target: "ebbtide::reload",
+                    identities, revoked = revoked.len(), "--psk-file: read again"
+                );
+                if !revoked.is_empty() {
+                    let is_kept = |peer: SessionPeer<'_>| {
+                        peer.certificate.is_some() || !revoked.contains(peer.identity)
+                    };
+                    self.server.end_sessions(is_kept);
+                }
                 true
             }
             Some(Err(error)) => {
@@ -62,7 +75,11 @@ impl Reloadable {
         };
         let tls = match self.tls.as_ref().map(|tls| tls.reload()) {
             None => true,
-            Some(Ok(())) => {
+            Some(Ok(clients)) => {
+                if clients == tls::Authorities::Replaced {
+                    // Clients of authorities that remain make other sessions.
+                    self.server.end_sessions(|peer: SessionPeer<'_>| peer.certificate.is_none());
+                }
                 tracing::info!(target: "ebbtide::reload", "--cert, --key and --client-ca: read again");
                 true
             }

@@ -7,6 +7,7 @@
     reason = "in a test a panic is how it fails"
 )]
 
+mod bench;
 mod check;
 mod client;
 mod commands;

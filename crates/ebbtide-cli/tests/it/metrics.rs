@@ -7,6 +7,7 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read, Write};
 use std::net::{TcpStream, UdpSocket};
+use std::process::{Command, Stdio};
 
 /// A server and where its metrics are.
 fn serve(arguments: &[&str]) -> (Serving, String) {
@@ -103,6 +104,28 @@ fn requests_are_counted_by_method_and_code_with_their_time() {
     let build = after.keys().find(|name| name.starts_with("ebbtide_build_info{")).unwrap();
     assert!(build.contains(env!("CARGO_PKG_VERSION")) && build.contains("commit="), "{build}");
     assert!(after["process_start_time_seconds"] > 1.7e9);
+}
+
+#[test]
+fn promtool_has_nothing_to_say_about_a_scrape() {
+    let mut promtool = Command::new("promtool");
+    let promtool = promtool.args(["check", "metrics"]).stdin(Stdio::piped());
+    let Ok(mut promtool) = promtool.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn() else {
+        assert!(std::env::var_os("CI").is_none(), "promtool is not installed");
+        eprintln!("skipped: promtool is not installed");
+        return;
+    };
+    let (server, metrics) = serve(&[]);
+    succeed(&["get", &server.uri("/test"), "-B", "20"]);
+    let answer = http(&metrics, "GET /metrics HTTP/1.1\r\n\r\n");
+    let (_, body) = answer.split_once("\r\n\r\n").unwrap();
+    promtool.stdin.take().unwrap().write_all(body.as_bytes()).unwrap();
+    let said = promtool.wait_with_output().unwrap();
+    let said = (
+        said.status.code(),
+        String::from_utf8(said.stdout).unwrap() + &String::from_utf8(said.stderr).unwrap(),
+    );
+    assert_eq!(said, (Some(0), String::new()));
 }
 
 #[test]

@@ -5,8 +5,11 @@ use crate::common::private::write_private;
 use crate::common::{Serving, command, ebbtide, refuse};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
 use std::fs;
-use std::net::UdpSocket;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpStream, UdpSocket};
+use std::os::unix::net::UnixDatagram;
 use std::path::Path;
+use std::process::Stdio;
 use std::time::Duration;
 
 /// Writes an authority, and for each name a certificate of it with its key.
@@ -124,6 +127,113 @@ fn options_come_from_a_file_and_variables_and_are_checked_without_serving() {
     );
     fs::write(&path, "bnd = \"127.0.0.1:0\"\n").unwrap();
     refuse(&["serve", "--config", config], &["serve.toml: 'bnd' is not an option", "bind"]);
+}
+
+#[test]
+fn authorities_of_clients_are_read_again_and_one_that_is_removed_loses_access() {
+    let folder = tempfile::tempdir().unwrap();
+    let old = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    certificates(folder.path(), &["server", "client"]);
+    let theirs = folder.path().join("new");
+    fs::create_dir(&theirs).unwrap();
+    certificates(&theirs, &["client"]);
+    let new = |name: &str| theirs.join(name).to_str().unwrap().to_owned();
+    let accepted = old("accepted.pem");
+    fs::copy(old("ca.pem"), &accepted).unwrap();
+    for scheme in ["coaps+tcp", "coaps"] {
+        fs::copy(old("ca.pem"), &accepted).unwrap();
+        let bind = format!("{scheme}://127.0.0.1:0");
+        let tls =
+            ["--cert", &old("server.pem"), "--key", &old("server.key"), "--client-ca", &accepted];
+        let mut server = Serving::start(&[&["--bind", &bind], &tls[..]].concat());
+        let address = server.after(&format!("serving at {scheme}://"));
+        let uri = format!("{scheme}://localhost:{}/test", address.rsplit(':').next().unwrap());
+        let get = |cert: &str, key: &str| {
+            let get =
+                ["get", &uri, "--ca", &old("ca.pem"), "--cert", cert, "--key", key, "-B", "60"];
+            ebbtide(&get).code
+        };
+        assert_eq!(get(&old("client.pem"), &old("client.key")), Some(0), "{scheme}");
+        assert_eq!(get(&new("client.pem"), &new("client.key")), Some(1), "{scheme}");
+        fs::copy(new("ca.pem"), &accepted).unwrap();
+        server.hang_up();
+        // The signal takes effect soon.
+        let is_renewed = |_: &i32| get(&new("client.pem"), &new("client.key")) == Some(0);
+        assert!((0..100).find(is_renewed).is_some(), "{scheme}");
+        assert_eq!(get(&old("client.pem"), &old("client.key")), Some(1), "{scheme}");
+    }
+}
+
+#[test]
+fn a_second_process_at_the_address_of_workers_is_refused() {
+    let server = Serving::start(&["--workers", "2"]);
+    for workers in ["1", "2"] {
+        let second = ebbtide(&["serve", "--bind", &server.address, "--workers", workers]);
+        assert_eq!(second.code, Some(1), "{}", second.err);
+        assert!(second.err.contains("is in use"), "{}", second.err);
+    }
+}
+
+#[test]
+fn a_key_that_is_removed_ends_its_sessions_and_two_keys_of_an_identity_overlap() {
+    let folder = tempfile::tempdir().unwrap();
+    let keys = folder.path().join("keys.txt");
+    write_private(&keys, "device:new\ndevice:old\nother:key\n");
+    let file = keys.to_str().unwrap();
+    let serve = ["--bind", "coaps://127.0.0.1:0", "--psk-file", file, "--metrics", "127.0.0.1:0"];
+    let mut server = Serving::start(&serve);
+    let uri = format!("coaps://{}/time", server.after("serving at coaps://"));
+    let metrics = server.after("metrics at http://").trim_end_matches("/metrics").to_owned();
+    for key in ["new", "old"] {
+        let got = ebbtide(&["get", &uri, "-u", "device", "-k", key, "-B", "60"]);
+        assert_eq!(got.code, Some(0), "{key}: {}", got.err);
+    }
+    let mut observe = command(&["observe", &uri, "-u", "device", "-k", "old", "--for", "600"]);
+    let mut observer = observe.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut states = BufReader::new(observer.stdout.take().unwrap()).lines();
+    states.next().unwrap().unwrap();
+    let observers = || {
+        let mut stream = TcpStream::connect(&metrics).unwrap();
+        stream.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").unwrap();
+        let mut text = String::new();
+        stream.read_to_string(&mut text).unwrap();
+        let line = text.lines().find_map(|line| line.strip_prefix("ebbtide_observers "));
+        line.unwrap().to_owned()
+    };
+    assert_eq!(observers(), "1");
+    write_private(&keys, "device:new\nother:key\n");
+    server.hang_up();
+    // Its next notification finds no session.
+    assert!((0..20_000).any(|_| observers() == "0"), "the observer keeps its session");
+    observer.kill().unwrap();
+    observer.wait().unwrap();
+    assert_eq!(ebbtide(&["get", &uri, "-u", "device", "-k", "old", "-B", "60"]).code, Some(1));
+    assert_eq!(ebbtide(&["get", &uri, "-u", "device", "-k", "new", "-B", "60"]).code, Some(0));
+}
+
+#[test]
+fn a_service_manager_hears_of_the_start_of_life_and_of_the_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("notify");
+    let manager = UnixDatagram::bind(&path).unwrap();
+    let mut command = command(&["serve", "--bind", "127.0.0.1:0"]);
+    let mut server =
+        Serving::spawn(command.env("NOTIFY_SOCKET", &path).env("WATCHDOG_USEC", "300000"));
+    let heard = || {
+        let mut text = [0; 64];
+        let length = manager.recv(&mut text).unwrap();
+        String::from_utf8_lossy(&text[..length]).into_owned()
+    };
+    assert_eq!(
+        (heard(), heard(), heard()),
+        ("READY=1".into(), "WATCHDOG=1".into(), "WATCHDOG=1".into())
+    );
+    // A signal to read files again does not end a server that has none.
+    server.hang_up();
+    assert_eq!(ebbtide(&["get", &server.uri("/test"), "-B", "20"]).code, Some(0));
+    server.terminate();
+    assert_eq!(server.wait().code(), Some(0));
+    assert!(std::iter::repeat_with(heard).any(|text| text == "STOPPING=1"));
 }
 
 #[test]

@@ -10,7 +10,7 @@ mod table;
 mod types;
 mod unknown;
 
-pub use types::{Counters, Event, Output, SendError, SessionId};
+pub use types::{Counters, Event, Output, SendError, SessionId, SessionPeer};
 
 use crate::alert::{self, AlertDescription, AlertLevel};
 use crate::certificate::ServerCertificates;
@@ -21,6 +21,7 @@ use crate::failure::Failure;
 use crate::flight::RoundTrip;
 use crate::handshake::{ClientCredentials, Context, Handshake};
 use crate::key_log::KeyLog;
+use crate::keys::Role;
 use crate::outbox::Outbox;
 use crate::record::ContentType;
 use crate::session::{SavedSession, SessionCache};
@@ -235,6 +236,23 @@ impl Endpoint {
         if let Some(index) = self.table.find(session) {
             self.send_alert(index, AlertLevel::Warning, AlertDescription::CLOSE_NOTIFY);
             self.remove(index);
+        }
+    }
+
+    /// Ends the sessions that began as a server with peers that are not to be served any more, such as those whose key was
+    /// removed. They cannot be resumed, and an event follows for each.
+    pub fn end_sessions(&mut self, now: Instant, mut keeps: impl FnMut(SessionPeer<'_>) -> bool) {
+        self.advance(now);
+        for index in self.table.indices() {
+            let Some(session) = self.table.get(index) else { continue };
+            let peer = SessionPeer {
+                identity: session.identity.name(),
+                certificate: session.identity.certificate().map(|der| &**der),
+            };
+            if session.role == Role::Server && session.established && !keeps(peer) {
+                self.forget_resumption(index);
+                self.end(index, Failure::NotServed, Some(AlertDescription::ACCESS_DENIED));
+            }
         }
     }
 

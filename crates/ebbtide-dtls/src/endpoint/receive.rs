@@ -220,9 +220,18 @@ impl Endpoint {
             }
             return;
         };
+        let has_other_key =
+            session.handshake.as_ref().is_some_and(|handshake| handshake.has_other_key());
+        let copy = has_other_key.then(|| record.to_vec());
         let opened = match protection.open(record, header) {
             Ok(opened) => opened,
             Err(discarded) => {
+                if matches!(discarded, Discarded::NotAuthentic)
+                    && let Some(mut copy) = copy
+                    && self.has_it_under_other_key(index, &copy, header)
+                {
+                    return self.handle_protected(index, from, &mut copy, header, deliver);
+                }
                 self.on_discarded(index, header, discarded);
                 return;
             }
@@ -256,6 +265,25 @@ impl Endpoint {
                 }
             }
         }
+    }
+
+    /// Whether a record is authentic under the other key of the client's identity, which is then the one in use.
+    fn has_it_under_other_key(&mut self, index: u32, record: &[u8], header: &RecordHeader) -> bool {
+        let switch = |endpoint: &mut Self| {
+            endpoint.step(index, |handshake, cx, protection| {
+                handshake.switch_key(cx, protection);
+                Ok(())
+            });
+        };
+        switch(self);
+        let protection = self.table.get_mut(index).and_then(|session| session.protection.as_mut());
+        let mut copy = record.to_vec();
+        let is_authentic =
+            protection.is_some_and(|protection| protection.authenticates(&mut copy, header));
+        if !is_authentic {
+            switch(self);
+        }
+        is_authentic
     }
 
     fn on_discarded(&mut self, index: u32, header: &RecordHeader, discarded: Discarded) {

@@ -146,6 +146,12 @@ impl Table {
         self.count
     }
 
+    /// The places of all sessions.
+    pub(crate) fn indices(&self) -> Vec<u32> {
+        let slots = (0..).zip(&self.slots);
+        slots.filter(|(_, slot)| slot.session.is_some()).map(|(index, _)| index).collect()
+    }
+
     pub(crate) fn insert(&mut self, session: Session) -> u32 {
         let index = self.free.pop().unwrap_or_else(|| {
             self.slots.push(SessionSlot::default());

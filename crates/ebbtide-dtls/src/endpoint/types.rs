@@ -28,6 +28,16 @@ impl SessionId {
     }
 }
 
+/// The peer of a session.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct SessionPeer<'a> {
+    /// As [`Endpoint::identity`](crate::Endpoint::identity) returns it.
+    pub identity: &'a [u8],
+    /// The certificate that it has shown, in DER.
+    pub certificate: Option<&'a [u8]>,
+}
+
 /// The driver's next action.
 #[derive(Debug)]
 pub enum Output<'a> {

@@ -127,6 +127,9 @@ pub(crate) struct Handshake {
     certificates: Option<Box<certificates::Certificates>>,
     saved: Option<SavedSession>,
     /// At the server: the identity is unknown and the key is random.
+    /// At a server: the key in use, and another one of the same identity.
+    key: Option<Psk>,
+    other_key: Option<Psk>,
     unknown_identity: bool,
     /// Encrypted records of the handshake that were not authentic.
     forgeries: u8,
@@ -478,6 +481,8 @@ impl Handshake {
             certificates: None,
             saved: None,
             unknown_identity: false,
+            key: None,
+            other_key: None,
             forgeries: 0,
             early: Vec::new(),
             linger: None,

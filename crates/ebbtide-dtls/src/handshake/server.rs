@@ -129,13 +129,33 @@ impl Handshake {
         cx.rng.fill_bytes(&mut nobody);
         let found = cx.lookup.as_mut().and_then(|lookup| lookup.key(identity));
         self.unknown_identity = found.is_none();
+        self.other_key = match found {
+            Some(_) => cx.lookup.as_mut().and_then(|lookup| lookup.other_key(identity)),
+            None => None,
+        };
         let psk = found.unwrap_or_else(|| Psk::of_nobody(nobody));
         self.answered(cx);
         self.note(message);
         let master = self.new_master(&psk.premaster());
         self.install(cx, master, protection);
+        self.key = Some(psk);
         self.expected = ExpectedMessage::Finished;
         Ok(true)
+    }
+
+    /// Whether the client may have another key than the one that is in use.
+    pub(crate) const fn has_other_key(&self) -> bool {
+        self.other_key.is_some() && matches!(self.expected, ExpectedMessage::Finished)
+    }
+
+    /// Uses the other key of the identity. A second call returns to the first one.
+    pub(crate) fn switch_key(&mut self, cx: &mut Context<'_>, protection: &mut Option<Protection>) {
+        core::mem::swap(&mut self.key, &mut self.other_key);
+        // Nothing was noted since the ClientKeyExchange, so the transcript is the one that the secret depends on.
+        if let Some(premaster) = self.key.as_ref().map(Psk::premaster) {
+            let master = self.new_master(&premaster);
+            self.install(cx, master, protection);
+        }
     }
 }
 

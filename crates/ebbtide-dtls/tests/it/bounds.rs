@@ -2,7 +2,11 @@
 
 use crate::common::{Pair, address, client, client_config, credentials, server};
 use ebbtide_core::time::{Duration, Instant};
-use ebbtide_dtls::{Config, Endpoint, Event, Failure, Limits, Output, SessionId, Timing};
+use ebbtide_dtls::{
+    Config, Endpoint, Event, Failure, Limits, Output, Psk, PskLookup, SessionId, Timing,
+};
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::SeedableRng;
 use std::net::SocketAddr;
 
 /// Where the client of this number is.
@@ -265,4 +269,60 @@ fn a_record_of_an_unknown_session_is_answered_by_fewer_bytes_and_not_without_a_l
     *other.last_mut().unwrap() = 40;
     client.handle_datagram(later, server, &mut other, &mut |_, _| {});
     assert!(matches!(client.poll_output(), Output::Timeout(_)));
+}
+
+/// Two keys of one identity, as while they are replaced.
+struct Rotation;
+
+impl PskLookup for Rotation {
+    fn key(&mut self, identity: &[u8]) -> Option<Psk> {
+        (identity == b"device").then(|| Psk::new(b"new").ok()).flatten()
+    }
+
+    fn other_key(&mut self, identity: &[u8]) -> Option<Psk> {
+        (identity == b"device").then(|| Psk::new(b"old").ok()).flatten()
+    }
+}
+
+#[test]
+fn either_key_of_an_identity_is_accepted_at_once_and_no_third_one() {
+    let now = Instant::ZERO;
+    for (key, is_accepted) in [(&b"new"[..], true), (b"old", true), (b"third", false)] {
+        let mut server = Endpoint::new(Config::default(), Box::new(ChaCha8Rng::seed_from_u64(1)));
+        server.accept(Box::new(Rotation));
+        let mut device = client(client_config(), 2);
+        let session = device.connect(
+            now,
+            address(crate::common::SERVER),
+            credentials("device", key),
+            Timing::default(),
+        );
+        carry(now, nth(1), &mut device, &mut server);
+        assert_eq!(device.is_established(session), is_accepted, "{key:?}");
+    }
+}
+
+#[test]
+fn sessions_of_peers_that_are_not_served_any_more_end_and_are_not_resumed() {
+    let now = Instant::ZERO;
+    let mut server = server(Config::default(), 1);
+    let (mut device, session) = join(now, 1, &mut server);
+    while !matches!(device.poll_output(), Output::Timeout(_)) {}
+    server.end_sessions(now, |peer| peer.identity == b"device");
+    assert_eq!(server.sessions(), 1);
+    server.end_sessions(now, |peer| peer.identity != b"device");
+    let mut ended = Vec::new();
+    loop {
+        match server.poll_output() {
+            Output::Transmit { datagram, .. } => {
+                let at = address(crate::common::SERVER);
+                device.handle_datagram(now, at, &mut datagram.to_vec(), &mut |_, _| {});
+            }
+            Output::Event(Event::Ended { reason, .. }) => ended.push(reason),
+            Output::Event(_) => {}
+            Output::Timeout(_) => break,
+        }
+    }
+    assert_eq!((server.sessions(), ended), (0, vec![Failure::NotServed]));
+    assert!(!device.is_established(session));
 }

@@ -110,6 +110,19 @@ impl ServerHandle {
         removed.is_some()
     }
 
+    /// Ends the DTLS sessions of peers that are not to be served any more, such as those whose key was removed: `keeps` decides
+    /// for each. They cannot be resumed; sessions of DTLS 1.3 and connections over TLS go on.
+    #[cfg(feature = "dtls")]
+    pub fn end_sessions(&self, mut keeps: impl FnMut(crate::dtls::SessionPeer<'_>) -> bool) {
+        for shared in self.sockets.iter().filter_map(Weak::upgrade) {
+            shared.with(|state, _| {
+                if let Some(sessions) = &mut state.dtls {
+                    sessions.end_sessions(&mut keeps);
+                }
+            });
+        }
+    }
+
     /// Stops serving at once. Requests whose handlers are still running are not answered.
     pub fn close(&self) {
         self.sockets.iter().filter_map(Weak::upgrade).for_each(|shared| shared.close());

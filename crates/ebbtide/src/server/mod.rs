@@ -142,6 +142,11 @@ impl Server {
         let mut threads = Vec::new();
         for address in addresses {
             for mut address in resolve(address)? {
+                if workers > 1 && net.network.is_none() && cfg!(feature = "udp") {
+                    // The workers share the address with each other, and not with another process, which would get a
+                    // part of the answers to them.
+                    drop(crate::net::socket::Socket::bind_with(address, &net.socket)?);
+                }
                 for _ in 0..workers {
                     let serve =
                         Some(Arc::new(service.clone()) as Arc<dyn crate::net::shared::Serve>);

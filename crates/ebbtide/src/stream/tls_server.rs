@@ -164,21 +164,22 @@ impl TlsServer {
     }
 
     /// Accepts clients with a certificate of these authorities from now on, instead of those before: over TLS and DTLS,
-    /// when a session begins or is resumed. A server that asks for no certificates goes on asking for none.
+    /// when a session begins; over TLS also when one is resumed. A server that asks for no certificates goes on asking for none.
+    /// Returns whether they are others than before.
     ///
     /// # Errors
     ///
     /// As [`Self::require_client_certificates`]. The authorities before then stay.
-    pub fn set_client_authorities(&self, authorities: &Trust) -> Result<(), TlsError> {
+    pub fn set_client_authorities(&self, authorities: &Trust) -> Result<bool, TlsError> {
         let new = some_roots(authorities)?;
         let mut clients = self.clients.write().unwrap_or_else(PoisonError::into_inner);
         match &mut *clients {
-            Clients::None => {}
-            // Those that stay the same end no session.
-            Clients::Optional(roots) | Clients::Required(roots) if roots.roots == new.roots => {}
-            Clients::Optional(roots) | Clients::Required(roots) => *roots = new,
+            Clients::Optional(roots) | Clients::Required(roots) if roots.roots != new.roots => {
+                *roots = new;
+                Ok(true)
+            }
+            _ => Ok(false),
         }
-        Ok(())
     }
 
     /// Shows another certificate from now on, to connections that begin later.

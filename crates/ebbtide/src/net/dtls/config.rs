@@ -155,8 +155,21 @@ impl DtlsBind {
         address: impl Into<SocketAddr>,
         keys: impl Fn(&[u8]) -> Option<Psk> + Send + Sync + 'static,
     ) -> Self {
-        let keys = Some(Keys(Arc::new(keys)));
+        let keys = Some(Keys { first: Arc::new(keys), other: None });
         Self { keys, ..Self::at(address.into()) }
+    }
+
+    /// Also accepts a second key of an identity, which is tried if the client does not have the first one: while the keys
+    /// of devices are replaced.
+    #[must_use]
+    pub fn and_other_keys(
+        mut self,
+        keys: impl Fn(&[u8]) -> Option<Psk> + Send + Sync + 'static,
+    ) -> Self {
+        if let Some(known) = &mut self.keys {
+            known.other = Some(Arc::new(keys));
+        }
+        self
     }
 
     pub(crate) const fn at(address: SocketAddr) -> Self {
@@ -214,13 +227,20 @@ fn unsuitable(what: &str) -> io::Error {
 /// Looks up pre-shared keys by identity. The function is called while a socket is locked, so it
 /// must return quickly.
 #[derive(Clone)]
-pub struct Keys(Arc<LookUp>);
+pub struct Keys {
+    first: Arc<LookUp>,
+    other: Option<Arc<LookUp>>,
+}
 
 type LookUp = dyn Fn(&[u8]) -> Option<Psk> + Send + Sync;
 
 impl PskLookup for Keys {
     fn key(&mut self, identity: &[u8]) -> Option<Psk> {
-        (self.0)(identity)
+        (self.first)(identity)
+    }
+
+    fn other_key(&mut self, identity: &[u8]) -> Option<Psk> {
+        self.other.as_ref().and_then(|keys| keys(identity))
     }
 }
 

@@ -5,7 +5,7 @@ use super::v13;
 use ebbtide_core::time::Instant;
 use ebbtide_dtls::{
     ClientCredentials, Counters, Endpoint, Failure, Output, SavedSession, SendError, SessionId,
-    Timing,
+    SessionPeer, Timing,
 };
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -77,6 +77,15 @@ impl DtlsEngine {
             Some(v13) => v13.send(now, session, data, out),
             None => self.v12.send(now, session, data, out),
         }
+    }
+
+    /// Sessions of DTLS 1.3 go on.
+    pub(super) fn end_sessions(
+        &mut self,
+        now: Instant,
+        keeps: &mut dyn FnMut(SessionPeer<'_>) -> bool,
+    ) {
+        self.v12.end_sessions(now, keeps);
     }
 
     pub(super) fn tell_unknown(&mut self, to: SocketAddr) {

@@ -22,7 +22,7 @@ use config::{DtlsBind, DtlsConfig};
 use ebbtide_core::endpoint::Sent;
 use ebbtide_core::time::{Instant, Micros};
 use ebbtide_core::{PeerId, SessionKey};
-use ebbtide_dtls::{Endpoint, SendError, SessionId};
+use ebbtide_dtls::{Endpoint, SendError, SessionId, SessionPeer};
 #[cfg(feature = "dtls13")]
 use engine::DtlsEngine;
 #[cfg(feature = "dtls13")]
@@ -254,6 +254,12 @@ impl Sessions {
             (Err(_), Some(links)) => links.keep(to, datagram, what, &mut self.unsent),
             (Err(_), None) => self.unsent.push(what),
         }
+    }
+
+    /// Ends sessions with peers that are not to be served any more.
+    pub(crate) fn end_sessions(&mut self, keeps: &mut dyn FnMut(SessionPeer<'_>) -> bool) {
+        let now = self.now;
+        self.endpoint.end_sessions(now, keeps);
     }
 
     /// Tells a peer that the session which it had before a restart is not known.
