@@ -3,7 +3,7 @@
 use super::{Endpoint, context};
 use crate::cc::Shell;
 use crate::exchange::ExchangeId;
-use crate::exchange::table::{ExchangeState, Purpose, TimerReason};
+use crate::exchange::table::{Answers, ExchangeState, Purpose, TimerReason};
 use crate::time::{Instant, Micros};
 
 /// The pause after a transmission that did not leave, as a part of the patience: 2.8 s with the default parameters.
@@ -64,5 +64,18 @@ impl Endpoint {
             exchange.due = TimerReason::Repeat;
             self.timers.arm(index, now);
         }
+    }
+
+    /// Whether a peer that does not know this exchange's earlier messages any more could take a copy for another request and
+    /// do it twice: the request is not idempotent, and it has been transmitted.
+    #[must_use]
+    pub fn may_be_done_twice(&self, exchange: ExchangeId) -> bool {
+        let Some(index) = self.table.find(exchange) else { return false };
+        let exchange = self.table.get(index);
+        // A registration is a GET or a FETCH; with OSCORE its method is hidden.
+        let is_idempotent = exchange.idempotent || exchange.answers == Answers::Observed;
+        exchange.purpose == Purpose::Request
+            && !is_idempotent
+            && exchange.state != ExchangeState::Queued
     }
 }

@@ -34,7 +34,8 @@ pub enum ErrorKind {
     TimedOut,
     /// The peer answered the message with a Reset, because it cannot process it.
     Reset,
-    /// The connection ended before the response.
+    /// The connection ended before the response, or another DTLS session took the place of the one over which a request
+    /// had been sent that is not idempotent.
     Connection,
     /// The message was not sent: it is too long, or a limit of memory is reached.
     NotSent,

@@ -8,6 +8,7 @@
 
 mod hour;
 mod links;
+mod lost_sessions;
 mod observations;
 mod outages;
 mod patience;

@@ -4,8 +4,9 @@ use super::super::pending::Answer;
 use super::super::shared::SocketState;
 use super::Queued;
 use ebbtide_core::endpoint::Sent;
+use ebbtide_core::stream::{self, Closed};
 use ebbtide_core::time::{Instant, Micros};
-use ebbtide_core::{PeerId, SessionKey};
+use ebbtide_core::{ExchangeId, PeerId, SessionKey};
 use ebbtide_dtls::{Event, Failure, Output, RoundTrip, SessionId, Timing};
 use std::io;
 use std::net::IpAddr;
@@ -144,7 +145,18 @@ impl SocketState {
             self.wake.append(&mut link.watchers);
         }
         let flight = link.flight.take();
+        if is_replaced {
+            self.fail_unrepeatable(now, key, &waiting);
+        }
+        let Some(sessions) = &mut self.dtls else { return };
         for (message, what) in waiting {
+            // A Confirmable message that its sender has given up could arrive after those that follow it.
+            if let Sent::Exchange { exchange, timeout, .. } = what
+                && timeout > Micros::ZERO
+                && self.endpoint.has_ended(exchange)
+            {
+                continue;
+            }
             let queued = Queued { local: None, datagram: &message, what };
             sessions.send(&mut self.out, key, queued);
         }
@@ -203,6 +215,24 @@ impl SocketState {
             self.endpoint.repeat_now(now, exchange);
         }
         self.endpoint.handle_timeout(now);
+    }
+
+    /// Fails the requests that were transmitted over the session whose place another one has taken, unless they are idempotent:
+    /// message IDs belong to a session (RFC 7252 section 9.1.1), so the server would take a copy for another request. A request
+    /// whose first transmission is still waiting is not among them.
+    fn fail_unrepeatable(&mut self, now: Instant, key: SessionKey, waiting: &[(Vec<u8>, Sent)]) {
+        let is_first = |of: ExchangeId| {
+            waiting.iter().any(|(_, what)| {
+                matches!(what, Sent::Exchange { exchange, ordinal: 0, .. } if *exchange == of)
+            })
+        };
+        for exchange in self.pending.with_remote(key.into()) {
+            if self.endpoint.may_be_done_twice(exchange) && !is_first(exchange) {
+                let reason = stream::Failure::Closed(Closed::Lost);
+                self.end(exchange, Answer::Ended { reason, diagnostic: None });
+                self.endpoint.handle_send_error(now, exchange);
+            }
+        }
     }
 
     /// Fails the exchanges with a peer whose session has ended and who cannot be reached.

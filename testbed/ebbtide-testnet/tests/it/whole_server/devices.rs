@@ -1,7 +1,7 @@
 //! Honest devices: each asks one thing after another, and knows what was acknowledged.
 
 use super::application::{Database, path, value, version};
-use super::world::{PLAIN, SECOND, SECURE, millis};
+use super::world::{PLAIN, SECOND, SECURE, millis, packets};
 use ebbtide::dtls::{Credentials, Psk};
 use ebbtide::{Client, Code, Error, Request, Response};
 use ebbtide_sim::random::uniform;
@@ -31,6 +31,7 @@ pub(super) const fn is_secure(number: usize) -> bool {
 
 pub(super) struct Device {
     number: usize,
+    network: TestNetwork,
     client: Client,
     server: String,
     random: ChaCha8Rng,
@@ -54,6 +55,7 @@ impl Device {
         };
         Self {
             number,
+            network: network.clone(),
             client: Client::with_config(config),
             server,
             random,
@@ -129,15 +131,21 @@ impl Device {
         let response = self.request(request).await?;
         let found = version(self.number, &response.text());
         let possible = self.acknowledged..=self.put;
-        assert!(possible.contains(&found), "version {found}, of {possible:?}");
+        assert!(possible.contains(&found), "version {found}, of {possible:?}:{}", self.packets());
         Ok(())
+    }
+
+    /// What it has sent, and what was sent to it.
+    fn packets(&self) -> String {
+        let own = address(self.number);
+        packets(&self.network, |packet| [packet.from, packet.to].contains(&own))
     }
 
     async fn request(&self, request: Request) -> Result<Response, Error> {
         let response = self.client.request(request).await?;
         let (device, code) = (self.number, response.code());
         assert!(code != Code::SERVICE_UNAVAILABLE, "device {device} does not get its share");
-        assert!(response.is_success(), "device {device}: {code}: {}", response.text());
+        assert!(response.is_success(), "device {device}: {code}:{}", self.packets());
         Ok(response)
     }
 }

@@ -2,7 +2,7 @@
 //! fail, clocks jump, links lose, double, reorder and break, and strangers forge and replay. What must hold for every seed:
 //!
 //! - what was acknowledged was done, and stays;
-//! - no request is done twice in one life of the server, unless its client has lost its DTLS session meanwhile;
+//! - no request is done twice in one life of the server;
 //! - memory and the stored state stay within their bounds;
 //! - strangers of two addresses keep no device from its share;
 //! - no stranger gets more than three times the bytes that came from its address and port.

@@ -1,7 +1,7 @@
 //! One story: a server and its devices, what befalls them, and what must hold meanwhile and at the end.
 
 use super::application::Database;
-use super::devices::{Device, is_secure};
+use super::devices::Device;
 use super::misfortunes::{Disk, Misfortunes};
 use super::strangers;
 use ebbtide::dtls::{DtlsBind, Psk};
@@ -144,9 +144,7 @@ pub(super) async fn story(seed: u64, network: TestNetwork) {
         assert!(error.is_cancelled(), "{error}");
     }
     life.kill().await;
-    // A client repeats what is open when its session is lost in the next one, where a server cannot know it.
-    let is_known = |name: &str| device_of(name).is_none_or(|device| !is_secure(device));
-    for (name, done) in database.records().done.iter().filter(|(name, _)| is_known(name)) {
+    for (name, done) in &database.records().done {
         let mut lives: Vec<_> = done.iter().map(|(life, _)| life).collect();
         lives.dedup();
         let told = || packets(&network, |packet| packet.datagram.ends_with(name.as_bytes()));
@@ -156,13 +154,8 @@ pub(super) async fn story(seed: u64, network: TestNetwork) {
     amplifies_nothing(&network, disk.stale_starts());
 }
 
-/// The device that gave a request its name; `None` for those of strangers.
-fn device_of(name: &str) -> Option<usize> {
-    name.split_once('-').and_then(|(device, _)| device.parse().ok())
-}
-
 /// The packets of which this holds, a line each.
-fn packets(network: &TestNetwork, these: impl Fn(&TracedPacket) -> bool) -> String {
+pub(super) fn packets(network: &TestNetwork, these: impl Fn(&TracedPacket) -> bool) -> String {
     let trace = network.trace();
     let found = trace.packets().iter().filter(|packet| these(packet));
     found.map(|packet| format!("\n{packet}")).collect()
