@@ -165,9 +165,9 @@ impl<'r, A: Copy + Eq> DeviceTransfer<'r, A> {
             });
             match sent {
                 Ok(open) => self.open = Some(open),
-                // Fragmentation is avoided (RFC 7252 section 4.6). Later blocks have fewer options.
+                // Fragmentation is avoided (RFC 7252 section 4.6). A later block can be longer by an Echo option.
                 Err(DeviceSendError::TooLong)
-                    if self.szx > 0 && matches!(self.stage, BodyStage::Upload { at: 0 }) =>
+                    if self.szx > 0 && matches!(self.stage, BodyStage::Upload { .. }) =>
                 {
                     self.szx -= 1;
                     self.begin();

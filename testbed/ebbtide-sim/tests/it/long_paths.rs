@@ -26,11 +26,11 @@ fn nothing_is_sent_twice_on_an_idle_path_shorter_than_the_first_timeout() {
                 ("clients", "2"),
             ];
             let scenario = scenario("mars", &path);
-            // `default-b` has a first timeout of its own.
+            // Those with a first timeout of their own.
+            let first = first.replace(' ', "");
             let cc = match algorithm {
-                Algorithm::DefaultB => {
-                    format!("{algorithm}:ack-timeout={}", first.replace(' ', ""))
-                }
+                Algorithm::DefaultB => format!("{algorithm}:ack-timeout={first}"),
+                Algorithm::EcoapRpl => format!("{algorithm}:min={first}:max={first}"),
                 _ => algorithm.to_string(),
             };
             let record = run(&scenario, &cc, 1, 0);
