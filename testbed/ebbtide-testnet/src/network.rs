@@ -65,6 +65,8 @@ struct UnderWay {
     from: SocketAddr,
     to: SocketAddr,
     datagram: Bytes,
+    /// In the trace.
+    place: usize,
 }
 
 impl TestNetwork {
@@ -227,7 +229,15 @@ impl TestState {
                 Fate::Delivered { at } => {
                     let (number, datagram) = (self.sent, datagram.clone());
                     self.sent += 1;
-                    self.under_way.push(Reverse(UnderWay { at, number, from, to, datagram }));
+                    let place = self.trace.packets().len();
+                    self.under_way.push(Reverse(UnderWay {
+                        at,
+                        number,
+                        from,
+                        to,
+                        datagram,
+                        place,
+                    }));
                     PacketFate::Arrives(since(at))
                 }
                 Fate::Dropped => PacketFate::Dropped,
@@ -251,10 +261,13 @@ impl TestState {
     fn deliver(&mut self, now: Instant) -> Vec<Waker> {
         let mut woken = Vec::new();
         while self.next_due().is_some_and(|at| at <= now) {
-            let Some(Reverse(UnderWay { from, to, datagram, .. })) = self.under_way.pop() else {
+            let Some(Reverse(UnderWay { from, to, datagram, place, .. })) = self.under_way.pop()
+            else {
                 break;
             };
-            if !self.unplugged.contains(&to.ip()) {
+            if self.unplugged.contains(&to.ip()) {
+                self.trace.cut_off(place);
+            } else {
                 woken.extend(self.ports.arrived(from, to, datagram));
             }
         }

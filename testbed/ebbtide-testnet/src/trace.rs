@@ -18,7 +18,8 @@ pub enum PacketFate {
     Lost,
     /// The link's buffer was full.
     Dropped,
-    /// Its hosts are [cut off](crate::TestNetwork::cut) from each other.
+    /// Its hosts were [cut off](crate::TestNetwork::cut) from each other when it was sent, or its receiver was
+    /// [unplugged](crate::TestNetwork::unplug) when it would have arrived.
     Cut,
 }
 
@@ -76,6 +77,13 @@ impl PacketTrace {
             self.packets.push(packet);
         } else {
             self.left_out += 1;
+        }
+    }
+
+    /// The packet at this place, if it is held, does not arrive.
+    pub(crate) fn cut_off(&mut self, place: usize) {
+        if let Some(packet) = self.packets.get_mut(place) {
+            packet.fate = PacketFate::Cut;
         }
     }
 }

@@ -189,3 +189,21 @@ fn a_notification_is_confirmable_at_least_once_in_24_hours() {
     assert!(longest < Some(24), "{each:?}");
     assert_eq!(each.iter().filter(|confirmable| **confirmable).count(), 2, "{each:?}");
 }
+
+#[test]
+fn an_observer_whose_address_may_be_forged_is_not_stored_until_it_has_acknowledged_a_notification_that_has_left()
+ {
+    let mut observers = Observers::new(1);
+    register(&mut observers, peer(1), 7, NOISE);
+    let is_stored = |observers: &Observers| observers.saved().count() == 1;
+    assert!(is_stored(&observers), "nothing has left yet");
+    let stored = observers.version();
+    observers.changed(NOISE.id);
+    let challenge = due(&mut observers).remove(0);
+    assert!(!is_stored(&observers) && observers.version() != stored, "each start would send it");
+    let stored = observers.version();
+    observers.acknowledged(challenge.observer);
+    assert!(is_stored(&observers) && observers.version() != stored);
+    observers.changed(NOISE.id);
+    assert!(!due(&mut observers).is_empty() && is_stored(&observers), "it is proven");
+}

@@ -205,14 +205,15 @@ impl Observers {
                 observer.dirty = false;
             }
             observer.sequence = observer.sequence.wrapping_add(1) & 0xff_ffff;
-            if super::saved::is_to_be_stored(observer.sequence) {
+            let is_challenged = observer.unverified && !observer.proven;
+            if is_challenged || super::saved::is_to_be_stored(observer.sequence) {
                 self.version += 1;
             }
             // RFC 7641 section 7: without a sign of interest there are no further notifications.
             let wanted = observer.next.take();
             let confirmable = wanted
                 .map_or(observer.confirmable, |kind| kind == Reliability::Confirmable)
-                || (observer.unverified && !observer.proven)
+                || is_challenged
                 || seconds(now).saturating_sub(observer.confirmed) >= CONFIRM_EVERY - SLACK;
             if confirmable {
                 observer.confirmed = seconds(now);

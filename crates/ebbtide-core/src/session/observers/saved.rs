@@ -1,6 +1,6 @@
 //! The stored form of observers, from which they are restored after a restart.
 
-use super::{Observers, Registration, Subject};
+use super::{InFlightNotification, Observers, Registration, Subject};
 use crate::peer::PeerId;
 use crate::shared::Shared;
 use crate::time::Instant;
@@ -59,10 +59,15 @@ impl Observers {
     }
 
     /// All observers in their stored form, except those over sessions and connections, which do not outlive
-    /// the server.
+    /// the server, and those whose addresses may be forged while they have not acknowledged a notification: each start would send
+    /// another one.
     pub fn saved(&self) -> impl Iterator<Item = SavedObserver> {
         self.places.iter().filter_map(|observer| {
             let PeerId::Address(remote) = observer.remote else { return None };
+            let is_under_way = observer.under_way != InFlightNotification::Nothing;
+            if observer.unverified && !observer.proven && is_under_way {
+                return None;
+            }
             Some(SavedObserver {
                 remote,
                 token: observer.token,

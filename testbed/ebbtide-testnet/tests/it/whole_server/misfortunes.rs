@@ -8,11 +8,14 @@ use ebbtide_sim::random::uniform;
 use ebbtide_testnet::TestNetwork;
 use rand_chacha::ChaCha8Rng;
 use std::io;
+use std::ops::RangeInclusive;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::time::{advance, sleep};
 
 const STEPS: u32 = 10;
+/// A server stores changes within this time.
+const STORED_EVERY: Duration = Duration::from_millis(100);
 
 /// What works of a disk.
 #[derive(Copy, Clone, Debug, Default, PartialEq)]
@@ -24,22 +27,31 @@ enum Works {
 }
 
 /// A disk that keeps what was stored last, whole: files are replaced by renaming.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Disk(Arc<Mutex<Contents>>);
+#[derive(Clone, Debug)]
+pub(super) struct Disk {
+    network: TestNetwork,
+    contents: Arc<Mutex<Contents>>,
+}
 
 #[derive(Debug, Default)]
 struct Contents {
     works: Works,
     state: Option<Vec<u8>>,
     longest: usize,
-    /// Whether what the server wanted to store last is not there, and starts that followed such a loss.
+    /// When the state was stored, and whether it could not be stored again since.
+    stored: Duration,
     is_stale: bool,
-    stale_starts: usize,
+    /// The times that servers which were killed had not stored.
+    unstored: Vec<RangeInclusive<Duration>>,
 }
 
 impl Disk {
+    pub(super) fn new(network: &TestNetwork) -> Self {
+        Self { network: network.clone(), contents: Arc::default() }
+    }
+
     fn contents(&self) -> MutexGuard<'_, Contents> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.contents.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn mend(&self) {
@@ -49,12 +61,18 @@ impl Disk {
     /// The server was killed.
     pub(super) fn left(&self) {
         let mut contents = self.contents();
-        contents.stale_starts += usize::from(contents.is_stale);
+        let now = self.network.elapsed();
+        let since = match contents.is_stale {
+            true => contents.stored,
+            false => contents.stored.max(now.saturating_sub(STORED_EVERY)),
+        };
+        let unstored = since..=now;
+        contents.unstored.push(unstored);
     }
 
-    /// How often the server was killed while its disk did not have its latest state.
-    pub(super) fn stale_starts(&self) -> usize {
-        self.contents().stale_starts
+    /// Whether the server that followed does not know what was sent at this time.
+    pub(super) fn has_lost(&self, at: Duration) -> bool {
+        self.contents().unstored.iter().any(|span| span.contains(&at))
     }
 
     /// Bytes of the longest state so far.
@@ -80,6 +98,7 @@ impl StateStore for Disk {
         }
         contents.longest = contents.longest.max(state.len());
         contents.state = Some(state.to_vec());
+        contents.stored = self.network.elapsed();
         contents.is_stale = false;
         Ok(())
     }

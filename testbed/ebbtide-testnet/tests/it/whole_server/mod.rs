@@ -5,7 +5,7 @@
 //! - no request is done twice in one life of the server;
 //! - memory and the stored state stay within their bounds;
 //! - strangers of two addresses keep no device from its share;
-//! - no stranger gets more than three times the bytes that came from its address and port.
+//! - no stranger gets more than three times the bytes that came from its address and port, but for what a killed server had not stored.
 
 mod application;
 mod devices;

@@ -4,7 +4,7 @@ use super::devices::address;
 use super::world::{DEVICES, PLAIN, SECURE, SERVER, millis};
 use ebbtide_core::wire::{Code, Content, Message, MessageId, Opt, OptionNumber, Token, Type};
 use ebbtide_sim::random::uniform;
-use ebbtide_testnet::{Conditions, TestNetwork, TracedPacket};
+use ebbtide_testnet::{Conditions, PacketFate, TestNetwork, TracedPacket};
 use rand_chacha::ChaCha8Rng;
 use rand_core::Rng as _;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -147,6 +147,12 @@ fn replay(
     let to_server = packet.to.ip() == IpAddr::from(SERVER);
     let is_secure = packet.to.port() == SECURE;
     let code = Message::parse(&packet.datagram).map_or(Code::EMPTY, |message| message.code());
+    // A record that has not arrived is accepted whenever it comes, as one that the network delays: a PUT in it takes effect then,
+    // after later ones. Only records that have arrived are known as replayed (RFC 6347 section 4.1.2.6).
+    let has_arrived = matches!(packet.fate, PacketFate::Arrives(at) if at <= network.elapsed());
+    if is_secure && !has_arrived {
+        return;
+    }
     // An old PUT is a PUT: without protection it takes effect again, whoever sends it.
     if !to_server || is_one(packet.from) || code == Code::PUT && !is_secure {
         return;
