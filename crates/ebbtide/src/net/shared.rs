@@ -243,7 +243,7 @@ impl Shared {
         DrainGuard { state: self.lock(), from }
     }
 
-    /// Changes the state from outside the driver, and sends the result. A single datagram leaves at once.
+    /// Changes the state from outside the driver, and sends the result. A client's single datagram leaves at once.
     /// If there is more to do, the driver is woken: it sends what several callers have in batches.
     pub(crate) fn with<R>(&self, change: impl FnOnce(&mut SocketState, Instant) -> R) -> R {
         let now = self.clock.now();
@@ -251,7 +251,9 @@ impl Shared {
         state.advance(now);
         let result = change(&mut state, now);
         state.drain(None);
-        if state.out.len() == 1 && state.endpoint.open_exchanges() <= 1 {
+        // A server's answers are no exchanges, so their number does not tell whether others follow.
+        let is_only = self.service.is_none() && state.endpoint.open_exchanges() <= 1;
+        if state.out.len() == 1 && is_only {
             // If the socket is full, the datagram stays queued, and the driver tries again.
             let _ = self.flush(&mut state, now);
         }
