@@ -9,6 +9,8 @@ const FIRST: u32 = 4;
 /// many (the thresholds alpha and beta of TCP Vegas: Brakmo and Peterson, 1995).
 const ENOUGH: u32 = 2;
 const TOO_MANY: u32 = 4;
+/// A delay that does not count as a queue, since the hosts' scheduling causes it too (the target of CoDel, RFC 8289 section 4.4).
+const TOLERATED: Duration = Duration::from_millis(5);
 /// The age at which the shortest round trip is measured anew, since the path may have changed.
 const BASE_AGE: Duration = Duration::from_secs(300);
 
@@ -132,8 +134,8 @@ impl Budget {
             return;
         }
         let (Some(base), Some(fastest)) = (self.base, round.fastest) else { return };
-        let waiting =
-            f64::from(self.size) * (1.0 - base.as_secs_f64() / fastest.as_secs_f64().max(1e-9));
+        let delay = fastest.saturating_sub(base + TOLERATED);
+        let waiting = f64::from(self.size) * delay.as_secs_f64() / fastest.as_secs_f64().max(1e-9);
         if waiting > f64::from(TOO_MANY) || self.starting && waiting > f64::from(ENOUGH) {
             self.size = if self.starting { self.size * 3 / 4 } else { self.size - 1 }.max(1);
             self.starting = false;
@@ -174,6 +176,14 @@ mod tests {
         assert!((27..=32).contains(&budget.size()), "{budget:?}");
         let budget = after_rounds(100, Duration::from_millis(660), 1, 256);
         assert!(budget.size() <= 3 + TOO_MANY, "{budget:?}");
+    }
+
+    #[test]
+    fn a_delay_that_hosts_cause_does_not_count_as_a_queue() {
+        let budget = after_rounds(100, Duration::from_micros(30), 100_000, 256);
+        assert_eq!(budget.size(), 256);
+        let budget = after_rounds(100, Duration::from_micros(30), 1000, 256);
+        assert!(budget.size() < 16, "{budget:?}");
     }
 
     #[test]

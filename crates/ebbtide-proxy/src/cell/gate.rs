@@ -1,9 +1,14 @@
 //! A gate: so many requests are behind it at once, and the others wait in front of it.
+//!
+//! A device that does not answer would keep its place until the deadline, and many of them all places. So a cell's gate
+//! lets a request go that is overdue: it is retransmitted at intervals that double, and hardly loads the network.
 
 use super::budget::{Budget, Demand, ExchangeEnd};
 use super::queue::{Applicant, FairQueue, Place};
 use crate::system;
+use std::collections::BTreeMap;
 use std::net::IpAddr;
+use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::oneshot;
@@ -16,15 +21,33 @@ pub(crate) struct CellGate(Mutex<GateState>);
 #[derive(Debug)]
 struct GateState {
     budget: Budget,
-    in_flight: u32,
+    /// The places that are taken, by number, and since when: the oldest first.
+    taken: BTreeMap<u64, Instant>,
+    next: u64,
+    overdue: Overdue,
     queue: FairQueue<oneshot::Sender<Permit>>,
 }
+
+/// The fate of the place of a request whose answer is overdue.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Overdue {
+    /// It is free, and counts as lost: for many devices, of which some may be dead.
+    Freed,
+    /// It stays taken: for one device.
+    Kept,
+}
+
+/// How many mean round trips after its beginning a request is overdue, but not before [`FIRST_TIMEOUT`].
+const OVERDUE: u32 = 4;
+/// How often those that wait look for such requests.
+const LOOK_FOR_OVERDUE: Duration = Duration::from_secs(1);
 
 /// A place behind the gate; [`Self::end`] gives it back. If it is dropped before, because its client no longer waits for the
 /// answer, it stays taken for a mean round trip from its beginning, because its request is still in the network.
 #[derive(Debug)]
 pub(crate) struct Permit {
     gate: Arc<CellGate>,
+    number: u64,
     since: Instant,
     left: bool,
 }
@@ -49,10 +72,14 @@ impl Drop for QueuedPlace<'_> {
 }
 
 impl CellGate {
-    pub(crate) fn new(max: u32) -> Arc<Self> {
-        let state =
-            GateState { budget: Budget::new(max), in_flight: 0, queue: FairQueue::default() };
-        Arc::new(Self(Mutex::new(state)))
+    pub(crate) fn new(max: u32, overdue: Overdue) -> Arc<Self> {
+        Arc::new(Self(Mutex::new(GateState {
+            budget: Budget::new(max),
+            taken: BTreeMap::new(),
+            next: 0,
+            overdue,
+            queue: FairQueue::default(),
+        })))
     }
 
     fn lock(&self) -> MutexGuard<'_, GateState> {
@@ -63,23 +90,27 @@ impl CellGate {
     pub(crate) async fn enter(self: &Arc<Self>, applicant: Applicant) -> Permit {
         let (granted, place) = {
             let mut state = self.lock();
-            if state.queue.len() == 0 && state.in_flight < state.budget.size() {
-                state.in_flight += 1;
-                drop(state);
-                return self.permit();
+            if state.queue.len() == 0 && state.has_place() {
+                let (number, since) = state.take();
+                return Permit { gate: self.clone(), number, since, left: false };
             }
             let (grant, granted) = oneshot::channel();
             (granted, state.queue.push(applicant, grant))
         };
         let waiting = QueuedPlace { gate: self, place };
-        let permit = granted.await;
+        let mut granted = pin!(granted);
+        let permit = loop {
+            match tokio::time::timeout(LOOK_FOR_OVERDUE, granted.as_mut()).await {
+                Ok(permit) => break permit,
+                Err(_) => self.free_overdue(),
+            }
+        };
         drop(waiting);
-        // Only a grant takes a request from the queue of a gate that is in use.
-        permit.unwrap_or_else(|_| self.permit())
-    }
-
-    fn permit(self: &Arc<Self>) -> Permit {
-        Permit { gate: self.clone(), since: system::now(), left: false }
+        permit.unwrap_or_else(|_| {
+            // Only a grant takes a request from the queue of a gate that is in use.
+            let (number, since) = self.lock().take();
+            Permit { gate: self.clone(), number, since, left: false }
+        })
     }
 
     /// The place in the queue that a further request of this client would have.
@@ -92,7 +123,7 @@ impl CellGate {
     /// is no queue, or before the first answer.
     pub(crate) fn expected(&self, place: NextPlace) -> Option<Duration> {
         let state = self.lock();
-        if state.in_flight < state.budget.size() {
+        if state.has_place() {
             return None;
         }
         let passed = usize::try_from(state.queue.served() - place.served).unwrap_or(usize::MAX);
@@ -106,31 +137,63 @@ impl CellGate {
 
     /// The requests in flight and those that wait.
     #[cfg(test)]
-    pub(crate) fn load(&self) -> (u32, usize) {
+    pub(crate) fn load(&self) -> (usize, usize) {
         let state = self.lock();
-        (state.in_flight, state.queue.len())
+        (state.taken.len(), state.queue.len())
     }
 
-    fn leave(self: &Arc<Self>, end: ExchangeEnd) {
+    fn free_overdue(self: &Arc<Self>) {
+        let overdue: Vec<_> = self.lock().overdue(system::now()).collect();
+        for number in overdue {
+            self.leave(number, ExchangeEnd::Lost);
+        }
+    }
+
+    fn leave(self: &Arc<Self>, number: u64, end: ExchangeEnd) {
         let mut granted = Vec::new();
         {
             let mut state = self.lock();
+            if state.taken.remove(&number).is_none() {
+                // It was overdue.
+                return;
+            }
             let demand = if state.queue.len() > 0 { Demand::Waiting } else { Demand::Satisfied };
-            state.in_flight = state.in_flight.saturating_sub(1);
             state.budget.on_end(system::now(), end, demand);
-            while state.in_flight < state.budget.size() {
+            while state.has_place() {
                 let Some(grant) = state.queue.pop() else { break };
-                state.in_flight += 1;
-                granted.push(grant);
+                let (number, since) = state.take();
+                granted.push((grant, Permit { gate: self.clone(), number, since, left: false }));
             }
         }
         // Without the lock: a permit that nobody waits for any more is dropped here, and leaves.
-        for grant in granted {
-            if let Err(mut unused) = grant.send(self.permit()) {
+        for (grant, permit) in granted {
+            if let Err(mut unused) = grant.send(permit) {
                 unused.left = true;
-                self.leave(ExchangeEnd::Unmeasured);
+                self.leave(unused.number, ExchangeEnd::Unmeasured);
             }
         }
+    }
+}
+
+impl GateState {
+    fn has_place(&self) -> bool {
+        self.taken.len() < self.budget.size() as usize
+    }
+
+    /// Takes a place now.
+    fn take(&mut self) -> (u64, Instant) {
+        let now = system::now();
+        self.next += 1;
+        self.taken.insert(self.next, now);
+        (self.next, now)
+    }
+
+    /// The numbers of the places whose requests are overdue.
+    fn overdue(&self, now: Instant) -> impl Iterator<Item = u64> {
+        let mean = self.budget.mean().unwrap_or_default();
+        let limit = FIRST_TIMEOUT.max(mean.saturating_mul(OVERDUE));
+        let taken = self.taken.iter().filter(|_| self.overdue == Overdue::Freed);
+        taken.take_while(move |(_, since)| now - **since >= limit).map(|(number, _)| *number)
     }
 }
 
@@ -138,7 +201,7 @@ impl Permit {
     /// The request has ended.
     pub(crate) fn end(mut self, end: ExchangeEnd) {
         self.left = true;
-        self.gate.leave(end);
+        self.gate.leave(self.number, end);
     }
 
     /// The time since the place was taken.
@@ -153,15 +216,16 @@ impl Drop for Permit {
             return;
         }
         let mean = self.gate.lock().budget.mean();
-        let (gate, until) = (self.gate.clone(), self.since + mean.unwrap_or(FIRST_TIMEOUT));
+        let (gate, number) = (self.gate.clone(), self.number);
+        let until = self.since + mean.unwrap_or(FIRST_TIMEOUT);
         match tokio::runtime::Handle::try_current() {
             Ok(runtime) => {
                 runtime.spawn(async move {
                     tokio::time::sleep_until(until).await;
-                    gate.leave(ExchangeEnd::Unmeasured);
+                    gate.leave(number, ExchangeEnd::Unmeasured);
                 });
             }
-            Err(_) => gate.leave(ExchangeEnd::Unmeasured),
+            Err(_) => gate.leave(number, ExchangeEnd::Unmeasured),
         }
     }
 }
@@ -179,7 +243,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn no_more_are_behind_it_than_the_budget_allows() {
-        let gate = CellGate::new(2);
+        let gate = CellGate::new(2, Overdue::Freed);
         let (first, second) = (gate.enter(of(1)).await, gate.enter(of(1)).await);
         let third = tokio::spawn({
             let gate = gate.clone();
@@ -197,7 +261,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_request_that_nobody_waits_for_keeps_its_place_while_it_is_in_the_network() {
-        let gate = CellGate::new(1);
+        let gate = CellGate::new(1, Overdue::Freed);
         drop(gate.enter(of(1)).await);
         tokio::task::yield_now().await;
         assert_eq!(gate.load(), (1, 0));
@@ -209,7 +273,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_request_that_stops_waiting_leaves_the_queue() {
-        let gate = CellGate::new(1);
+        let gate = CellGate::new(1, Overdue::Freed);
         let first = gate.enter(of(1)).await;
         for client in 1..100 {
             let waits = gate.enter(of(client));
@@ -218,5 +282,27 @@ mod tests {
         assert_eq!(gate.load(), (1, 0));
         first.end(ExchangeEnd::Lost);
         assert_eq!(gate.load(), (0, 0));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn devices_that_do_not_answer_lose_their_places_in_a_cell_and_not_that_at_the_device() {
+        let began = crate::system::now();
+        let cell = CellGate::new(2, Overdue::Freed);
+        let dead = [cell.enter(of(1)).await, cell.enter(of(1)).await];
+        let next = cell.enter(of(2)).await;
+        assert_eq!(began.elapsed(), FIRST_TIMEOUT);
+        // Its place is another's by now.
+        let load = cell.load();
+        dead.into_iter().for_each(|permit| permit.end(ExchangeEnd::Lost));
+        assert_eq!(cell.load(), load);
+        next.end(ExchangeEnd::Answered(Duration::from_secs(1)));
+        assert_eq!(cell.load(), (0, 0));
+
+        let device = CellGate::new(1, Overdue::Kept);
+        let dead = device.enter(of(1)).await;
+        let waits = tokio::time::timeout(Duration::from_secs(60), device.enter(of(2)));
+        assert!(waits.await.is_err());
+        dead.end(ExchangeEnd::Lost);
+        assert_eq!(device.load(), (0, 0));
     }
 }

@@ -9,6 +9,7 @@ pub(crate) use gate::{CellGate, Permit};
 pub(crate) use queue::Applicant;
 
 use crate::access::Prefix;
+use gate::Overdue;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -85,8 +86,10 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Cells {
     pub(crate) fn new(configured: Vec<CellConfig>, limits: CellLimits) -> Self {
-        let gate =
-            |cell: CellConfig| (cell.prefixes, CellGate::new(cell.max.unwrap_or(limits.cell)));
+        let gate = |cell: CellConfig| {
+            let max = cell.max.unwrap_or(limits.cell);
+            (cell.prefixes, CellGate::new(max, Overdue::Freed))
+        };
         Self {
             configured: configured.into_iter().map(gate).collect(),
             others: Mutex::default(),
@@ -107,7 +110,7 @@ impl Cells {
         // Its permits hold a gate that is in use.
         others.sweep(|gate| Arc::strong_count(gate) > 1);
         let gate = others.table.entry(Prefix::new(address, bits));
-        gate.or_insert_with(|| CellGate::new(self.limits.cell)).clone()
+        gate.or_insert_with(|| CellGate::new(self.limits.cell, Overdue::Freed)).clone()
     }
 
     /// The gate of one device, which exists while a request uses it.
@@ -117,7 +120,7 @@ impl Cells {
             return gate;
         }
         devices.sweep(|gate| gate.strong_count() > 0);
-        let gate = CellGate::new(self.limits.device);
+        let gate = CellGate::new(self.limits.device, Overdue::Kept);
         devices.table.insert(address, Arc::downgrade(&gate));
         gate
     }
