@@ -5,6 +5,7 @@ use crate::options::Forwarded;
 use crate::target::Target;
 use bytes::Bytes;
 use ebbtide_core::wire::{Code, OptionNumber};
+use std::net::IpAddr;
 use tokio::time::Instant;
 
 /// See the [module](self).
@@ -29,18 +30,40 @@ pub(crate) enum StoredUse {
     Validated,
 }
 
+/// The room that most keys need.
+const KEY_BYTES: usize = 128;
+
 /// Identifies equal requests (RFC 7252 section 5.6). It has the whole request, not a hash of it, so a client cannot make
 /// two requests seem equal. The keys of one URI are neighbours.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct CacheKey(pub(crate) Vec<u8>);
 
-/// Ends the URI in a key; it occurs in none.
+/// The kinds of the parts of a URI in a key. Each part has a length, so no URI's key begins with another's.
+const NAME: u8 = 4;
+const QUERY: u8 = 3;
+const PATH: u8 = 2;
+const ADDRESS: u8 = 1;
 const END: u8 = 0;
 
 impl CacheKey {
     /// The beginning of all keys of a URI.
     pub(crate) fn of_uri(target: &Target) -> Self {
-        let mut key = target.uri().into_bytes();
+        let mut key = Vec::with_capacity(KEY_BYTES);
+        let mut add = |kind: u8, part: &[u8]| {
+            key.push(kind);
+            // A URI comes in a message, or in the head of an HTTP request.
+            key.extend((part.len() as u32).to_be_bytes());
+            key.extend(part);
+        };
+        match target.address {
+            Some(IpAddr::V4(address)) => add(ADDRESS, &address.octets()),
+            Some(IpAddr::V6(address)) => add(ADDRESS, &address.octets()),
+            None => add(NAME, target.host.as_bytes()),
+        }
+        add(NAME, target.scheme.name().as_bytes());
+        add(NAME, &target.port.to_be_bytes());
+        target.path.iter().for_each(|segment| add(PATH, segment.as_bytes()));
+        target.query.iter().for_each(|argument| add(QUERY, argument.as_bytes()));
         key.push(END);
         Self(key)
     }

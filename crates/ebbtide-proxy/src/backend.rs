@@ -30,11 +30,12 @@ impl Backends {
     }
 
     /// The target of a request to the gateway's own path.
-    pub(crate) fn target(&self, path: &[String], query: Vec<String>) -> Option<Target> {
-        let backend = self.0.iter().find(|backend| path.starts_with(&backend.path))?;
-        let below = path.get(backend.path.len()..).unwrap_or_default();
-        let path = backend.base.path.iter().chain(below).cloned().collect();
-        Some(Target { path, query, ..backend.base.clone() })
+    pub(crate) fn target(&self, mut path: Vec<String>, query: Vec<String>) -> Option<Target> {
+        let Backend { path: own, base } =
+            self.0.iter().find(|backend| path.starts_with(&backend.path))?;
+        drop(path.splice(..own.len(), base.path.iter().cloned()));
+        let Target { scheme, address, port, named_by, .. } = *base;
+        Some(Target { scheme, host: base.host.clone(), address, port, path, query, named_by })
     }
 
     /// The gateway's own path of a resource that a server reports.
@@ -67,10 +68,10 @@ mod tests {
             ("/floor/2", "coap+tcp://b.example:5683/rooms?x"),
             ("/floor/22", "coap://192.0.2.1:5683/floor/22?x"),
         ] {
-            let target = backends.target(&segments(path), vec!["x".to_owned()]).unwrap();
+            let target = backends.target(segments(path), vec!["x".to_owned()]).unwrap();
             assert_eq!(target.uri(), uri);
             assert_eq!(backends.own_path(&target), Some(segments(path)));
         }
-        assert!(Backends::default().target(&segments("/a"), Vec::new()).is_none());
+        assert!(Backends::default().target(segments("/a"), Vec::new()).is_none());
     }
 }

@@ -91,7 +91,7 @@ impl Forward {
             Role::Forward => Target::of_message(message),
             Role::Reverse => {
                 let (path, query) = Target::path_and_query(message)?;
-                let target = self.gateway.inner.backends.target(&path, query);
+                let target = self.gateway.inner.backends.target(path, query);
                 target.ok_or_else(|| Response::new(Code::NOT_FOUND))
             }
         }

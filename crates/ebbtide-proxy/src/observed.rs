@@ -6,7 +6,7 @@ use crate::open::Counted;
 use crate::options;
 use crate::outcome;
 use crate::system;
-use crate::upstream::{SharedUpstream, Upstream};
+use crate::upstream::{Route, SharedUpstream, Upstream};
 use ebbtide::server::Subject;
 use ebbtide::{OptionNumber, Response};
 use std::collections::BTreeMap;
@@ -117,16 +117,16 @@ impl Entered {
 
     /// Observes for as long as a client follows. Returns the answer that ends it.
     async fn observe(&self, upstream: &Upstream, ask: &Ask) -> Option<Response> {
-        let route = match upstream.route(&ask.target).await {
+        let Route { uri, address } = match upstream.route(&ask.target).await {
             Ok(route) => route,
             Err(refusal) => return Some(refusal),
         };
-        let request = match Upstream::request(ask, &route) {
+        let request = match Upstream::request(ask, uri) {
             Ok(request) => request,
             Err(error) => return Some(outcome::failed(&error)),
         };
         // The registration is a request like others; notifications come when the server sends them.
-        let place = upstream.cells.cell(route.address.ip()).enter(ask.applicant).await;
+        let place = upstream.cells.cell(address.ip()).enter(ask.applicant).await;
         let mut observation = match upstream.client.observe_with(request).await {
             Ok(observation) => observation,
             Err(error) => return Some(outcome::failed(&error)),

@@ -114,23 +114,25 @@ impl Target {
     /// asked.
     pub(crate) fn at(&self, address: SocketAddr) -> Result<Uri, Response> {
         let pinned = self.address.is_some() || !self.scheme.is_secure();
-        // A certificate is that of a name, and proves that the address is the name's.
-        let text = if pinned { self.text(&address.to_string(), "") } else { self.uri() };
-        text.parse().map_err(|error: ebbtide::UriError| {
-            Response::error(Code::BAD_REQUEST, error.to_string())
-        })
+        let uri = if pinned {
+            Uri::at(self.scheme, address, self.path.clone(), self.query.clone())
+        } else {
+            // A certificate is that of a name, and proves that the address is the name's.
+            self.uri().parse()
+        };
+        uri.map_err(|error| Response::error(Code::BAD_REQUEST, error.to_string()))
     }
 
-    /// The URI, by which answers are stored.
+    /// The URI.
     pub(crate) fn uri(&self) -> String {
         match self.address {
-            Some(address) => self.text(&SocketAddr::new(address, self.port).to_string(), ""),
-            None => self.text(&self.host, &format!(":{}", self.port)),
+            Some(address) => self.text(&SocketAddr::new(address, self.port).to_string()),
+            None => self.text(&format!("{}:{}", self.host, self.port)),
         }
     }
 
-    fn text(&self, host: &str, port: &str) -> String {
-        let mut text = format!("{}://{host}{port}", self.scheme);
+    fn text(&self, authority: &str) -> String {
+        let mut text = format!("{}://{authority}", self.scheme);
         if self.path.is_empty() {
             text.push('/');
         }

@@ -80,9 +80,10 @@ impl Upstream {
     }
 
     /// The request in the form in which it leaves.
-    pub(crate) fn request(ask: &Ask, route: &Route) -> Result<Request, Error> {
-        let mut request = Request::new(ask.code, &route.uri)?.payload(ask.payload.clone());
-        if ask.target.address.is_none() && route.uri.address().is_some() {
+    pub(crate) fn request(ask: &Ask, uri: Uri) -> Result<Request, Error> {
+        let is_pinned = ask.target.address.is_none() && uri.address().is_some();
+        let mut request = Request::new(ask.code, uri)?.payload(ask.payload.clone());
+        if is_pinned {
             request = request.option(OptionNumber::URI_HOST, ask.target.host.as_bytes());
         }
         for opt in ask.forwarded.options.iter() {
@@ -93,15 +94,15 @@ impl Upstream {
 
     /// Asks the server, when it is the request's turn.
     pub(crate) async fn exchange(&self, ask: &Ask, progress: &RequestProgress) -> Answered {
-        let route = match self.route(&ask.target).await {
+        let Route { uri, address } = match self.route(&ask.target).await {
             Ok(route) => route,
             Err(refusal) => return Answered::Refusal(refusal),
         };
-        let request = match Self::request(ask, &route) {
+        let request = match Self::request(ask, uri) {
             Ok(request) => request,
             Err(error) => return Answered::Refusal(outcome::failed(&error)),
         };
-        let places = match self.enter(ask, &route, progress).await {
+        let places = match self.enter(ask, address, progress).await {
             Ok(places) => places,
             Err(refusal) => return Answered::Refusal(refusal),
         };
@@ -137,18 +138,19 @@ impl Upstream {
     async fn enter(
         &self,
         ask: &Ask,
-        route: &Route,
+        address: SocketAddr,
         progress: &RequestProgress,
     ) -> Result<Places, Response> {
         let client = ask.applicant.client;
-        let (cell, device) =
-            (self.cells.cell(route.address.ip()), self.cells.device(route.address));
+        let (cell, device) = (self.cells.cell(address.ip()), self.cells.device(address));
         self.check(cell.expected(cell.next_place(client)), progress)?;
         let queued = device.next_place(client);
         self.check(device.expected(queued), progress)?;
         let mut entering = pin!(device.enter(ask.applicant));
         let device = loop {
             tokio::select! {
+                // A place that is free needs no timer.
+                biased;
                 permit = &mut entering => break permit,
                 // What was not known at the beginning may be known now.
                 () = tokio::time::sleep(RECHECK) => self.check(device.expected(queued), progress)?,

@@ -67,7 +67,7 @@ fn target(gateway: &Gateway, uri: &Uri) -> Result<Target, Refused> {
             let Some(rest) = whole.strip_prefix(PREFIX) else {
                 let own = Target::parse(&format!("coap://gateway{whole}"));
                 let own = own.map_err(|refusal| bad(refusal.text().into_owned()))?;
-                let backend = gateway.inner.backends.target(&own.path, own.query);
+                let backend = gateway.inner.backends.target(own.path, own.query);
                 let why = || format!("request {PREFIX}coap://HOST/PATH");
                 return backend.ok_or_else(|| refused(StatusCode::NOT_FOUND, why()));
             };

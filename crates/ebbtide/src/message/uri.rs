@@ -10,6 +10,8 @@ use iri_string::spec::IriSpec;
 use iri_string::types::{IriAbsoluteStr, IriReferenceStr};
 use iri_string::validate;
 
+mod parts;
+
 /// The port of `coap` (RFC 7252 section 6.1).
 pub const DEFAULT_PORT: u16 = 5683;
 
@@ -172,6 +174,9 @@ impl Uri {
         }
     }
 }
+
+/// The maximum length of Uri-Path and Uri-Query (RFC 7252 section 5.10).
+const MAX_PART: usize = 255;
 
 /// The options that may add to what Location-Path and Location-Query say (RFC 7252 section 5.10.7).
 const RESERVED: [u16; 4] = [128, 132, 136, 140];
@@ -360,7 +365,7 @@ fn decode_all<'a>(parts: impl Iterator<Item = &'a str>) -> Result<Vec<String>, U
     parts
         .map(|part| {
             let decoded = decode(part)?;
-            if decoded.len() > 255 { Err(UriError::TooLong(decoded)) } else { Ok(decoded) }
+            if decoded.len() > MAX_PART { Err(UriError::TooLong(decoded)) } else { Ok(decoded) }
         })
         .collect()
 }
