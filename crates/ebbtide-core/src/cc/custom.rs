@@ -44,7 +44,7 @@ use core::fmt;
 /// ```
 pub trait ControlFactory: Send + Sync {
     /// The name, as used on a command line. It must differ from the name of every [`Algorithm`]
-    /// and must not contain `:`, `+`, `,` or spaces. See [`Registry::new`].
+    /// and must not contain `:`, `+`, `,` or spaces. See [`Registry::new`](super::Registry::new).
     fn name(&self) -> &'static str;
 
     /// Builds a control without any knowledge, for a new scope.
