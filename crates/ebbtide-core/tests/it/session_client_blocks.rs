@@ -192,10 +192,26 @@ fn an_echo_is_put_into_the_message_that_was_challenged_and_all_later_ones() {
     driver.answer(again.id, continued(Code::CONTINUE, 0, true, 128));
     let second = driver.sent();
     assert_eq!(second.echo(), Some(&b"e1"[..]));
-    driver.answer(second.id, challenge.clone());
-    let third = driver.sent();
-    assert_eq!(third.block1(), second.block1());
-    driver.answer(third.id, challenge);
+}
+
+#[test]
+fn a_server_that_restarts_challenges_a_transfer_as_often_as_it_goes_on_but_not_three_times_in_a_row()
+ {
+    let challenge = Response::new(Code::UNAUTHORIZED).option(OptionNumber::ECHO, b"e1");
+    let mut driver = Driver::new(put(1000), 3);
+    for num in 0..4 {
+        for _ in 0..2 {
+            let sent = driver.sent();
+            assert_eq!(sent.block1(), Some((num, true, 128)));
+            driver.answer(sent.id, challenge.clone());
+        }
+        let sent = driver.sent();
+        driver.answer(sent.id, continued(Code::CONTINUE, num, true, 128));
+    }
+    for _ in 0..3 {
+        let sent = driver.sent();
+        driver.answer(sent.id, challenge.clone());
+    }
     assert_eq!(driver.done().unwrap().code(), Code::UNAUTHORIZED, "twice is enough");
 }
 

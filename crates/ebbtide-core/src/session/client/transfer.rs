@@ -14,7 +14,7 @@ use alloc::collections::VecDeque;
 use bytes::Bytes;
 use rand_core::Rng;
 
-/// The maximum number of challenges within one transfer (RFC 9175 section 2.3).
+/// The maximum number of challenges in a row within one transfer (RFC 9175 section 2.3). A server that restarts challenges anew.
 const ECHOES: u8 = 2;
 /// How often a body is requested again because it changed during the transfer.
 const RESTARTS: u8 = 3;
@@ -72,7 +72,9 @@ pub struct Transfer {
     repeat: VecDeque<Open>,
     cancel: VecDeque<u32>,
     next_id: u32,
+    /// The number of the Echo option, and how many challenges have come in a row.
     echoes: u8,
+    challenges: u8,
     restarts: u8,
     /// The number of messages lost since the peer was last heard, and when that was.
     lost: u32,
@@ -103,6 +105,7 @@ impl Transfer {
             cancel: VecDeque::new(),
             next_id: 0,
             echoes: 0,
+            challenges: 0,
             restarts: 0,
             lost: 0,
             heard: None,
@@ -390,6 +393,7 @@ impl Transfer {
             }
             return;
         }
+        self.challenges = 0;
         response.repeated |= open.again;
         if self.settings.one_block {
             return self.finish(Ok(response));
@@ -453,12 +457,14 @@ impl Transfer {
     /// again with the Echo option.
     fn echoed(&mut self, response: &Response, known: u8) -> bool {
         let Some(echo) = response.echo() else { return false };
-        if response.code() != Code::UNAUTHORIZED || known == self.echoes && self.echoes >= ECHOES {
+        let is_again = known == self.echoes;
+        if response.code() != Code::UNAUTHORIZED || is_again && self.challenges >= ECHOES {
             return false;
         }
         // Of several messages in flight each is challenged: they are answered by one Echo.
-        if known == self.echoes {
-            self.echoes += 1;
+        if is_again {
+            self.echoes = self.echoes.wrapping_add(1);
+            self.challenges += 1;
             self.options.remove(OptionNumber::ECHO);
             self.options.push(OptionNumber::ECHO, echo);
         }
