@@ -3,7 +3,6 @@
 use super::arriving::Streams;
 use super::locked::Locked;
 use super::panics::CaughtPanic;
-use super::refusal_limit::RefusalLimit;
 use super::router::Router;
 use crate::answered::AnswerTally;
 use crate::client::Requests;
@@ -52,8 +51,6 @@ pub(super) struct Inner {
     /// How often the state could not be stored.
     pub(super) state_errors: AtomicU64,
     pub(super) refusals: Ledger,
-    /// The answers to requests of OSCORE that are refused.
-    pub(super) refusal_limit: RefusalLimit,
     pub(super) answered: AnswerTally,
     pub(super) streams: Streams,
     /// The next wake-up of the task that handles the timers of bodies, if it runs.
@@ -95,7 +92,6 @@ impl Service {
             handler_panics: AtomicU64::new(0),
             state_errors: AtomicU64::new(0),
             refusals: Ledger::default(),
-            refusal_limit: RefusalLimit::default(),
             answered: AnswerTally::default(),
             streams: Streams::default(),
             pace: Mutex::default(),

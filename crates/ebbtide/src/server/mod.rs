@@ -23,7 +23,6 @@ mod over_streams;
 mod pace;
 mod panics;
 mod protected;
-mod refusal_limit;
 mod reply;
 mod report;
 mod resource;

@@ -68,18 +68,12 @@ impl Service {
         with_buffer(2 * message.as_bytes().len(), |buffer| {
             let mut place = RequestSlot::new();
             let opened = self.open(incoming.remote, &message, buffer);
-            if opened.is_err() {
-                self.refused(now, Reason::Oscore, incoming.remote);
-                // RFC 8613 section 8.2: an answer is optional. It would cost more than the decryption.
-                if !self.inner.refusal_limit.admits(now) {
-                    return;
-                }
-            }
             let message = opened.as_ref().map_or(message, |opened| opened.plain);
             let received = place.datagram(incoming, message, sizes, shared.number, local, group);
             let opened = match opened {
                 Ok(opened) => opened,
                 Err(refusal) => {
+                    self.refused(now, Reason::Oscore, incoming.remote);
                     return self.send(shared, now, Outgoing::One(received.refuse(refusal)));
                 }
             };
