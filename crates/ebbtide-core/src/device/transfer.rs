@@ -5,8 +5,8 @@ use super::request::{AddedOptions, DeviceRequestParts, Parts};
 use crate::cc::CongestionControl;
 use crate::wire::{Block, BlockError, Code, Message, OptionNumber, Token};
 
-/// The maximum number of challenges within one transfer (RFC 9175 section 2.3).
-const ECHOES: u8 = 2;
+/// The maximum number of challenges in a row within one transfer (RFC 9175 section 2.3). A server that restarts challenges anew.
+const CHALLENGES: u8 = 2;
 /// How often a body is requested again because it changed during the transfer.
 const RESTARTS: u8 = 3;
 /// How often a body of which the server misses blocks is sent.
@@ -89,7 +89,7 @@ pub struct DeviceTransfer<'r, A> {
     tag: u32,
     attempts: u8,
     restarts: u8,
-    echoes: u8,
+    challenges: u8,
     echo: ([u8; 40], u8),
     /// The entity tag of the response, which has at most 8 bytes like a token.
     etag: Option<Token>,
@@ -114,7 +114,7 @@ impl<'r, A: Copy + Eq> DeviceTransfer<'r, A> {
             tag,
             attempts: 1,
             restarts: 0,
-            echoes: 0,
+            challenges: 0,
             echo: ([0; 40], 0),
             etag: None,
             observe: None,
@@ -242,6 +242,7 @@ impl<'r, A: Copy + Eq> DeviceTransfer<'r, A> {
         if self.echoed(message) {
             return true;
         }
+        self.challenges = 0;
         match self.stage {
             BodyStage::Upload { at } => self.on_upload(at, message, body),
             BodyStage::Download { at, code } => self.on_block(at, code, message, body),
@@ -282,13 +283,13 @@ impl<'r, A: Copy + Eq> DeviceTransfer<'r, A> {
     /// Whether a response is a challenge that the transfer answers: the message is then sent again with the Echo option.
     fn echoed(&mut self, message: &Message<'_>) -> bool {
         let Some(echo) = message.option(OptionNumber::ECHO) else { return false };
-        if message.code() != Code::UNAUTHORIZED || self.echoes >= ECHOES {
+        if message.code() != Code::UNAUTHORIZED || self.challenges >= CHALLENGES {
             return false;
         }
         let Some(room) = self.echo.0.get_mut(..echo.value.len()) else { return false };
         room.copy_from_slice(echo.value);
         self.echo.1 = echo.value.len() as u8;
-        self.echoes += 1;
+        self.challenges += 1;
         true
     }
 
