@@ -51,6 +51,8 @@ NOT_HERE = {
     "web/build.sh": "builds a page, with another target of the toolchain",
     "ebbtide play": "serves the page that was not built",
     "curl -N": "ends with Ctrl-C",
+    "/etc/ebbtide": "the package installs the file",
+    "systemctl": "the reader's machine",
     "coap://192.0.2.7": "the address stands for the reader's server",
 }
 # What a page takes as there.
