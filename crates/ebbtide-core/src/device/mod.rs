@@ -2,7 +2,8 @@
 //!
 //! [`DeviceEndpoint`] speaks the protocol of [`endpoint`](crate::endpoint), and is made of the same parts: the codec, the
 //! congestion controls in their [`Shell`](crate::cc::Shell), message IDs, tokens and marks. Given the same calls, datagrams and
-//! random numbers, both send the same datagrams at the same instants. It leaves out:
+//! random numbers, both send the same datagrams at the same instants, which tests show for messages and transfers, not yet for
+//! observations and the server. It leaves out:
 //!
 //! * controls that probe or pace (`ebb`, `rcoap`), and marks other than those of `fasor-token`;
 //! * one control for several addresses, or several controls in one endpoint;
