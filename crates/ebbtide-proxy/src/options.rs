@@ -107,16 +107,11 @@ pub(crate) fn of_response(response: Response, name: &str) -> Response {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ebbtide_core::wire::{Content, MessageId, Opt, Token, Type};
+    use crate::tests::get_with;
 
     fn forwarded(options: &[(OptionNumber, &[u8])]) -> Result<Forwarded, Response> {
-        let options: Vec<_> =
-            options.iter().map(|&(number, value)| Opt { number, value }).collect();
-        let content = Content { code: Code::GET, options: &options, payload: b"" };
-        let mut buf = [0; 256];
-        let encoded =
-            content.encode(&mut buf, Type::Confirmable, MessageId(1), Token::EMPTY).unwrap();
-        Forwarded::of_request(&Message::parse(&buf[..encoded.len]).unwrap(), "here")
+        let request = get_with(options);
+        Forwarded::of_request(&Message::parse(&request).unwrap(), "here")
     }
 
     #[test]

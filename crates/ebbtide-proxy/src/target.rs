@@ -174,16 +174,11 @@ pub(crate) fn escape(part: &str, text: &mut String) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ebbtide_core::wire::{Content, MessageId, Opt, Token, Type};
+    use crate::tests::get_with;
 
     fn target(options: &[(OptionNumber, &[u8])]) -> Result<Target, Code> {
-        let options: Vec<_> =
-            options.iter().map(|&(number, value)| Opt { number, value }).collect();
-        let content = Content { code: Code::GET, options: &options, payload: b"" };
-        let mut buf = [0; 256];
-        let encoded =
-            content.encode(&mut buf, Type::Confirmable, MessageId(1), Token::EMPTY).unwrap();
-        let message = Message::parse(&buf[..encoded.len]).unwrap();
+        let request = get_with(options);
+        let message = Message::parse(&request).unwrap();
         Target::of_message(&message).map_err(|refusal| refusal.code())
     }
 

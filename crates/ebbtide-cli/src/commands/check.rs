@@ -54,8 +54,8 @@ pub(crate) fn run(args: &CheckArgs) -> Result<(), Failure> {
     }
     let address = block_on(async { Ok(ebbtide::Client::new().resolve(&uri).await?) })?;
     let mut peer = Peer::connect(address, args.wait)?;
-    if !peer.is_alive() && peer.get("/.well-known/core").is_none() {
-        return Err(Failure::work(format_args!("{address} answers neither a ping nor a GET")));
+    if !peer.is_alive() {
+        return Err(Failure::work(format_args!("{address} answers neither a GET nor two more")));
     }
     let path = uri.path().fold(String::new(), |path, segment| path + "/" + segment);
     let server = discover(&mut peer, (!path.is_empty()).then_some(path));

@@ -1,5 +1,6 @@
 //! `basic-rto`: half more than the last round trip, as Californium has it (`BASIC_RTO`, version 3.14).
 
+use super::cocoa_strong::LONGEST_FIRST;
 use super::{
     Admission, CongestionControl, Context, Load, Metrics, OutgoingMessage, Sample, Slot,
     Transmission, admit_non_at_interval,
@@ -18,8 +19,6 @@ pub struct BasicRto {
 
 /// The maximum number of retransmissions of an exchange that gives a sample.
 const MOST_RETRANSMISSIONS: u8 = 2;
-/// The maximum of the first timeout.
-const LONGEST_FIRST: Micros = Micros::from_millis(32_000);
 
 impl BasicRto {
     /// Creates a control without a sample.

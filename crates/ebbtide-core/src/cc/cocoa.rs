@@ -270,8 +270,9 @@ pub(super) fn factor_permille(timeout: Micros, [small, large]: [u32; 2]) -> u32 
     }
 }
 
-fn millis(now: Instant) -> u32 {
-    // The truncation is the modulo that the field's comment states.
+/// Milliseconds since the epoch, modulo 2^32 (49 days).
+pub(super) fn millis(now: Instant) -> u32 {
+    // The truncation is that modulo.
     (now.as_nanos() / 1_000_000) as u32
 }
 

@@ -1,12 +1,12 @@
 //! `cocoa-strong`: CoCoA without weak samples, as Californium has it (`COCOA_STRONG`, version 3.14).
 
-use super::cocoa::{LARGE, SMALL, factor_permille};
+use super::cocoa::{LARGE, SMALL, factor_permille, millis};
 use super::estimator::{Estimator, Gains};
 use super::{
     Admission, CongestionControl, Context, Load, Metrics, OutgoingMessage, Sample, Slot,
     Transmission, admit_non_at_interval,
 };
-use crate::time::{Instant, Micros};
+use crate::time::Micros;
 
 /// CoCoA that learns from exchanges without retransmissions only.
 ///
@@ -24,8 +24,8 @@ pub struct CocoaStrong {
     updated_ms: u32,
 }
 
-/// The maximum of the first timeout before it is dithered.
-const LONGEST_FIRST: Micros = Micros::from_millis(32_000);
+/// Californium's maximum of the first timeout before it is dithered.
+pub(super) const LONGEST_FIRST: Micros = Micros::from_millis(32_000);
 
 impl CocoaStrong {
     /// Creates a control without a sample.
@@ -62,11 +62,6 @@ impl CocoaStrong {
             self.updated_ms = millis(cx.now);
         }
     }
-}
-
-fn millis(now: Instant) -> u32 {
-    // The truncation is the modulo that the field's comment states.
-    (now.as_nanos() / 1_000_000) as u32
 }
 
 impl core::default::Default for CocoaStrong {

@@ -9,8 +9,18 @@ mod sharing;
 
 use crate::{Gateway, GatewayConfig};
 use ebbtide::server::Router;
-use ebbtide::{Client, OptionNumber, Request, Response, Server};
+use ebbtide::{Client, Code, OptionNumber, Request, Response, Server};
+use ebbtide_core::wire::{Content, MessageId, Opt, Token, Type};
 use std::net::SocketAddr;
+
+/// A Confirmable GET with these options, as bytes.
+pub(crate) fn get_with(options: &[(OptionNumber, &[u8])]) -> Vec<u8> {
+    let options: Vec<_> = options.iter().map(|&(number, value)| Opt { number, value }).collect();
+    let content = Content { code: Code::GET, options: &options, payload: b"" };
+    let mut buf = [0; 256];
+    let encoded = content.encode(&mut buf, Type::Confirmable, MessageId(1), Token::EMPTY).unwrap();
+    buf[..encoded.len].to_vec()
+}
 
 /// A gateway that may reach loopback.
 fn config() -> GatewayConfig {

@@ -1,5 +1,5 @@
 //! The search for a breaking point: the value at which a control stops meeting its requirements, compared with a closed
-//! form, and what is asked in vain.
+//! form, and searches that cannot find one.
 
 use ebbtide_sim::result::MetSide;
 use ebbtide_sim::run::{Until, UntilResults};
