@@ -7,7 +7,7 @@ use crate::time::Micros;
 use core::fmt;
 
 /// A setting that texts name, as in `cocoa:KEY=VALUE`. Parsing, printing, error messages and the table in
-/// `docs/controls/README.md` follow from it.
+/// `docs/controls/settings.md` follow from it.
 #[derive(Debug)]
 pub struct SettingKey {
     pub(super) name: &'static str,

@@ -3,7 +3,7 @@
 use ebbtide_core::cc::{Algorithm, ControlConfig, SettingKey};
 use std::collections::BTreeMap;
 
-const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/controls/README.md");
+const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/controls/settings.md");
 const HEAD: &str = "| key | default | it takes | meaning | controls |\n|---|---|---|---|---|\n";
 
 fn names(controls: &[Algorithm]) -> String {
@@ -51,7 +51,7 @@ fn the_table_of_settings_is_the_one_that_the_source_gives() {
     let current = std::fs::read_to_string(PAGE).unwrap();
     assert!(
         current == updated,
-        "docs/controls/README.md is out of date: set UPDATE_DOCUMENTS=1 and run this test"
+        "docs/controls/settings.md is out of date: set UPDATE_DOCUMENTS=1 and run this test"
     );
 }
 
