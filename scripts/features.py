@@ -35,7 +35,7 @@ def main() -> int:
     packages = json.loads(cargo("metadata", "--format-version", "1"))["packages"]
     asked = {(package["name"], package["version"]): package["rust_version"] for package in packages}
     stated = {package["name"]: package["rust_version"] for package in packages}
-    for package in ("ebbtide-core", "ebbtide-dtls", "ebbtide", "ebbtide-sim", "ebbtide-cli"):
+    for package in ("ebbtide-core", "ebbtide-dtls", "ebbtide-dtls13", "ebbtide", "ebbtide-sim", "ebbtide-cli"):
         for one in sorted(tree(package, "--all-features")):
             if version(asked.get(one)) > version(stated[package]):
                 name, number = one

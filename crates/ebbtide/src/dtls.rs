@@ -24,10 +24,10 @@
 //! # server.run().await?; Ok(()) }
 //! ```
 
-#[cfg(feature = "dtls13")]
-pub use crate::net::dtls::config::Dtls13Config;
 pub use crate::net::dtls::config::{Certificates, DtlsBind, DtlsConfig, KeyLogger, Keys};
 pub use ebbtide_dtls::{
     CertificateError, CipherSuite, Config, Counters, Credentials, Failure, Limits, Psk, PskError,
     PskLookup, SavedSession, SessionPeer,
 };
+#[cfg(feature = "dtls13")]
+pub use ebbtide_dtls13::Dtls13Config;

@@ -3,8 +3,6 @@
 use super::{ClientConfig, MemoryLimits, Research, ServerConfig, TransportConfig};
 #[cfg(feature = "edhoc")]
 use crate::edhoc::{Edhoc, EdhocCredentials};
-#[cfg(feature = "dtls13")]
-use crate::net::dtls::config::Dtls13Config;
 #[cfg(feature = "dtls")]
 use crate::net::dtls::config::{DtlsConfig, KeyLogger};
 use crate::net::network::DatagramNetwork;
@@ -14,6 +12,8 @@ use ebbtide_core::cc::ControlConfig;
 use ebbtide_core::endpoint::Scope;
 use ebbtide_core::session::Verify;
 use ebbtide_core::time::Micros;
+#[cfg(feature = "dtls13")]
+use ebbtide_dtls13::Dtls13Config;
 use std::sync::Arc;
 use std::time::Duration;
 

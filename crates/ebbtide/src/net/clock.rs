@@ -30,16 +30,10 @@ impl Clock {
         Instant::from_nanos(self.epoch.elapsed().as_nanos() as u64)
     }
 
-    /// The same instant on the clock of the standard library.
+    /// Its epoch on the clock of the standard library.
     #[cfg(feature = "dtls13")]
-    pub(crate) fn to_std(self, at: Instant) -> std::time::Instant {
-        self.epoch.into_std() + at.saturating_since(Instant::ZERO)
-    }
-
-    /// The inverse of [`Self::to_std`].
-    #[cfg(feature = "dtls13")]
-    pub(crate) fn instant_of(self, at: std::time::Instant) -> Instant {
-        Instant::from_nanos(at.saturating_duration_since(self.epoch.into_std()).as_nanos() as u64)
+    pub(crate) fn epoch(self) -> std::time::Instant {
+        self.epoch.into_std()
     }
 
     /// The same instant on tokio's clock.

@@ -3,12 +3,12 @@
 use super::tls::{Identity, TlsError, Trust, name_in, provider};
 use super::tls_server::{Clients, TlsServer};
 use crate::net::dtls::config::{Certificates, DtlsBind};
-#[cfg(feature = "dtls13")]
-use crate::net::dtls::config::{Own13, Served13};
 use ebbtide_dtls::{
     CertificateError, CertificateVerifier, CertifiedKey, ClientCertificates, ServerCertificates,
     SigningKey, Verified,
 };
+#[cfg(feature = "dtls13")]
+use ebbtide_dtls13::{Certificate, ServedCertificate};
 use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use tokio_rustls::rustls::client::WebPkiServerVerifier;
@@ -74,7 +74,7 @@ impl DtlsBind {
         #[cfg(feature = "dtls13")]
         {
             let tls = tls.clone();
-            self.served13 = Some(Served13(Arc::new(move || tls.shown_over_dtls13())));
+            self.served13 = Some(ServedCertificate::new(move || tls.shown_over_dtls13()));
         }
         let tls = tls.clone();
         let own = Arc::new(move || tls.shown_over_dtls());
@@ -90,14 +90,11 @@ impl Identity {
         CertifiedKey::new(self.chain(), key).map(Arc::new).ok_or(TlsError::NotForDtls)
     }
 
-    /// The certificate for DTLS 1.3, whose library shows one certificate without a chain, and panics if it cannot
-    /// use the key.
+    /// The certificate for DTLS 1.3, whose library shows one certificate without a chain.
     #[cfg(feature = "dtls13")]
-    pub(super) fn for_dtls13(&self) -> Option<Own13> {
+    pub(super) fn for_dtls13(&self) -> Option<Certificate> {
         let [certificate] = self.chain() else { return None };
-        let (certificate, private_key) = (certificate.to_vec(), self.key_der().to_vec());
-        let usable = crate::net::dtls::v13::is_usable(&private_key);
-        usable.then(|| Arc::new(dimpl::DtlsCertificate { certificate, private_key }))
+        Certificate::new(certificate.to_vec(), self.key_der().to_vec())
     }
 }
 

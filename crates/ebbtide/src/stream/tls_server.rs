@@ -70,7 +70,7 @@ struct CurrentCertificate(
 type ForDtls = RwLock<Option<Arc<ebbtide_dtls::CertifiedKey>>>;
 
 #[cfg(feature = "dtls13")]
-type ForDtls13 = RwLock<Option<crate::net::dtls::config::Own13>>;
+type ForDtls13 = RwLock<Option<ebbtide_dtls13::Certificate>>;
 
 impl ResolvesServerCert for CurrentCertificate {
     fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
@@ -137,7 +137,7 @@ impl TlsServer {
 
     /// The certificate for DTLS 1.3.
     #[cfg(feature = "dtls13")]
-    pub(super) fn shown_over_dtls13(&self) -> Option<crate::net::dtls::config::Own13> {
+    pub(super) fn shown_over_dtls13(&self) -> Option<ebbtide_dtls13::Certificate> {
         self.shown.2.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 

@@ -1,12 +1,12 @@
 //! Settings of DTLS.
 
 use core::fmt;
-#[cfg(feature = "dtls13")]
-use ebbtide_core::time::Duration;
 use ebbtide_dtls::{
     CertificateVerifier, CertifiedKey, Credentials, Psk, PskLookup, SavedSession,
     ServerCertificates,
 };
+#[cfg(feature = "dtls13")]
+use ebbtide_dtls13::{Certificate, Dtls13Config, ServedCertificate};
 #[cfg(feature = "dtls13")]
 use std::io;
 use std::net::SocketAddr;
@@ -52,52 +52,6 @@ impl Default for DtlsConfig {
     }
 }
 
-/// The settings of DTLS 1.3.
-#[cfg(feature = "dtls13")]
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct Dtls13Config {
-    /// Handshakes in progress at a server, with clients whose cookie was correct. At the limit the oldest
-    /// one is dropped. Default 1024.
-    pub handshakes: usize,
-    /// Established sessions. At the limit the least recently used one is dropped. Default 16384; a session
-    /// takes about 17 KB.
-    pub sessions: usize,
-    /// The longest duration of a handshake at a server. Default 60 s.
-    pub handshake_timeout: Duration,
-}
-
-#[cfg(feature = "dtls13")]
-impl Default for Dtls13Config {
-    fn default() -> Self {
-        let handshake_timeout = Duration::from_secs(60);
-        Self { handshakes: 1024, sessions: 16_384, handshake_timeout }
-    }
-}
-
-/// The certificate that a server shows over DTLS 1.3, if it has one that can be shown.
-#[cfg(feature = "dtls13")]
-#[derive(Clone)]
-pub(crate) struct Served13(pub(crate) Arc<dyn Fn() -> Option<Own13> + Send + Sync>);
-
-/// A certificate and its private key.
-#[cfg(feature = "dtls13")]
-pub(crate) type Own13 = Arc<dimpl::DtlsCertificate>;
-
-#[cfg(feature = "dtls13")]
-impl Served13 {
-    pub(crate) fn current(&self) -> Option<Own13> {
-        (self.0)()
-    }
-}
-
-#[cfg(feature = "dtls13")]
-impl fmt::Debug for Served13 {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Served13(..)")
-    }
-}
-
 /// The servers that a client accepts by their certificates, and its own certificate. It is created from
 /// the authorities and the certificate of TLS, with the feature `dtls-cert`.
 #[derive(Clone)]
@@ -106,7 +60,7 @@ pub struct Certificates {
     pub(crate) own: Option<Arc<CertifiedKey>>,
     pub(crate) saved: Option<SavedSession>,
     #[cfg(feature = "dtls13")]
-    pub(crate) own13: Option<Own13>,
+    pub(crate) own13: Option<Certificate>,
 }
 
 impl Certificates {
@@ -122,7 +76,7 @@ impl Certificates {
     ///
     /// Returns an error if it cannot be shown.
     #[cfg(feature = "dtls13")]
-    pub(crate) fn for_v13(&self) -> io::Result<Option<Own13>> {
+    pub(crate) fn for_v13(&self) -> io::Result<Option<Certificate>> {
         if self.own.is_some() && self.own13.is_none() {
             return Err(unsuitable("the certificate of a client"));
         }
@@ -146,7 +100,7 @@ pub struct DtlsBind {
     pub keys: Option<Keys>,
     pub(crate) certificates: Option<ServerCertificates>,
     #[cfg(feature = "dtls13")]
-    pub(crate) served13: Option<Served13>,
+    pub(crate) served13: Option<ServedCertificate>,
 }
 
 impl DtlsBind {
@@ -188,7 +142,7 @@ impl DtlsBind {
     ///
     /// Returns an error if they cannot be used with DTLS 1.3.
     #[cfg(feature = "dtls13")]
-    pub(crate) fn for_v13(&self) -> io::Result<Option<(Served13, Clients13)>> {
+    pub(crate) fn for_v13(&self) -> io::Result<Option<(ServedCertificate, Clients13)>> {
         use ebbtide_dtls::ClientCertificates;
         let (Some(served), Some(certificates)) = (&self.served13, &self.certificates) else {
             return Ok(None);

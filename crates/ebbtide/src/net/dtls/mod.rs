@@ -7,11 +7,7 @@
 
 mod client;
 pub(crate) mod config;
-#[cfg(feature = "dtls13")]
-mod engine;
 mod pump;
-#[cfg(feature = "dtls13")]
-pub(crate) mod v13;
 
 use super::beside;
 use super::clock::{Clock, seeded_for_secrets};
@@ -24,7 +20,7 @@ use ebbtide_core::time::{Instant, Micros};
 use ebbtide_core::{PeerId, SessionKey};
 use ebbtide_dtls::{Endpoint, SendError, SessionId, SessionPeer};
 #[cfg(feature = "dtls13")]
-use engine::DtlsEngine;
+use ebbtide_dtls13::{Dtls13Endpoint, DualEndpoint as DtlsEngine};
 #[cfg(feature = "dtls13")]
 use rand_core::Rng as _;
 use std::io;
@@ -289,14 +285,14 @@ impl Sessions {
 
 /// The sessions of DTLS 1.3 of a socket that has them.
 #[cfg(feature = "dtls13")]
-fn v13(side: &Side, config: &DtlsConfig, clock: Clock) -> io::Result<Option<v13::Dtls13Endpoint>> {
+fn v13(side: &Side, config: &DtlsConfig, clock: Clock) -> io::Result<Option<Dtls13Endpoint>> {
     let Some(limits) = config.dtls13.clone() else { return Ok(None) };
     let bind = match (side, &config.certificates) {
         (Side::Server(bind), _) => bind,
         (Side::Client, Some(certificates)) if config.credentials.is_none() => {
             return certificates
                 .for_v13()
-                .map(|own| Some(v13::Dtls13Endpoint::client(clock, limits, own)));
+                .map(|own| Some(Dtls13Endpoint::client(clock.epoch(), limits, own)));
         }
         (Side::Client, _) => return Ok(None),
     };
@@ -304,7 +300,7 @@ fn v13(side: &Side, config: &DtlsConfig, clock: Clock) -> io::Result<Option<v13:
     let mut secret = [0; 32];
     seeded_for_secrets()?.fill_bytes(&mut secret);
     let mtu = config.server.mtu;
-    v13::Dtls13Endpoint::server(clock, limits, served, clients, secret, mtu)
+    Dtls13Endpoint::server(clock.epoch(), limits, served, clients, secret, mtu)
         .map(Some)
         .ok_or_else(|| io::Error::other("the library for DTLS 1.3 refuses its configuration"))
 }

@@ -19,7 +19,7 @@ thread_local! {
 }
 
 /// Runs `step`, in which a server's engine creates and expects `cookie`.
-pub(super) fn with_cookie<T>(cookie: [u8; 32], step: impl FnOnce() -> T) -> T {
+pub(crate) fn with_cookie<T>(cookie: [u8; 32], step: impl FnOnce() -> T) -> T {
     struct Reset;
     impl Drop for Reset {
         fn drop(&mut self) {
@@ -32,18 +32,18 @@ pub(super) fn with_cookie<T>(cookie: [u8; 32], step: impl FnOnce() -> T) -> T {
 }
 
 /// The provider of a side that has a private key.
-pub(super) fn provider() -> CryptoProvider {
+pub(crate) fn provider() -> CryptoProvider {
     CryptoProvider { hmac_provider: &Cookies, ..rust_crypto::default_provider() }
 }
 
 /// The provider of a side that has none: a client without a certificate, or a server that only creates a
 /// HelloRetryRequest.
-pub(super) fn provider_without_key() -> CryptoProvider {
+pub(crate) fn provider_without_key() -> CryptoProvider {
     CryptoProvider { key_provider: &NoKey, ..provider() }
 }
 
 /// HMAC-SHA256; `None` only if `dimpl` could not compute it.
-pub(super) fn hmac_sha256(key: &[u8], data: &[u8]) -> Option<[u8; 32]> {
+pub(crate) fn hmac_sha256(key: &[u8], data: &[u8]) -> Option<[u8; 32]> {
     rust_crypto::default_provider().hmac_provider.hmac_sha256(key, data).ok()
 }
 

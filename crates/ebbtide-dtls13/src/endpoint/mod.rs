@@ -1,27 +1,22 @@
-//! DTLS 1.3 (RFC 9147) with certificates, by the library `dimpl`, beside the sessions of DTLS 1.2.
+//! The sessions of DTLS 1.3 of a socket.
 //!
 //! The endpoint has the interface of [`ebbtide_dtls::Endpoint`], whose outputs and events it uses. Its
 //! sessions have no connection IDs: a record belongs to the session with its sender's address.
 
-mod failure;
-mod hello;
-mod provider;
-mod retry;
 mod server;
-mod session;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use provider::is_usable;
-
-use super::super::clock::Clock;
-use super::config::Dtls13Config;
+use crate::config::{Certificate, Dtls13Config};
+use crate::epoch::Epoch;
+use crate::hello::MAX_HANDSHAKE_DATAGRAM;
+use crate::provider;
+use crate::session::{Dtls13Session, Happened};
 use dimpl::{Config, Dtls, DtlsCertificate};
 use ebbtide_core::time::{Duration, Instant};
 use ebbtide_dtls::{
     CertificateCredentials, Counters, Event, Failure, Output, SendError, SessionId, Timing,
 };
-use session::{Dtls13Session, Happened};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
 use std::net::SocketAddr;
@@ -37,20 +32,18 @@ const MAX_WAITING: usize = 4096;
 /// The longest datagram of a handshake at a client. `dimpl` pads a ClientHello to this length, so it is not
 /// that of the path.
 const CLIENT_MTU: usize = 512;
-/// The longest datagram that a handshake takes, above Ethernet's 1500 bytes, and the number of them that
-/// `dimpl` keeps until a message is complete. Together they bound the memory of a handshake, and the length of
-/// a certificate, which `dimpl` puts into a buffer of ours and panics if that is too short.
-const MAX_HANDSHAKE_DATAGRAM: usize = 2048;
+/// The number of datagrams that `dimpl` keeps until a message is complete. With their length this bounds the memory of a
+/// handshake, and the length of a certificate, which `dimpl` puts into a buffer of ours and panics if that is too short.
 const MAX_INCOMPLETE: usize = 30;
 /// `dimpl` sets the timer of a session with nothing to do to ten years. The driver ignores such timers.
 const NEVER: Duration = Duration::from_secs(100_000_000);
 
 /// The sessions of a socket.
-pub(super) struct Dtls13Endpoint {
-    clock: Clock,
+pub struct Dtls13Endpoint {
+    epoch: Epoch,
     limits: Dtls13Config,
     server: Option<server::Dtls13Server>,
-    client: Option<Arc<DtlsCertificate>>,
+    client: Option<Certificate>,
     /// A client's settings by the first timeout of its flights, in units of a quarter of a second; they
     /// take long to create.
     timings: BTreeMap<u64, Arc<Config>>,
@@ -80,23 +73,24 @@ impl fmt::Debug for Dtls13Endpoint {
 }
 
 /// Whether a session is one of DTLS 1.3.
-pub(super) const fn is_here(session: SessionId) -> bool {
+pub(crate) const fn is_here(session: SessionId) -> bool {
     session.as_u64() & MARK != 0
 }
 
 impl Dtls13Endpoint {
-    /// A client's endpoint, with its certificate if it has one.
-    pub(super) fn client(
-        clock: Clock,
+    /// A client's endpoint, with its certificate if it has one. `epoch` is the driver's instant zero.
+    #[must_use]
+    pub fn client(
+        epoch: std::time::Instant,
         limits: Dtls13Config,
-        own: Option<Arc<DtlsCertificate>>,
+        own: Option<Certificate>,
     ) -> Self {
-        Self { client: own, ..Self::new(clock, limits, None) }
+        Self { client: own, ..Self::new(Epoch(epoch), limits, None) }
     }
 
-    fn new(clock: Clock, limits: Dtls13Config, server: Option<server::Dtls13Server>) -> Self {
+    fn new(epoch: Epoch, limits: Dtls13Config, server: Option<server::Dtls13Server>) -> Self {
         Self {
-            clock,
+            epoch,
             limits,
             server,
             client: None,
@@ -118,7 +112,7 @@ impl Dtls13Endpoint {
     }
 
     /// Begins a handshake with `remote`. An earlier one with the same remote is given up.
-    pub(super) fn connect(
+    pub(crate) fn connect(
         &mut self,
         now: Instant,
         remote: SocketAddr,
@@ -128,12 +122,11 @@ impl Dtls13Endpoint {
         if let Some(old) = self.handshakes.get(&remote).copied() {
             self.end(old, Failure::Replaced);
         }
-        let own = self.client.as_deref().cloned();
-        let own =
-            own.unwrap_or_else(|| DtlsCertificate { certificate: vec![], private_key: vec![] });
+        let none = || DtlsCertificate { certificate: vec![], private_key: vec![] };
+        let own = self.client.as_ref().map_or_else(none, Certificate::to_dimpl);
         let CertificateCredentials { verifier, server_name, .. } = credentials;
         let config = self.settings(timing);
-        let mut engine = Dtls::new_13(config, own, self.clock.to_std(now));
+        let mut engine = Dtls::new_13(config, own, self.epoch.to_std(now));
         engine.set_active(true);
         let session = Dtls13Session::new(engine, remote, Some((verifier, server_name)));
         let number = self.insert(session);
@@ -167,7 +160,7 @@ impl Dtls13Endpoint {
 
     /// Processes a datagram, and passes the data in it to `deliver`. Returns false, having done nothing, if
     /// it is not one of DTLS 1.3.
-    pub(super) fn handle_datagram(
+    pub(crate) fn handle_datagram(
         &mut self,
         now: Instant,
         from: SocketAddr,
@@ -212,7 +205,7 @@ impl Dtls13Endpoint {
     }
 
     /// Appends a record with `data` to `out`; see [`ebbtide_dtls::Endpoint::send`].
-    pub(super) fn send(
+    pub(crate) fn send(
         &mut self,
         now: Instant,
         session: SessionId,
@@ -246,14 +239,14 @@ impl Dtls13Endpoint {
     }
 
     /// Closes a session, with a close_notify to the peer. No event follows.
-    pub(super) fn close(&mut self, now: Instant, session: SessionId) {
+    pub(crate) fn close(&mut self, now: Instant, session: SessionId) {
         let number = session.as_u64();
         self.step(now, number, false, Dtls::close, &mut |_, _| ());
         self.remove(number);
     }
 
     /// Processes everything that is due.
-    pub(super) fn handle_timeout(&mut self, now: Instant) {
+    pub(crate) fn handle_timeout(&mut self, now: Instant) {
         while let Some((at, number)) = self.due.first().copied().filter(|(at, _)| *at <= now) {
             self.due.remove(&(at, number));
             if let Some(session) = self.sessions.get_mut(&number) {
@@ -264,12 +257,12 @@ impl Dtls13Endpoint {
     }
 
     /// The next instant at which to call [`Self::handle_timeout`].
-    pub(super) fn next_timeout(&self) -> Option<Instant> {
+    pub(crate) fn next_timeout(&self) -> Option<Instant> {
         self.due.first().map(|(at, _)| *at)
     }
 
     /// A datagram to send, or an event.
-    pub(super) fn poll_output(&mut self) -> Option<Output<'_>> {
+    pub(crate) fn poll_output(&mut self) -> Option<Output<'_>> {
         let Some((to, datagram)) = self.out.pop_front() else {
             return self.events.pop_front().map(Output::Event);
         };
@@ -278,32 +271,32 @@ impl Dtls13Endpoint {
     }
 
     /// Whether [`Self::poll_output`] returns anything.
-    pub(super) fn has_output(&self) -> bool {
+    pub(crate) fn has_output(&self) -> bool {
         !self.out.is_empty() || !self.events.is_empty()
     }
 
-    pub(super) fn remote(&self, session: SessionId) -> Option<SocketAddr> {
+    pub(crate) fn remote(&self, session: SessionId) -> Option<SocketAddr> {
         Some(self.sessions.get(&session.as_u64())?.remote)
     }
 
-    pub(super) fn identity(&self, session: SessionId) -> Option<Arc<[u8]>> {
+    pub(crate) fn identity(&self, session: SessionId) -> Option<Arc<[u8]>> {
         Some(Arc::clone(&self.sessions.get(&session.as_u64())?.identity))
     }
 
-    pub(super) fn certificate(&self, session: SessionId) -> Option<Arc<[u8]>> {
+    pub(crate) fn certificate(&self, session: SessionId) -> Option<Arc<[u8]>> {
         self.sessions.get(&session.as_u64())?.certificate.clone()
     }
 
     /// Whether the last datagram had a ClientHello for DTLS 1.3 that has to be served with DTLS 1.2.
-    pub(super) const fn has_declined(&self) -> bool {
+    pub(crate) const fn has_declined(&self) -> bool {
         self.declined
     }
 
-    pub(super) fn sessions(&self) -> usize {
+    pub(crate) fn sessions(&self) -> usize {
         self.sessions.len()
     }
 
-    pub(super) const fn counters(&self) -> Counters {
+    pub(crate) const fn counters(&self) -> Counters {
         self.counters
     }
 
@@ -328,7 +321,7 @@ impl Dtls13Endpoint {
         let name = SessionId::from_u64(number);
         let (out, events) = (&mut self.out, &mut self.events);
         let (mut ended, mut established) = (None, false);
-        let clock = (now, self.clock.to_std(now));
+        let clock = (now, self.epoch.to_std(now));
         let next =
             session.step(clock, answers, &mut self.buffer, step, &mut |session, what| match what {
                 Happened::Datagram(datagram) if out.len() < MAX_WAITING => {
@@ -342,7 +335,7 @@ impl Dtls13Endpoint {
                 Happened::Established => established = true,
                 Happened::Ended(reason) => ended = Some(reason),
             });
-        let due = next.map(|at| self.clock.instant_of(at)).filter(|at| *at - now < NEVER);
+        let due = next.map(|at| self.epoch.instant_of(at)).filter(|at| *at - now < NEVER);
         if session.due != due {
             if let Some(old) = session.due {
                 self.due.remove(&(old, number));

@@ -1,8 +1,8 @@
 //! The HelloRetryRequest without state (RFC 9147 section 5.1): a client shows that it receives at its
 //! address before the server keeps anything about it.
 
-use super::hello::{self, Hello};
-use super::provider::{hmac_sha256, provider_without_key, with_cookie};
+use crate::hello::{self, Hello};
+use crate::provider::{hmac_sha256, provider_without_key, with_cookie};
 use dimpl::{Config, Dtls, DtlsCertificate, Output};
 use ebbtide_core::time::Instant;
 use std::net::{IpAddr, SocketAddr};
@@ -16,7 +16,7 @@ type Cookie = [u8; 32];
 const PERIOD: u64 = 60_000_000_000;
 
 /// A server's side of the retry.
-pub(super) struct Retry {
+pub(crate) struct Retry {
     secret: [u8; 32],
     /// The configuration of engines that do nothing else.
     config: Arc<Config>,
@@ -24,21 +24,21 @@ pub(super) struct Retry {
 }
 
 /// A second ClientHello whose cookie is correct.
-pub(super) struct Confirmed {
-    pub(super) cookie: Cookie,
+pub(crate) struct Confirmed {
+    pub(crate) cookie: Cookie,
     /// The record of the first ClientHello.
-    pub(super) first: Vec<u8>,
+    pub(crate) first: Vec<u8>,
 }
 
 impl Retry {
-    pub(super) fn new(secret: [u8; 32]) -> Option<Self> {
+    pub(crate) fn new(secret: [u8; 32]) -> Option<Self> {
         let config = Config::builder().with_crypto_provider(provider_without_key()).build().ok()?;
         Some(Self { secret, config: Arc::new(config), buffer: vec![0; 512] })
     }
 
     /// The HelloRetryRequest that answers a first ClientHello. An engine of `dimpl` creates it and is
     /// dropped; a later one creates the same bytes again.
-    pub(super) fn answer(
+    pub(crate) fn answer(
         &mut self,
         now: Instant,
         std_now: std::time::Instant,
@@ -63,7 +63,7 @@ impl Retry {
     }
 
     /// The first ClientHello, if the cookie in the second one was created for it and this address.
-    pub(super) fn confirm(
+    pub(crate) fn confirm(
         &self,
         now: Instant,
         from: SocketAddr,

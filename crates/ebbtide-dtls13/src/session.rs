@@ -1,6 +1,6 @@
 //! One session of DTLS 1.3: an engine of `dimpl`, and what the driver knows about the peer.
 
-use super::failure::failure;
+use crate::failure::failure;
 use dimpl::{Dtls, Output};
 use ebbtide_core::time::Instant;
 use ebbtide_dtls::{AlertDescription, CertificateError, CertificateVerifier, Failure, RoundTrip};
@@ -8,22 +8,22 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 /// The verifier of the peer's certificate, with the name for which it must be valid.
-pub(super) type Expected = (Arc<dyn CertificateVerifier>, Option<Arc<str>>);
+pub(crate) type Expected = (Arc<dyn CertificateVerifier>, Option<Arc<str>>);
 
-pub(super) struct Dtls13Session {
-    pub(super) engine: Box<Dtls>,
-    pub(super) remote: SocketAddr,
-    pub(super) established: bool,
-    pub(super) identity: Arc<[u8]>,
-    pub(super) certificate: Option<Arc<[u8]>>,
+pub(crate) struct Dtls13Session {
+    pub(crate) engine: Box<Dtls>,
+    pub(crate) remote: SocketAddr,
+    pub(crate) established: bool,
+    pub(crate) identity: Arc<[u8]>,
+    pub(crate) certificate: Option<Arc<[u8]>>,
     /// `None` at a server that requests no certificates.
-    pub(super) expected: Option<Expected>,
+    pub(crate) expected: Option<Expected>,
     /// The cookie of a client's handshake at a server.
-    pub(super) cookie: Option<[u8; 32]>,
+    pub(crate) cookie: Option<[u8; 32]>,
     /// When to call the engine.
-    pub(super) due: Option<Instant>,
+    pub(crate) due: Option<Instant>,
     /// The position in the order of use.
-    pub(super) used: u64,
+    pub(crate) used: u64,
     /// Why a server does not accept the client's certificate. The handshake goes on until there are keys
     /// for the only alert that `dimpl` sends, close_notify.
     refused: Option<CertificateError>,
@@ -33,7 +33,7 @@ pub(super) struct Dtls13Session {
 }
 
 /// The results of a step.
-pub(super) enum Happened<'a> {
+pub(crate) enum Happened<'a> {
     /// Send this datagram.
     Datagram(&'a [u8]),
     /// The application's data arrived.
@@ -55,7 +55,7 @@ struct FlightInProgress {
 }
 
 impl Dtls13Session {
-    pub(super) fn new(engine: Dtls, remote: SocketAddr, expected: Option<Expected>) -> Self {
+    pub(crate) fn new(engine: Dtls, remote: SocketAddr, expected: Option<Expected>) -> Self {
         Self {
             engine: Box::new(engine),
             remote,
@@ -74,7 +74,7 @@ impl Dtls13Session {
 
     /// Lets the engine process what `step` gives it, and reports what follows. `answers` says whether a
     /// datagram of the peer is processed.
-    pub(super) fn step(
+    pub(crate) fn step(
         &mut self,
         clock: (Instant, std::time::Instant),
         answers: bool,

@@ -1,7 +1,7 @@
 //! Clients and a server of DTLS 1.3 without sockets.
 
 use super::*;
-use crate::net::dtls::config::Served13;
+use crate::ServedCertificate;
 use ebbtide_dtls::{CertificateError, CertificateVerifier, Verified};
 use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng as _, SeedableRng as _};
@@ -14,16 +14,20 @@ impl CertificateVerifier for Anyone {
     }
 }
 
-fn own() -> Arc<DtlsCertificate> {
+fn own() -> Certificate {
     own_for(1)
 }
 
 /// A certificate for so many names.
-fn own_for(names: usize) -> Arc<DtlsCertificate> {
+fn own_for(names: usize) -> Certificate {
     let names: Vec<String> = (0..names).map(|n| format!("device-{n:08}.example")).collect();
     let made = rcgen::generate_simple_self_signed(names).unwrap();
-    let (certificate, private_key) = (made.cert.der().to_vec(), made.signing_key.serialize_der());
-    Arc::new(DtlsCertificate { certificate, private_key })
+    Certificate::new(made.cert.der().to_vec(), made.signing_key.serialize_der()).unwrap()
+}
+
+#[expect(clippy::disallowed_methods, reason = "the standard library has no other instant")]
+fn epoch() -> std::time::Instant {
+    std::time::Instant::now()
 }
 
 fn server(handshakes: usize) -> Dtls13Endpoint {
@@ -32,16 +36,16 @@ fn server(handshakes: usize) -> Dtls13Endpoint {
 
 fn server_with(
     handshakes: usize,
-    own: Arc<DtlsCertificate>,
+    own: Certificate,
     clients: Option<Arc<dyn CertificateVerifier>>,
 ) -> Dtls13Endpoint {
     let limits = Dtls13Config { handshakes, ..Dtls13Config::default() };
-    let served = Served13(Arc::new(move || Some(Arc::clone(&own))));
-    Dtls13Endpoint::server(Clock::start(), limits, served, clients, [3; 32], 1232).unwrap()
+    let served = ServedCertificate::new(move || Some(own.clone()));
+    Dtls13Endpoint::server(epoch(), limits, served, clients, [3; 32], 1232).unwrap()
 }
 
 fn client() -> Dtls13Endpoint {
-    Dtls13Endpoint::client(Clock::start(), Dtls13Config::default(), None)
+    Dtls13Endpoint::client(epoch(), Dtls13Config::default(), None)
 }
 
 const AT_SERVER: SocketAddr =
@@ -260,8 +264,7 @@ fn forged_datagrams_do_not_end_a_session() {
 fn a_certificate_may_be_long() {
     // Of the server about 6 KB, of the client about 3 KB.
     let mut server = server_with(16, own_for(200), Some(Arc::new(Anyone)));
-    let mut client =
-        Dtls13Endpoint::client(Clock::start(), Dtls13Config::default(), Some(own_for(100)));
+    let mut client = Dtls13Endpoint::client(epoch(), Dtls13Config::default(), Some(own_for(100)));
     let (from, mut now) = (address(1), Instant::ZERO);
     let (at_client, at_server, _) =
         shake_hands((&mut client, from), &mut server, &mut now, |_| false);
@@ -326,7 +329,7 @@ fn damaged_handshakes_end_or_go_on_and_leave_nothing_behind() {
     let (mut now, own) = (Instant::ZERO, own());
     for port in 1..60 {
         let mut client =
-            Dtls13Endpoint::client(Clock::start(), Dtls13Config::default(), Some(Arc::clone(&own)));
+            Dtls13Endpoint::client(epoch(), Dtls13Config::default(), Some(own.clone()));
         let from = address(port);
         connect(&mut client, now);
         for _ in 0..12 {

@@ -1,11 +1,12 @@
 //! The server's side of DTLS 1.3: ClientHellos, and the limit on handshakes.
 
-use super::hello::Hello;
-use super::provider::{provider, with_cookie};
-use super::retry::{Confirmed, Retry};
-use super::session::Dtls13Session;
-use super::{Clock, Dtls13Endpoint, MAX_HANDSHAKE_DATAGRAM, MAX_INCOMPLETE, MAX_WAITING};
-use crate::net::dtls::config::{Dtls13Config, Served13};
+use super::{Dtls13Endpoint, MAX_INCOMPLETE, MAX_WAITING};
+use crate::config::{Dtls13Config, ServedCertificate};
+use crate::epoch::Epoch;
+use crate::hello::{Hello, MAX_HANDSHAKE_DATAGRAM};
+use crate::provider::{provider, with_cookie};
+use crate::retry::{Confirmed, Retry};
+use crate::session::Dtls13Session;
 use dimpl::{Config, Dtls};
 use ebbtide_core::time::Instant;
 use ebbtide_dtls::{CertificateVerifier, Failure, SessionId, Timing};
@@ -15,18 +16,20 @@ use std::sync::Arc;
 /// The settings of a server for its handshakes, and its cookies.
 pub(super) struct Dtls13Server {
     retry: Retry,
-    served: Served13,
+    served: ServedCertificate,
     clients: Option<Arc<dyn CertificateVerifier>>,
     config: Arc<Config>,
 }
 
 impl Dtls13Endpoint {
-    /// A server's endpoint. `clients` verifies the certificates of clients, which then must have one.
-    /// `None` if `dimpl` refuses the configuration.
-    pub(in super::super) fn server(
-        clock: Clock,
+    /// A server's endpoint. `epoch` is the driver's instant zero; `clients` verifies the certificates of clients, which then
+    /// must have one. `secret`, which must be unpredictable, makes the cookies, and no datagram of a handshake is longer than
+    /// `mtu` bytes. `None` if `dimpl` refuses the configuration.
+    #[must_use]
+    pub fn server(
+        epoch: std::time::Instant,
         limits: Dtls13Config,
-        served: Served13,
+        served: ServedCertificate,
         clients: Option<Arc<dyn CertificateVerifier>>,
         secret: [u8; 32],
         mtu: usize,
@@ -43,7 +46,7 @@ impl Dtls13Endpoint {
             .ok()?;
         let server =
             Dtls13Server { retry: Retry::new(secret)?, served, clients, config: Arc::new(config) };
-        Some(Self::new(clock, limits, Some(server)))
+        Some(Self::new(Epoch(epoch), limits, Some(server)))
     }
 
     /// Handles a datagram that begins with a ClientHello for DTLS 1.3. `None` if it does not;
@@ -65,7 +68,7 @@ impl Dtls13Endpoint {
             return Some(false);
         };
         if hello.has_cookie_of_1_2 || hello.cookie.is_none() {
-            let std_now = self.clock.to_std(now);
+            let std_now = self.epoch.to_std(now);
             let answer = server.retry.answer(now, std_now, from, &hello);
             // For example because it has no signature algorithm that we support. This holds for the hello with the
             // cookie of DTLS 1.2 as well.
@@ -93,7 +96,7 @@ impl Dtls13Endpoint {
             return Some(true);
         }
         let expected = server.clients.clone().map(|verifier| (verifier, None));
-        let engine = Dtls::new_13(server.config.clone(), (*own).clone(), self.clock.to_std(now));
+        let engine = Dtls::new_13(server.config.clone(), own.to_dimpl(), self.epoch.to_std(now));
         if let Some(number) = known {
             self.end(number, Failure::Replaced);
         }

@@ -4,7 +4,7 @@ use dimpl::{CertificateError as Refused, CryptoError, Error, SecurityError};
 use ebbtide_dtls::{AlertDescription, CertificateError, Failure};
 
 /// The reason for the end of a session, of which `dimpl` says this.
-pub(super) fn failure(error: &Error) -> Failure {
+pub(crate) fn failure(error: &Error) -> Failure {
     match error {
         Error::Timeout(_) => Failure::NoAnswer,
         Error::ConnectionClosed => Failure::ClosedByPeer,

@@ -5,22 +5,20 @@
 //! the first, but for the cookie and the length of the padding (RFC 8446 section 4.1.2). The cookie
 //! therefore carries the length of the first padding, and [`Hello::first`] puts the rest together.
 
-use super::MAX_HANDSHAKE_DATAGRAM;
-
 /// A ClientHello that offers DTLS 1.3.
-pub(super) struct Hello<'a> {
+pub(crate) struct Hello<'a> {
     /// From legacy_version to legacy_compression_methods.
     fields: [&'a [u8]; 2],
     extensions: &'a [u8],
     /// The cookie of a HelloRetryRequest.
-    pub(super) cookie: Option<&'a [u8]>,
+    pub(crate) cookie: Option<&'a [u8]>,
     /// Whether it has a key share of a group that we support. Without one, its successor would have
     /// another key share than itself, so that it could not be restored from it.
-    pub(super) has_key_share: bool,
+    pub(crate) has_key_share: bool,
     /// Whether it offers a cipher suite of DTLS 1.3.
-    pub(super) has_suite: bool,
+    pub(crate) has_suite: bool,
     /// Whether it has the cookie of a HelloVerifyRequest, by which a server answers that takes DTLS 1.2.
-    pub(super) has_cookie_of_1_2: bool,
+    pub(crate) has_cookie_of_1_2: bool,
 }
 
 const COOKIE: u16 = 44;
@@ -34,6 +32,9 @@ const GROUPS: [u16; 3] = [0x001d, 0x0017, 0x0018];
 const SUITES: [[u8; 2]; 3] = [[0x13, 0x01], [0x13, 0x02], [0x13, 0x03]];
 const DTLS_1_3: [u8; 2] = [0xfe, 0xfc];
 
+/// The longest datagram that a handshake takes, above Ethernet's 1500 bytes.
+pub(crate) const MAX_HANDSHAKE_DATAGRAM: usize = 2048;
+
 const RECORD_HEADER: usize = 13;
 const MESSAGE_HEADER: usize = 12;
 
@@ -43,7 +44,7 @@ const NO_PADDING: u16 = u16::MAX;
 impl<'a> Hello<'a> {
     /// Reads the ClientHello at the beginning of a datagram. `None` if there is none, if it does not offer
     /// DTLS 1.3, or if it is a fragment: a server without state cannot reassemble it.
-    pub(super) fn parse(datagram: &'a [u8]) -> Option<Self> {
+    pub(crate) fn parse(datagram: &'a [u8]) -> Option<Self> {
         let mut reader = Reader(datagram);
         let (kind, _version, epoch) = (reader.u8()?, reader.u16()?, reader.u16()?);
         reader.take(6)?;
@@ -100,7 +101,7 @@ impl<'a> Hello<'a> {
     }
 
     /// The length of its padding, for [`Self::first`].
-    pub(super) fn padding(&self) -> u16 {
+    pub(crate) fn padding(&self) -> u16 {
         let mut extensions = Extensions(Reader(self.extensions));
         let padding = extensions.find(|(kind, _)| *kind == PADDING);
         padding.and_then(|(_, content)| Some(content?.len() as u16)).unwrap_or(NO_PADDING)
@@ -109,7 +110,7 @@ impl<'a> Hello<'a> {
     /// The body of the ClientHello that preceded this one: without a cookie, and with a padding of this
     /// length. The hash in the cookie decides whether it really was like this. `None` if it would have been
     /// too long, so that a forged cookie cannot make the server hash more than it received.
-    pub(super) fn first(&self, padding: u16) -> Option<Vec<u8>> {
+    pub(crate) fn first(&self, padding: u16) -> Option<Vec<u8>> {
         if padding != NO_PADDING && usize::from(padding) > MAX_HANDSHAKE_DATAGRAM {
             return None;
         }
@@ -150,7 +151,7 @@ impl<'a> Hello<'a> {
 }
 
 /// The record with a ClientHello of this body, as a client sends its first one.
-pub(super) fn record(body: &[u8]) -> Vec<u8> {
+pub(crate) fn record(body: &[u8]) -> Vec<u8> {
     let length = (body.len() as u32).to_be_bytes();
     let mut record = Vec::with_capacity(RECORD_HEADER + MESSAGE_HEADER + body.len());
     record.extend_from_slice(&[22, 0xfe, 0xfd, 0, 0, 0, 0, 0, 0, 0, 0]);

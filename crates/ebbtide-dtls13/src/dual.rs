@@ -1,7 +1,7 @@
 //! The sessions of both versions behind one interface, that of [`ebbtide_dtls::Endpoint`]. A ClientHello
 //! decides which version serves it; later datagrams belong to the version that has the session.
 
-use super::v13;
+use crate::endpoint::{Dtls13Endpoint, is_here};
 use ebbtide_core::time::Instant;
 use ebbtide_dtls::{
     ClientCredentials, Counters, Endpoint, Failure, Output, SavedSession, SendError, SessionId,
@@ -10,28 +10,32 @@ use ebbtide_dtls::{
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+/// Sessions of DTLS 1.2 and 1.3 of one socket.
 #[derive(Debug)]
-pub(super) struct DtlsEngine {
+pub struct DualEndpoint {
     v12: Endpoint,
-    /// A client with it uses it for all servers with certificates.
-    v13: Option<v13::Dtls13Endpoint>,
+    v13: Option<Dtls13Endpoint>,
 }
 
-impl DtlsEngine {
-    pub(super) const fn new(v12: Endpoint, v13: Option<v13::Dtls13Endpoint>) -> Self {
+impl DualEndpoint {
+    /// Creates an endpoint. `v12` serves what is not DTLS 1.3. A client with `v13` uses it for all servers with certificates.
+    #[must_use]
+    pub const fn new(v12: Endpoint, v13: Option<Dtls13Endpoint>) -> Self {
         Self { v12, v13 }
     }
 
     /// The sessions of DTLS 1.3, if this is one of them.
-    fn of(&self, session: SessionId) -> Option<&v13::Dtls13Endpoint> {
-        self.v13.as_ref().filter(|_| v13::is_here(session))
+    fn of(&self, session: SessionId) -> Option<&Dtls13Endpoint> {
+        self.v13.as_ref().filter(|_| is_here(session))
     }
 
-    fn of_mut(&mut self, session: SessionId) -> Option<&mut v13::Dtls13Endpoint> {
-        self.v13.as_mut().filter(|_| v13::is_here(session))
+    fn of_mut(&mut self, session: SessionId) -> Option<&mut Dtls13Endpoint> {
+        self.v13.as_mut().filter(|_| is_here(session))
     }
 
-    pub(super) fn connect(
+    /// Begins a handshake with `remote`, whose flights are retransmitted according to `timing`: over DTLS 1.3 with certificates, if
+    /// there is an endpoint for it. See [`Endpoint::connect`].
+    pub fn connect(
         &mut self,
         now: Instant,
         remote: SocketAddr,
@@ -46,7 +50,8 @@ impl DtlsEngine {
         }
     }
 
-    pub(super) fn handle_datagram(
+    /// Processes a datagram, and passes the data in it to `deliver`. See [`Endpoint::handle_datagram`].
+    pub fn handle_datagram(
         &mut self,
         now: Instant,
         from: SocketAddr,
@@ -66,7 +71,12 @@ impl DtlsEngine {
         }
     }
 
-    pub(super) fn send(
+    /// Appends a record with `data` to `out`, which the caller sends to the returned address.
+    ///
+    /// # Errors
+    ///
+    /// See [`SendError`]; nothing was appended then.
+    pub fn send(
         &mut self,
         now: Instant,
         session: SessionId,
@@ -79,39 +89,40 @@ impl DtlsEngine {
         }
     }
 
-    /// Sessions of DTLS 1.3 go on.
-    pub(super) fn end_sessions(
-        &mut self,
-        now: Instant,
-        keeps: &mut dyn FnMut(SessionPeer<'_>) -> bool,
-    ) {
+    /// Ends sessions of DTLS 1.2 with peers that are not to be served any more; those of DTLS 1.3 go on. See
+    /// [`Endpoint::end_sessions`].
+    pub fn end_sessions(&mut self, now: Instant, keeps: &mut dyn FnMut(SessionPeer<'_>) -> bool) {
         self.v12.end_sessions(now, keeps);
     }
 
-    pub(super) fn tell_unknown(&mut self, to: SocketAddr) {
+    /// Answers a record of a session that is not known. See [`Endpoint::tell_unknown`].
+    pub fn tell_unknown(&mut self, to: SocketAddr) {
         self.v12.tell_unknown(to);
     }
 
-    pub(super) fn close(&mut self, now: Instant, session: SessionId) {
+    /// Closes a session: sends a close_notify to the peer and drops the state. No event follows.
+    pub fn close(&mut self, now: Instant, session: SessionId) {
         match self.of_mut(session) {
             Some(v13) => v13.close(now, session),
             None => self.v12.close(now, session),
         }
     }
 
-    pub(super) fn handle_timeout(&mut self, now: Instant) {
+    /// Processes everything that is due at `now`.
+    pub fn handle_timeout(&mut self, now: Instant) {
         if let Some(v13) = &mut self.v13 {
             v13.handle_timeout(now);
         }
         self.v12.handle_timeout(now);
     }
 
-    /// Both versions sign hellos one at a time.
-    pub(super) fn rest_until(&mut self, until: Instant) {
+    /// Signs no hello before `until`. See [`Endpoint::rest_until`]. Both versions sign hellos one at a time.
+    pub fn rest_until(&mut self, until: Instant) {
         self.v12.rest_until(until);
     }
 
-    pub(super) fn poll_output(&mut self) -> Output<'_> {
+    /// The driver's next action: a datagram, an event, or, last, the timeout.
+    pub fn poll_output(&mut self) -> Output<'_> {
         let due = self.v13.as_ref().and_then(|v13| v13.next_timeout());
         if let Some(v13) = self.v13.as_mut().filter(|v13| v13.has_output())
             && let Some(output) = v13.poll_output()
@@ -124,42 +135,54 @@ impl DtlsEngine {
         }
     }
 
-    pub(super) fn remote(&self, session: SessionId) -> Option<SocketAddr> {
+    /// The address of a session's peer.
+    #[must_use]
+    pub fn remote(&self, session: SessionId) -> Option<SocketAddr> {
         self.of(session).map_or_else(|| self.v12.remote(session), |v13| v13.remote(session))
     }
 
-    pub(super) fn identity(&self, session: SessionId) -> Option<Arc<[u8]>> {
+    /// The identity of a session's peer. See [`Endpoint::identity`].
+    #[must_use]
+    pub fn identity(&self, session: SessionId) -> Option<Arc<[u8]>> {
         self.of(session).map_or_else(|| self.v12.identity(session), |v13| v13.identity(session))
     }
 
-    pub(super) fn certificate(&self, session: SessionId) -> Option<Arc<[u8]>> {
+    /// The certificate that the peer has shown, in DER.
+    #[must_use]
+    pub fn certificate(&self, session: SessionId) -> Option<Arc<[u8]>> {
         self.of(session)
             .map_or_else(|| self.v12.certificate(session), |v13| v13.certificate(session))
     }
 
-    /// There is none of DTLS 1.3: `dimpl` does not resume sessions.
-    pub(super) fn saved_session(&self, session: SessionId) -> Option<SavedSession> {
+    /// The secrets with which a session can be resumed later. There is none of DTLS 1.3: `dimpl` does not resume sessions.
+    #[must_use]
+    pub fn saved_session(&self, session: SessionId) -> Option<SavedSession> {
         self.v12.saved_session(session)
     }
 
-    /// The timing of `dimpl` is set when a handshake begins.
-    pub(super) fn set_timing(&mut self, session: SessionId, timing: Timing) {
+    /// Sets the retransmission timing of a handshake of DTLS 1.2. The timing of `dimpl` is set when a handshake begins.
+    pub fn set_timing(&mut self, session: SessionId, timing: Timing) {
         self.v12.set_timing(session, timing);
     }
 
-    /// The address of a session of DTLS 1.3 never changes.
-    pub(super) fn confirm_address(&mut self, session: SessionId, sent: Instant) {
+    /// Records that the peer has answered a message that was first sent at `sent`. See [`Endpoint::confirm_address`]. The address
+    /// of a session of DTLS 1.3 never changes.
+    pub fn confirm_address(&mut self, session: SessionId, sent: Instant) {
         self.v12.confirm_address(session, sent);
     }
 
-    pub(super) fn sessions(&self) -> usize {
+    /// The number of sessions and handshakes with state.
+    #[must_use]
+    pub fn sessions(&self) -> usize {
         match &self.v13 {
             Some(v13) => self.v12.sessions() + v13.sessions(),
             None => self.v12.sessions(),
         }
     }
 
-    pub(super) fn counters(&self) -> Counters {
+    /// The counters of both versions, added.
+    #[must_use]
+    pub fn counters(&self) -> Counters {
         let mut sum = self.v12.counters();
         if let Some(v13) = &self.v13 {
             let more = v13.counters();
@@ -174,7 +197,8 @@ impl DtlsEngine {
         sum
     }
 
-    pub(super) const fn take_refused(&mut self) -> Option<(SocketAddr, Failure)> {
+    /// The last client that was refused without keeping state, and the reason.
+    pub const fn take_refused(&mut self) -> Option<(SocketAddr, Failure)> {
         self.v12.take_refused()
     }
 }
