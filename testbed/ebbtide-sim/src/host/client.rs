@@ -4,6 +4,7 @@ use super::agenda::{Agenda, NextAction};
 use super::bodies::Bodies;
 use super::exchanges::{HostOutput, MeasuredEndpoint, Opening};
 use super::flow::MessageFlow;
+use super::oscore::ProtectedRequests;
 use super::{
     ArrivingPacket, ClientModel, ExchangeLedger, Host, ObservedHost, Tag, server_address,
     server_in_turn,
@@ -12,7 +13,7 @@ use crate::medium::low_power::Cause;
 use crate::random::Streams;
 use crate::record::Messages;
 use crate::record::Recorder;
-use crate::scenario::Scenario;
+use crate::scenario::{Scenario, SecurityMode};
 use ebbtide_core::endpoint::Arrival;
 use ebbtide_core::testbed::{OutputBuffers, swap_buffers};
 use ebbtide_core::time::Instant;
@@ -39,6 +40,8 @@ pub(crate) struct Client {
     pub(super) observer: Option<Token>,
     /// The bodies that it transfers block by block, if it does.
     bodies: Option<Box<Bodies>>,
+    /// Its side of OSCORE, if that protects its requests.
+    protected: Option<Box<ProtectedRequests>>,
     /// The record of its messages, if it sends a flow of them.
     pub(crate) flow: Option<Box<MessageFlow>>,
     model: Arc<ClientModel>,
@@ -47,7 +50,7 @@ pub(crate) struct Client {
 /// There may be a million of them: what few clients need is in a box, and what all share in the model. The
 /// measurements count apart, since a new one is worth its bytes.
 const _: () = assert!(
-    size_of::<Client>() - size_of::<crate::record::ClientRecord>() <= 648,
+    size_of::<Client>() - size_of::<crate::record::ClientRecord>() <= 656,
     "a client has grown"
 );
 
@@ -62,6 +65,8 @@ impl Client {
             agenda: Agenda::new(number, window, scenario, streams),
             observer: None,
             bodies: Bodies::new(number, scenario, streams),
+            protected: (scenario.security.mode == SecurityMode::Oscore)
+                .then(|| Box::new(ProtectedRequests::new(number))),
             flow: MessageFlow::new(number, scenario, 1),
             model,
         }
@@ -114,7 +119,13 @@ impl Client {
         };
         let content = Content { code, options: &options, payload };
         let to = server_in_turn(number / self.model.requests_each);
-        let taken = self.exchanges.ask(now, to, opening, &content, number);
+        let exchanges = &mut self.exchanges;
+        let taken = match &mut self.protected {
+            None => exchanges.ask(now, to, opening, &content, number),
+            Some(protected) => protected
+                .protect(number, &content, |outer| exchanges.ask(now, to, opening, outer, number))
+                .unwrap_or(false),
+        };
         if taken {
             self.agenda.opened();
             if let Some(flow) = &mut self.flow {
@@ -191,6 +202,9 @@ impl Client {
     }
 
     fn given_up(&mut self, now: Instant, number: u32) {
+        if let Some(protected) = &mut self.protected {
+            protected.ended(number);
+        }
         if self.flow.as_mut().is_some_and(|flow| flow.given_up(number)) {
             self.agenda.ask_again();
         }
@@ -291,14 +305,21 @@ impl<R: Recorder> ObservedHost<R> for Client {
         let ArrivingPacket { bytes, tag, is_marked } = packet;
         let from = self.server(tag.exchange);
         let arrival = Arrival { congestion_experienced: is_marked, ..from.into() };
-        let bodies = &mut self.bodies;
+        let (bodies, protected) = (&mut self.bodies, &self.protected);
         let read = |message: &Message<'_>| {
             if let Some(bodies) = bodies {
                 bodies.answered(now, tag.exchange, message);
             }
+            match protected {
+                None => Some(message.payload().len() as u64),
+                Some(protected) => protected.verify(tag.exchange, message),
+            }
         };
         let ended = self.exchanges.receive_and_read(now, arrival, bytes, tag, recorder, read);
         let Some(ended) = ended else { return false };
+        if let Some(protected) = &mut self.protected {
+            protected.ended(ended.number);
+        }
         if let Some(bodies) = &mut self.bodies {
             bodies.note_early(ended.early);
         }

@@ -11,7 +11,9 @@ pub(crate) fn device<R: Recorder>(
     setup: ClientSetup<'_>,
 ) -> Box<dyn ObservedHost<R>> {
     match (model, setup.scenario.security.mode) {
-        (Model::Udp(model), SecurityMode::None) => Box::new(Client::new(setup, model.clone())),
+        (Model::Udp(model), SecurityMode::None | SecurityMode::Oscore) => {
+            Box::new(Client::new(setup, model.clone()))
+        }
         (Model::Udp(model), SecurityMode::DtlsPsk) => {
             Box::new(SecureClient::new(setup, model.clone()))
         }

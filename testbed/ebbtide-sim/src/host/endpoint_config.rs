@@ -1,6 +1,6 @@
 //! The configuration of a device's endpoint.
 
-use crate::scenario::{Scenario, units::Time};
+use crate::scenario::{Scenario, SecurityMode, units::Time};
 use ebbtide_core::cc::ControlConfig;
 use ebbtide_core::endpoint::EndpointConfig;
 use ebbtide_core::params::Parameters;
@@ -26,6 +26,7 @@ pub fn endpoint_config(scenario: &Scenario, control: ControlConfig) -> EndpointC
         params,
         control,
         token_length: coap.token_length,
+        oscore: scenario.security.mode == SecurityMode::Oscore,
         // The server is this program's: it answers each copy with that copy's marks.
         study: StudySettings::DEFAULT.trusting_marks(true),
         // The testbed sees both ends and counts for itself.

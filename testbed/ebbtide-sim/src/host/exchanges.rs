@@ -119,7 +119,8 @@ impl MeasuredEndpoint {
         true
     }
 
-    /// A datagram arrives. The exchange that has ended with it; `read` looks at its response.
+    /// A datagram arrives. The exchange that has ended with it; `read` looks at its response, and says how long the payload is, or
+    /// that it is not accepted.
     pub(crate) fn receive_and_read(
         &mut self,
         now: Instant,
@@ -127,13 +128,14 @@ impl MeasuredEndpoint {
         datagram: &[u8],
         tag: Tag,
         recorder: &mut impl Recorder,
-        read: impl FnOnce(&Message<'_>),
+        read: impl FnOnce(&Message<'_>) -> Option<u64>,
     ) -> Option<ExchangeOutcome> {
         let from = arrival.from;
         match self.endpoint.receive(now, arrival, datagram, |_, _| Remember::Yes) {
             Received::Response { exchange, sample, message } => {
-                read(&message);
-                let payload = message.payload().len() as u64;
+                let Some(payload) = read(&message) else {
+                    return Some(self.ended_in_vain(now, exchange, recorder));
+                };
                 let outcome = self.answered(now, exchange, tag, payload, recorder);
                 self.report_answer(now, from, tag, sample, recorder);
                 Some(outcome)
@@ -144,11 +146,7 @@ impl MeasuredEndpoint {
                 self.report_answer(now, from, tag, Some(sample), recorder);
                 Some(outcome)
             }
-            Received::Reset { exchange, .. } => {
-                let exchange = &self.open[exchange.index()];
-                self.ledger.failed(now, exchange, None, recorder);
-                Some(ExchangeOutcome::failed(exchange.number))
-            }
+            Received::Reset { exchange, .. } => Some(self.ended_in_vain(now, exchange, recorder)),
             // The answer to a probe of an exchange that is over is no response.
             Received::Ignored(Ignored::UnknownExchange) if !tag.probe => {
                 self.ledger.record.duplicates += 1;
@@ -188,6 +186,18 @@ impl MeasuredEndpoint {
             Output::Event(_) => HostOutput::Other,
             Output::Timeout(at) => HostOutput::Wait(at),
         }
+    }
+
+    /// The peer does not answer an exchange.
+    fn ended_in_vain(
+        &mut self,
+        now: Instant,
+        exchange: ExchangeId,
+        recorder: &mut impl Recorder,
+    ) -> ExchangeOutcome {
+        let exchange = &self.open[exchange.index()];
+        self.ledger.failed(now, exchange, None, recorder);
+        ExchangeOutcome::failed(exchange.number)
     }
 
     /// An exchange has its answer, with so many bytes of payload.

@@ -12,6 +12,7 @@ mod exchanges;
 mod flow;
 mod model;
 mod observers;
+mod oscore;
 mod q_block;
 mod reports;
 mod secure;

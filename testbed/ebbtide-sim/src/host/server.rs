@@ -1,8 +1,9 @@
 //! The host that answers.
 
+use super::oscore::ProtectedAnswers;
 use super::{Tag, client_at, digits};
 use crate::random::Streams;
-use ebbtide_core::endpoint::{Endpoint, EndpointConfig, Output, Received};
+use ebbtide_core::endpoint::{Endpoint, EndpointConfig, Output, Received, Remember};
 use ebbtide_core::time::Instant;
 use ebbtide_core::wire::{Code, Content, Opt, OptionNumber};
 use std::net::SocketAddr;
@@ -14,6 +15,8 @@ pub(crate) struct ConstantServer {
     payloads: Vec<Vec<u8>>,
     /// The class of the client whose request is next.
     class: usize,
+    /// Its side of OSCORE, if that protects its answers.
+    protected: Option<ProtectedAnswers>,
 }
 
 impl ConstantServer {
@@ -28,7 +31,13 @@ impl ConstantServer {
             endpoint: Endpoint::new(config, Box::new(streams.stream(stream))),
             payloads: payload_bytes.into_iter().map(digits).collect(),
             class: 0,
+            protected: None,
         }
+    }
+
+    /// Protects the answers to so many clients by OSCORE.
+    pub(crate) fn protect(&mut self, clients: u32) {
+        self.protected = Some(ProtectedAnswers::new(clients));
     }
 
     /// The requests from now on are those of a client of this class.
@@ -47,19 +56,36 @@ impl ConstantServer {
         tag: Tag,
         mut send: impl FnMut(u32, &[u8], Tag),
     ) {
-        if let Received::Request(incoming, message) =
-            self.endpoint.handle_datagram(now, from.into(), datagram)
-        {
-            let text = self.payloads.get(self.class).map_or(&[][..], Vec::as_slice);
-            let code = match message.code() {
-                Code::GET => Code::CONTENT,
-                _ => Code::CHANGED,
-            };
-            // text/plain is content format 0, whose shortest form has no bytes (section 3.2).
-            let format = [Opt { number: OptionNumber::CONTENT_FORMAT, value: &[] }];
-            let content = Content { code, options: &format, payload: text };
-            // A refused response is counted by the endpoint; the client asks again.
-            let _ = self.endpoint.respond(now, &incoming, &content);
+        let text = self.payloads.get(self.class).map_or(&[][..], Vec::as_slice);
+        // text/plain is content format 0, whose shortest form has no bytes (section 3.2).
+        let format = [Opt { number: OptionNumber::CONTENT_FORMAT, value: &[] }];
+        let answer = |request: Code| {
+            let code = if request == Code::GET { Code::CONTENT } else { Code::CHANGED };
+            Content { code, options: &format, payload: text }
+        };
+        match &mut self.protected {
+            None => {
+                if let Received::Request(incoming, message) =
+                    self.endpoint.handle_datagram(now, from.into(), datagram)
+                {
+                    // A refused response is counted by the endpoint; the client asks again.
+                    let _ = self.endpoint.respond(now, &incoming, &answer(message.code()));
+                }
+            }
+            // As a deployed server: a request takes a place among those that are remembered when it is verified.
+            Some(protected) => {
+                let received =
+                    self.endpoint.receive(now, from.into(), datagram, |_, _| Remember::No);
+                if let Received::Request(incoming, message) = received
+                    && let Some(verified) = protected.verify(incoming.remote, &message)
+                    && let Some(code) = verified.plain().map(|plain| plain.code())
+                {
+                    self.endpoint.remember_verified(now, &incoming);
+                    verified.answer(&answer(code), |outer| {
+                        let _ = self.endpoint.respond(now, &incoming, outer);
+                    });
+                }
+            }
         }
         while let Output::Transmit(transmit) = self.endpoint.poll_output() {
             if let Some(client) = client_at(transmit.to) {

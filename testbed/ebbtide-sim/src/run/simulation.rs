@@ -24,7 +24,7 @@ use crate::net::Delay;
 use crate::random::Streams;
 use crate::record::{Discard, Recorder, RunError, sparse};
 use crate::record::{ExchangeRecord, RunRecord};
-use crate::scenario::{Control, Return, Scenario};
+use crate::scenario::{Control, Return, Scenario, SecurityMode};
 use ebbtide_core::cc::{Algorithm, ControlConfig};
 use ebbtide_core::testbed::OutputBuffers;
 use ebbtide_core::time::{Duration, Instant};
@@ -175,7 +175,7 @@ impl<R: Recorder> Simulation<R> {
         let roster = Arc::new(Roster::new(scenario, controls));
         let mut clients = roster.devices(&streams);
         let mut sessions =
-            (!scenario.security.is_none()).then(|| SecureServer::new(scenario, &streams));
+            scenario.security.has_sessions().then(|| SecureServer::new(scenario, &streams));
         if let Some(server) = &mut sessions
             && scenario.security.returns != Return::Handshake
         {
@@ -207,6 +207,10 @@ impl<R: Recorder> Simulation<R> {
         let ends = ends.reduce(|(end, fair), one| (end.max(one.0), fair.max(one.1)));
         let mut net = Net::new(scenario, &roster, cross, &streams);
         let motes = Motes::new(scenario, &roster, &net.serving_nodes(), &streams);
+        let mut server = ConstantServer::new(server, payloads, "server", &streams);
+        if scenario.security.mode == SecurityMode::Oscore {
+            server.protect(scenario.clients.count);
+        }
         Self {
             engine,
             net,
@@ -215,7 +219,7 @@ impl<R: Recorder> Simulation<R> {
             has_flows: clients.iter_mut().any(|client| client.flow().is_some()),
             has_ends: clients.iter_mut().any(|client| client.server_end().is_some()),
             clients,
-            server: ConstantServer::new(server, payloads, "server", &streams),
+            server,
             sessions,
             background,
             recorder,

@@ -120,8 +120,9 @@ fn payloads(class: &ClassView, mesh: &Mesh) -> Check {
     let s = &class.scenario;
     let w = &s.workload;
     // Header 4, token up to 8, path, content format 1, block 4, marker 1.
-    let request = 4 + 8 + w.path.len() as u32 + 3 + 1 + 4 + 1;
-    let response = 4 + 8 + 2;
+    let protection = s.security.overhead();
+    let request = 4 + 8 + w.path.len() as u32 + 3 + 1 + 4 + 1 + protection;
+    let response = 4 + 8 + 2 + protection;
     let (asked, key) = match (w.activity(), w.request_payload) {
         (Activity::Reporting(reporting), _) => (reporting.fragment, "workload.mesh.fragment"),
         (_, 0) => (0, "workload.path"),

@@ -11,12 +11,12 @@ keys! {
     #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
     #[serde(deny_unknown_fields, default)]
     pub struct Security {
-        /// None, or DTLS.
+        /// None, DTLS, or OSCORE with a context that both sides know.
         pub mode: SecurityMode,
-        /// The state with which a client comes: nothing, a session to resume, or one to continue.
+        /// With DTLS, the state with which a client comes: nothing, a session to resume, or one to continue.
         #[serde(rename = "return")]
         pub returns as "return": Return,
-        /// When the flights of a handshake are repeated.
+        /// With DTLS, when the flights of a handshake are repeated.
         pub timers: Timers,
         /// The server's first timeout for its own flights; 0: as `timers` has it; with
         /// `control`, the library's default.
@@ -33,6 +33,8 @@ pub enum SecurityMode {
     None,
     /// DTLS 1.2 with pre-shared keys (TLS_PSK_WITH_AES_128_CCM_8).
     DtlsPsk,
+    /// OSCORE with AES-CCM-16-64-128 and a context that client and server know.
+    Oscore,
 }
 
 /// The state that a client kept while it was away.
@@ -72,25 +74,52 @@ impl Security {
     pub(super) fn is_default(&self) -> bool {
         *self == Self::default()
     }
+
+    /// Whether messages travel in sessions of DTLS.
+    #[must_use]
+    pub const fn has_sessions(&self) -> bool {
+        matches!(self.mode, SecurityMode::DtlsPsk)
+    }
+
+    /// Bytes that the protection adds to a message at most.
+    pub(super) const fn overhead(&self) -> u32 {
+        match self.mode {
+            SecurityMode::None => 0,
+            // A record: header 13, connection ID up to 8, nonce 8, tag 8, and the content type inside.
+            SecurityMode::DtlsPsk => 38,
+            // The option: head 1, flags 1, Partial IV and ID up to 3 each. Code 1 and tag 8 in the ciphertext, and its marker.
+            SecurityMode::Oscore => 18,
+        }
+    }
 }
 
-/// Bytes that a record of DTLS adds to a message: header 13, connection ID up to 8, nonce 8, tag 8, and
-/// the content type inside.
-const RECORD: u32 = 38;
-
 pub(super) fn check(s: &Scenario) -> Check {
-    if s.security.is_none() {
-        let message = "needs security.mode = \"dtls-psk\"";
-        return require(s.security.is_default(), "security", message);
+    let security = &s.security;
+    if !security.has_sessions() {
+        let of_mode = Security { mode: security.mode, ..Security::default() };
+        let message = "has keys of sessions, which need security.mode = \"dtls-psk\"";
+        require(*security == of_mode, "security", message)?;
     }
     let key = "security.mode";
-    require(s.network.mesh().is_none(), key, "is for networks without [network.mesh]")?;
-    let room = s.network.mtu.saturating_sub(s.network.header);
-    let message =
-        "needs a network.mtu that leaves 256 bytes for a datagram, and 38 bytes of each for DTLS";
-    let longest = s.workload.request_payload.max(s.workload.response_payload) + 32 + RECORD;
-    require(room >= 256 && room >= longest, key, message)?;
-    let timeout = s.security.server_timeout.0;
+    match security.mode {
+        SecurityMode::None => return Ok(()),
+        SecurityMode::DtlsPsk => {
+            let message = "= \"dtls-psk\" is for networks without [network.mesh]";
+            require(s.network.mesh().is_none(), key, message)?;
+            let room = s.network.mtu.saturating_sub(s.network.header);
+            let message = "needs a network.mtu that leaves 256 bytes for a datagram of a handshake";
+            require(room >= 256, key, message)?;
+        }
+        SecurityMode::Oscore => {
+            let has_mote_servers = s.network.mesh().is_some() && s.network.up.is_missing();
+            let is_of_motes = s.is_cloud()
+                || s.classes().iter().any(|class| class.scenario.workload.is_reporting());
+            let message = "= \"oscore\" is for devices that ask a server in the Internet: with [network.mesh], \
+                           for a workload of its devices, with network.up and network.down";
+            require(!has_mote_servers && !is_of_motes, key, message)?;
+        }
+    }
+    let timeout = security.server_timeout.0;
     let fits = timeout == 0 || (10_000_000..=LONGEST_SPAN.0).contains(&timeout);
     require(fits, "security.server_timeout", "must be 0, or from 10 ms to a day (86400 s)")
 }

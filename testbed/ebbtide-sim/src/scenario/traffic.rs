@@ -29,8 +29,8 @@ pub(super) fn check(s: &Scenario) -> Check {
         ("workload.request_payload", w.request_payload),
     ] {
         // Header, token, path or content format, payload marker: at most 4 + 8 + 3 + 255 + 1.
-        let overhead =
-            13 + if key.ends_with("request_payload") { w.path.len() as u32 + 3 } else { 2 };
+        let own = if key.ends_with("request_payload") { w.path.len() as u32 + 3 } else { 2 };
+        let overhead = 13 + own + s.security.overhead();
         require(
             bytes.saturating_add(overhead) <= room,
             key,

@@ -39,6 +39,7 @@ mod same_answer;
 mod scenario_keys;
 mod scenario_properties;
 mod security;
+mod security_oscore;
 mod series;
 mod spans;
 mod tcp_closed_forms;
