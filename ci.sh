@@ -194,12 +194,12 @@ step_features() {
     note "$(tail -1 "$logs/$step.log")"
 }
 
-# The core with neither std nor an allocator, then with an allocator alone. A target without an
+# The core with neither std nor an allocator, then with an allocator and what needs one. A target without an
 # operating system shows it too, but cannot be had everywhere: `scripts/no_std.rs` is linked
 # against the core on this one, and does not link if any crate below brings in std.
 step_no-std() {
     local dir=$target/no-std triple
-    for features in "" alloc; do
+    for features in "" tracing; do
         cargo build "${locked[@]}" -p ebbtide-core --no-default-features --features "$features" \
             --target-dir "$dir"
         rustc --edition 2024 --crate-type staticlib -C panic=abort ${features:+--cfg alloc} \

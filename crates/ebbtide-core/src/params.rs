@@ -28,11 +28,6 @@ pub struct Parameters {
     /// RFC 7252 sets no limit (section 5.2.2); without one, an exchange with a dead peer would be
     /// kept forever. Default 247 s (EXCHANGE_LIFETIME with the default parameters).
     pub response_timeout: Micros,
-    /// Whether a message is given up no sooner than MAX_TRANSMIT_SPAN after its first
-    /// transmission, whatever the congestion control decides; see
-    /// [`Shell::patience`](crate::cc::Shell::patience). On by default. Only a study that compares
-    /// controls as they were published switches it off.
-    pub patience: bool,
 }
 
 impl Parameters {
@@ -52,7 +47,6 @@ impl Parameters {
         probing_rate: 1,
         max_latency: Micros::from_millis(100_000),
         response_timeout: Micros::from_millis(247_000),
-        patience: true,
     };
 
     /// MAX_TRANSMIT_SPAN: from the first transmission to the last retransmission,

@@ -11,7 +11,7 @@ const MAX_COUNTED_RETRANSMISSIONS: u8 = 4;
 impl Shell {
     /// The minimum time from the first transmission of a message until it is given up:
     /// MAX_TRANSMIT_SPAN (RFC 7252 section 4.8.2), computed with at most four retransmissions. 45
-    /// s with the default parameters; zero if [`Parameters::patience`] is off.
+    /// s with the default parameters.
     #[must_use]
     pub fn patience(params: &Parameters, settings: &Settings) -> Micros {
         patient_span(params, settings, Parameters::max_transmit_span)
@@ -65,15 +65,12 @@ impl Shell {
     }
 }
 
-/// A span of RFC 7252 section 4.8.2, computed with at most four retransmissions; zero if patience is off.
+/// A span of RFC 7252 section 4.8.2, computed with at most four retransmissions.
 fn patient_span(
     params: &Parameters,
     settings: &Settings,
     span: fn(&Parameters) -> Duration,
 ) -> Micros {
-    if !params.patience {
-        return Micros::ZERO;
-    }
     let ack_timeout = settings.ack_timeout(params);
     let max_retransmit = params.max_retransmit.min(MAX_COUNTED_RETRANSMISSIONS);
     let counted = Parameters { ack_timeout, max_retransmit, ..*params };

@@ -2,11 +2,11 @@
 
 use super::peers::Scope;
 use super::study::StudySettings;
-use crate::cc::{Algorithm, ControlConfig};
+use crate::cc::{Algorithm, ControlConfig, Shell};
 use crate::params::Parameters;
 use crate::peer::PeerId;
 use crate::shared::Shared;
-use crate::time::Duration;
+use crate::time::{Duration, Micros};
 use crate::wire::OptionNumber;
 use core::hash::{Hash, Hasher};
 use siphasher::sip::SipHasher24;
@@ -63,6 +63,14 @@ impl EndpointConfig {
     #[must_use]
     pub fn params_of_path(&self) -> Parameters {
         self.params.under(self.control.settings.first_timeout(&self.params))
+    }
+
+    /// How long a message is tried at least under `control`.
+    pub(super) fn patience(&self, control: &ControlConfig) -> Micros {
+        match self.study.patience {
+            true => Shell::patience(&self.params, &control.settings),
+            false => Micros::ZERO,
+        }
     }
 }
 

@@ -41,6 +41,7 @@ mod study;
 mod tally;
 mod types;
 mod unsent;
+mod waits;
 
 pub use config::{EndpointConfig, Limits, MessageIdStart, SharedConfig};
 pub use flight::Flight;

@@ -6,6 +6,7 @@
 //! or cancelled; a later answer to one of them belongs to no exchange.
 
 use super::types::{Ignored, Received, Sent};
+use super::waits::Wait;
 use super::{Endpoint, context};
 use crate::cc::{Kind, Shell, Transmission};
 use crate::exchange::table::{ExchangeState, Probe, Purpose, TimerReason};
@@ -50,6 +51,7 @@ impl Endpoint {
         self.emit_probe(now, index, id, timeout);
         let wait = self.wait_after(now, index, timeout);
         self.timers.arm(index, now + wait);
+        self.waits(now, index, Wait::Probe, Some(now + wait));
         true
     }
 
@@ -88,6 +90,9 @@ impl Endpoint {
         let left = tries.saturating_sub(exchange.effort().unanswered());
         let least = if left == 0 { params.ack_timeout } else { Micros::ZERO };
         let timeout = timeout.max(least);
+        if !self.config.study.patience {
+            return timeout;
+        }
         let since_first = now.micros_since(exchange.first);
         let remaining = self.remaining(now, exchange);
         let control = &self.controls[self.peers.get(exchange.peer).control()];

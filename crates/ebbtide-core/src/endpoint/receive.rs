@@ -2,6 +2,7 @@
 
 use super::Endpoint;
 use super::types::{Arrival, Ignored, Incoming, Received, Remember};
+use super::waits::Wait;
 use crate::cc::{Marking, Outcome, Sample};
 use crate::exchange::dedup::{MessageKey, RepeatedRequest, Reply};
 use crate::exchange::table::{Answers, ExchangeState, Purpose};
@@ -245,7 +246,9 @@ impl Endpoint {
                 let peer = exchange.peer;
                 // The message ID stays known, so that a Reset can still end the exchange.
                 self.table.remember_id(index);
-                self.timers.arm(index, now + self.config.params_of_path().response_wait());
+                let until = now + self.config.params_of_path().response_wait();
+                self.timers.arm(index, until);
+                self.waits(now, index, Wait::Answer, Some(until));
                 self.pump(now, peer);
             }
         }

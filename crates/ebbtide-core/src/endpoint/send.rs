@@ -2,6 +2,7 @@
 
 use super::peers::OptionSupport;
 use super::types::{Event, Failure, Reliability, SendError, Sent};
+use super::waits::Wait;
 use super::{Endpoint, context};
 use crate::cc::{
     Admission, Expiry, Kind, Load, Marking, Outcome, OutgoingMessage, Shell, Transmission,
@@ -271,16 +272,22 @@ impl Endpoint {
                     exchange.datagram[0] &= 0xcf;
                     None
                 }
-                Admission::NotBefore(at) => Some(at),
+                Admission::NotBefore(at) => {
+                    self.waits(now, index, Wait::Pace, Some(at));
+                    Some(at)
+                }
                 // The end of an open exchange calls `pump` again.
-                Admission::Blocked => return,
-                // Without a free message ID no probe leaves before that instant.
-                Admission::Probe(again) => match self.probe_queued(now, index) {
-                    Ok(()) => Some(again),
-                    Err(at) => Some(again.max(at)),
-                },
+                Admission::Blocked => return self.waits(now, index, Wait::Places, None),
+                Admission::Probe(again) => {
+                    self.waits(now, index, Wait::Probe, Some(again));
+                    // Without a free message ID no probe leaves before that instant.
+                    match self.probe_queued(now, index) {
+                        Ok(()) => Some(again),
+                        Err(at) => Some(again.max(at)),
+                    }
+                }
                 Admission::GiveUp => {
-                    let patience = Shell::patience(&self.config.params, &control.settings);
+                    let patience = self.config.patience(control);
                     // None of its probes was answered; the control may look for the peer again.
                     let again = now + self.config.params.ack_timeout.max(Shell::FLOOR);
                     let waited = now.saturating_since(exchange.first);
@@ -305,6 +312,7 @@ impl Endpoint {
                     if not_before.is_none() || self.table.get(index).confirmable {
                         if not_before.is_none() {
                             self.counters.rare().id_waits += 1;
+                            self.waits(now, index, Wait::MessageId, Some(at));
                         }
                         return;
                     }
@@ -397,6 +405,7 @@ impl Endpoint {
             }
         };
         self.timers.arm(index, now + wait);
+        self.waits(now, index, Wait::Answer, Some(now + wait));
         self.emit(index, 0, Micros::ZERO, Mark::Encoded);
     }
 
@@ -412,11 +421,13 @@ impl Endpoint {
         let cx = &mut context(now, &self.config, &self.controls[peer.control()], &mut *self.rng);
         let kind = if exchange.may_be_probed() { Kind::Message } else { Kind::Unprobed };
         let transmission = Transmission { remaining, ..Transmission::new(kind, ordinal) };
-        let timeout = peer.shell.on_transmit(transmission, &mut exchange.slot, cx);
+        let chosen = peer.shell.on_transmit(transmission, &mut exchange.slot, cx);
         let control = peer.control();
-        let timeout = self.wait_after(now, index, timeout);
+        let timeout = self.wait_after(now, index, chosen);
         self.controls.count(control, |counters| counters.transmitted(ordinal, timeout));
         self.timers.arm(index, now + timeout);
+        let why = if timeout > chosen { Wait::Patience } else { Wait::Timeout };
+        self.waits(now, index, why, Some(now + timeout));
         let exchange = self.table.get_mut(index);
         let peer = self.peers.get_mut(exchange.peer);
         if exchange.marking != Marking::None {

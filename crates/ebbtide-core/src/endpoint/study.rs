@@ -11,11 +11,16 @@ pub struct StudySettings {
     /// Whether message IDs are kept unique for EXCHANGE_LIFETIME (RFC 7252 section 4.4). Default
     /// yes; only a load generator, which measures a server and not a network, may switch this off.
     pub unique_message_ids: bool,
+    /// Whether a message is given up no sooner than MAX_TRANSMIT_SPAN after its first transmission, whatever the
+    /// congestion control decides ([`Shell::patience`](crate::cc::Shell::patience)). Default yes; only a study that compares
+    /// controls as they were published switches it off.
+    pub patience: bool,
 }
 
 impl StudySettings {
-    /// Peers have to show that their marks can be trusted, and message IDs are unique.
-    pub const DEFAULT: Self = Self { trusts_marks: false, unique_message_ids: true };
+    /// Peers have to show that their marks can be trusted, message IDs are unique, and every control is patient.
+    pub const DEFAULT: Self =
+        Self { trusts_marks: false, unique_message_ids: true, patience: true };
 
     /// The same settings, with trust in marks or without.
     #[must_use]
@@ -27,6 +32,12 @@ impl StudySettings {
     #[must_use]
     pub const fn keeping_message_ids_unique(self, unique_message_ids: bool) -> Self {
         Self { unique_message_ids, ..self }
+    }
+
+    /// The same settings, with patience or without.
+    #[must_use]
+    pub const fn being_patient(self, patience: bool) -> Self {
+        Self { patience, ..self }
     }
 }
 

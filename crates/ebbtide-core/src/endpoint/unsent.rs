@@ -1,7 +1,7 @@
 //! Transmissions that a driver knows more about than silence would tell.
 
+use super::waits::Wait;
 use super::{Endpoint, context};
-use crate::cc::Shell;
 use crate::exchange::ExchangeId;
 use crate::exchange::table::{Answers, ExchangeState, Purpose, TimerReason};
 use crate::time::{Instant, Micros};
@@ -23,7 +23,7 @@ impl Endpoint {
         }
         let peer = self.peers.get(exchange.peer);
         let control = &self.controls[peer.control()];
-        let span = Shell::patience(&self.config.params, &control.settings);
+        let span = self.config.patience(control);
         let longest = span.scale(PAUSE.0, PAUSE.1);
         let since = now.micros_since(exchange.first);
         if longest == Micros::ZERO {
@@ -49,6 +49,7 @@ impl Endpoint {
         }
         exchange.due = TimerReason::Repeat;
         self.timers.arm(index, now + pause);
+        self.waits(now, index, Wait::Unsent, Some(now + pause));
     }
 
     /// Sends the next copy of an open exchange now instead of after its timeout: the driver knows that the path to the peer

@@ -253,7 +253,7 @@ fn a_sample_beside_the_answer_of_a_probe_is_not_doubted() {
 fn on_a_short_path_backoff_begins_at_a_twentieth_of_ack_timeout_and_the_last_wait_is_long() {
     let mut config = config("ebb");
     config.params.max_retransmit = 8;
-    config.params.patience = false;
+    config.study.patience = false;
     let mut node = Node::with_rng(config, crate::common::Constant::lowest());
     answered(&mut node, 60, 0.02);
     node.get();
@@ -293,7 +293,7 @@ fn after_many_losses_no_repeat_is_short_and_the_next_exchange_begins_where_the_l
 #[test]
 fn an_exchange_that_was_given_up_makes_the_next_one_wait_half_as_long_as_it_did() {
     let mut config = config("ebb");
-    config.params.patience = false;
+    config.study.patience = false;
     let mut node = Node::with_rng(config, crate::common::Constant::lowest());
     answered(&mut node, 60, 1.0);
     node.get();

@@ -181,7 +181,7 @@ fn the_last_waits_are_stretched_and_the_first_ones_are_not() {
     assert_eq!(copies, [0.0, 0.01, 0.02, 0.02 + 30.0 / 16.0, 0.02 + 30.0 / 16.0 + 30.0 / 4.0]);
     assert!((span - 30.0).abs() < 1e-3, "{span}");
     // The key that switches it off leaves the control alone, but for PROCESSING_DELAY.
-    config.params.patience = false;
+    config.study.patience = false;
     let (_, span) = silence(config, 0, 0.1);
     assert!(span < 2.1, "{span}");
 }

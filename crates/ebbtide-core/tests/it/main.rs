@@ -49,6 +49,7 @@ mod endpoint_server;
 mod endpoint_statistics;
 mod endpoint_trust;
 mod endpoint_unsent;
+mod endpoint_waits;
 mod frame_format;
 mod oscore_messages;
 mod oscore_restarts;

@@ -15,7 +15,7 @@ impl Research {
     /// whatever the congestion control decides. Default true; only a study that compares controls as they
     /// were published switches it off.
     pub fn patience(mut self, yes: bool) -> Self {
-        self.0.endpoint.params.patience = yes;
+        self.0.endpoint.study.patience = yes;
         self
     }
 

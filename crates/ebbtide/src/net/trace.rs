@@ -13,6 +13,8 @@
 //! | `ebbtide::message` | `not sent` | `exchange`, `error` |
 //! | `ebbtide::control` | `learnt` | `peer`, `exchange`, `rtt`, `transmissions`, `answered`, `srtt`, `rto`, `state` |
 //!
+//! With the feature `tracing` the core adds `ebbtide::wait`, at level TRACE: why a message waits.
+//!
 //! The values of queries are left out of `datagram` unless the target `ebbtide::query` is enabled at level TRACE.
 //!
 //! `exchange` is a small number, unique among the exchanges that are open at one socket at the

@@ -18,7 +18,6 @@ pub fn endpoint_config(scenario: &Scenario, control: ControlConfig) -> EndpointC
         ack_random_permille: (coap.ack_random_factor * 1000.0).round() as u32,
         max_retransmit: coap.max_retransmit,
         nstart: coap.nstart,
-        patience: coap.patience,
         ..Parameters::DEFAULT
     };
     let places = control.settings.places(&params);
@@ -28,7 +27,7 @@ pub fn endpoint_config(scenario: &Scenario, control: ControlConfig) -> EndpointC
         token_length: coap.token_length,
         oscore: scenario.security.mode == SecurityMode::Oscore,
         // The server is this program's: it answers each copy with that copy's marks.
-        study: StudySettings::DEFAULT.trusting_marks(true),
+        study: StudySettings::DEFAULT.trusting_marks(true).being_patient(coap.patience),
         // The testbed sees both ends and counts for itself.
         count_per_control: false,
         ..EndpointConfig::default()

@@ -213,7 +213,7 @@ impl Node {
     /// The same without the floor of patience: the control's own timeouts to the end.
     pub(crate) fn impatient(text: &str) -> Self {
         let mut config = config(text);
-        config.params.patience = false;
+        config.study.patience = false;
         Self::with_rng(config, super::Constant::lowest())
     }
 
