@@ -1,7 +1,8 @@
 //! The calls of an application at a socket: begun, waited for, forgotten.
 
 use super::pending::{Answer, Open, Owner};
-use super::shared::{Shared, SocketState};
+use super::shared::Shared;
+use super::socket_state::SocketState;
 use super::trace;
 use crate::error::{Cause, Error};
 use ebbtide_core::endpoint::{Endpoint, SendError};

@@ -22,4 +22,5 @@ mod room;
 mod seeded;
 pub(crate) mod shared;
 pub mod socket;
+pub(crate) mod socket_state;
 pub(crate) mod trace;

@@ -1,8 +1,8 @@
 //! In place of `dtls` where that feature is not enabled: no socket speaks DTLS.
 
 use super::peer::PeerInfo;
-use super::shared::SocketState;
 use super::socket::Outbound;
+use super::socket_state::SocketState;
 use ebbtide_core::endpoint::Sent;
 use ebbtide_core::time::{Instant, Micros};
 use ebbtide_core::{PeerId, SessionKey};

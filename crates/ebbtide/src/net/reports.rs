@@ -15,7 +15,8 @@
 //! can forge them.
 
 use super::pending::{Answer, Owner};
-use super::shared::{Shared, SocketState};
+use super::shared::Shared;
+use super::socket_state::SocketState;
 use super::trace;
 use ebbtide_core::endpoint::Sent;
 use ebbtide_core::time::{Instant, Micros};

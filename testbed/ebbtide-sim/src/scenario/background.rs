@@ -27,7 +27,7 @@ keys! {
         /// The time after which they offer no more; zero: when the last client is done.
         pub stop: Time where ..=MONTH,
         /// The direction of their data.
-        #[serde(skip_serializing_if = "super::workload_keys::is_default")]
+        #[serde(skip_serializing_if = "super::workload_kinds::is_default")]
         pub direction: CrossDirection,
         /// The `[[link]]` at which their hosts on the devices' side are; the bottleneck if it is left out.
         #[serde(skip_serializing_if = "Option::is_none")]

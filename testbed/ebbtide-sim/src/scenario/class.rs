@@ -2,7 +2,7 @@
 
 use super::limits::{LONGEST_SPAN, MAX_CLIENTS};
 use super::units::{Buffer, Rate, Time};
-use super::workload_keys::ClassWorkload;
+use super::workload_kinds::ClassWorkload;
 use super::{Activity, Requirements, Scenario, WorkloadKind};
 use crate::keys::{Check, FASTEST, Fault, KeyEntry, KeyRange, LONGEST, keys, require, texts};
 use serde::{Deserialize, Serialize};

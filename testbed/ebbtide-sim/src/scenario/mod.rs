@@ -35,7 +35,7 @@ mod traffic;
 mod validate;
 mod wording;
 mod workload;
-mod workload_keys;
+mod workload_kinds;
 
 pub use crate::keys::KeyRow;
 pub use crate::medium::lora::Lora;
@@ -66,11 +66,11 @@ pub use security::{Return, Security, SecurityMode, Timers};
 pub use settings::{Axis, Override, combinations, parse_set};
 pub use tcp::{TCP, TCP_ABOUT, TCP_SOURCE, Tcp, TcpCongestion};
 pub use trace::Trace;
-pub use workload::{
-    Activity, BackToBack, Clocked, Cloud, Events, FlowTraffic, Offers, Pattern, Reporting,
-    ReportsDue, Workload,
+pub use workload::Workload;
+pub use workload_kinds::{
+    Activity, BackToBack, Clocked, Cloud, Events, FlowTraffic, Offers, Pattern, Reliability,
+    Reporting, ReportsDue, Requester, WorkloadKind,
 };
-pub use workload_keys::{Reliability, Requester, WorkloadKind};
 
 use crate::keys::{LONGEST, keys};
 use crate::net::LossModel;

@@ -2,7 +2,7 @@
 
 use super::limits::MAX_CLIENTS;
 use super::network::NetworkKeys;
-use super::workload_keys::WorkloadKeys;
+use super::workload_kinds::WorkloadKeys;
 use super::{Errors, Scenario};
 use crate::keys::{Check, Fault, KeyEntry, KeyRange, LONGEST, require};
 

@@ -1,13 +1,13 @@
 //! `[workload]`: what the devices do.
 //!
-//! A file has one table for all kinds, so that `--set workload=KIND` finds the settings of each kind in place:
-//! [`WorkloadKeys`]. The rest of the testbed sees the kind with the settings of its own: [`Activity`].
+//! The table of a file, its keys and the settings of each kind are in `workload_kinds.rs`.
 
-use super::flow::Each;
 use super::limits::MAX_MESSAGES;
-use super::mesh_workload::MeshWorkload;
-use super::units::{Buffer, Rate, Time};
-use super::workload_keys::{Reliability, Requester, WorkloadKeys, WorkloadKind};
+use super::units::Time;
+use super::workload_kinds::{
+    Activity, Clocked, Cloud, FlowTraffic, Offers, Pattern, Reliability, Reporting, Requester,
+    WorkloadKeys, WorkloadKind,
+};
 use crate::keys::{Check, Fault, require};
 use serde::Serialize;
 use std::ops::Range;
@@ -35,158 +35,6 @@ pub struct Workload {
     keys: Box<WorkloadKeys>,
 }
 
-/// When requests are made, with the settings that this takes.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Activity {
-    /// One request after another, NSTART at a time.
-    BackToBack(BackToBack),
-    /// By the clock, whatever the fates of the requests before.
-    Clocked(Clocked),
-    /// A download of `exchanges` blocks of `response_payload` bytes (RFC 7959).
-    Firmware,
-    /// Many messages to one receiver, several of which may be under way.
-    Flow(FlowTraffic),
-    /// Low-power networks: clients in the Internet ask the motes.
-    Cloud(Cloud),
-    /// Low-power networks: every node sends messages to the sink.
-    Reporting(Reporting),
-}
-
-/// Whose requests follow each other.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum BackToBack {
-    /// Those of one device.
-    Continuous,
-    /// Those of a device that another one replaces, without congestion control state, after a batch of a random
-    /// size between these.
-    Random([u32; 2]),
-    /// Those of one device, with two controls, each on half of the devices.
-    Mixed,
-}
-
-/// Requests by the clock.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Clocked {
-    /// The time between two instants of requests of a device; on average, for [`Pattern::Poisson`].
-    pub period: Time,
-    /// The instants.
-    pub pattern: Pattern,
-}
-
-/// The instants of requests by the clock.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Pattern {
-    /// One request every period, each up to `jitter` later than its time.
-    Periodic {
-        /// The most by which a request is late, drawn uniformly.
-        jitter: Time,
-    },
-    /// Exponential times between requests.
-    Poisson,
-    /// Several requests at once.
-    Bursts {
-        /// Requests at once.
-        size: u32,
-    },
-    /// All devices at the same time.
-    Synchronised {
-        /// The time over which the first requests are spread.
-        spread: Time,
-    },
-    /// All devices at the same time, each a notification from the server (RFC 7641).
-    Notifications,
-}
-
-/// Many messages of each client to one receiver.
-#[derive(Clone, Debug, PartialEq)]
-pub struct FlowTraffic {
-    /// The start of each client.
-    pub start: Each<Time>,
-    /// The number of messages that may wait at a client.
-    pub queue: u16,
-    /// The load that the application offers.
-    pub offers: Offers,
-}
-
-/// The load that the application of a flow offers.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Offers {
-    /// Messages at a fixed interval, for a fixed time.
-    Stream {
-        /// The time between two messages; zero: there is always another one.
-        interval: Each<Time>,
-        /// The duration of the run.
-        duration: Time,
-    },
-    /// So many bytes, as fast as the control admits them.
-    Transfer {
-        /// Bytes of each client.
-        bytes: Each<Buffer>,
-    },
-}
-
-/// Clients in the Internet that ask the motes of a low-power network.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Cloud {
-    /// One client, the motes in turn.
-    Baseline,
-    /// A client for each mote, back to back until the time is over.
-    ManyToMany {
-        /// The duration of the run.
-        duration: Time,
-    },
-    /// Some clients until the time is over, many more at one instant.
-    Burst {
-        /// The duration of the run.
-        duration: Time,
-        /// Clients that ask until the time is over.
-        steady: u32,
-        /// Additional clients, which make `exchanges` requests each.
-        more: u32,
-        /// The instant at which these start.
-        at: Time,
-    },
-}
-
-/// Messages from every node of a low-power network to its sink.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Reporting {
-    /// The duration of the run.
-    pub duration: Time,
-    /// Bytes of a message in one exchange (block-wise).
-    pub fragment: u32,
-    /// Bytes of a message that is due once in a period.
-    pub message: u32,
-    /// The rule that gives the period.
-    pub due: ReportsDue,
-}
-
-/// When messages of a node are due.
-#[derive(Clone, Debug, PartialEq)]
-pub enum ReportsDue {
-    /// As often as makes this payload rate of all nodes together.
-    Load(Rate),
-    /// Once in this time, and whenever an event occurs.
-    Events {
-        /// The time between two messages without an event.
-        background: Time,
-        /// The events.
-        events: Events,
-    },
-}
-
-/// Events that all nodes report.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Events {
-    /// Bytes of a message about an event.
-    pub message: u32,
-    /// Mean time between events.
-    pub interval: Time,
-    /// The largest deviation of an interval from the mean, as a share of it; without it, events are a Poisson
-    /// process.
-    pub spread: Option<f64>,
-}
-
 impl PartialEq for Workload {
     fn eq(&self, other: &Self) -> bool {
         self.keys() == other.keys()
@@ -209,54 +57,6 @@ impl From<Workload> for WorkloadKeys {
 }
 
 impl WorkloadKeys {
-    /// The settings of the kind.
-    fn activity(&self) -> Activity {
-        let (mesh, flow) = (&self.mesh, &self.flow);
-        let clocked = |pattern| Activity::Clocked(Clocked { period: self.period, pattern });
-        let traffic = |offers| {
-            let (start, queue) = (flow.start.clone(), flow.queue);
-            Activity::Flow(FlowTraffic { start, queue, offers })
-        };
-        let reporting = |due| {
-            let MeshWorkload { duration, fragment, message, .. } = *mesh;
-            Activity::Reporting(Reporting { duration, fragment, message, due })
-        };
-        match self.kind {
-            WorkloadKind::Continuous => Activity::BackToBack(BackToBack::Continuous),
-            WorkloadKind::Random => Activity::BackToBack(BackToBack::Random(self.batch)),
-            WorkloadKind::Mixed => Activity::BackToBack(BackToBack::Mixed),
-            WorkloadKind::Periodic => clocked(Pattern::Periodic { jitter: self.jitter }),
-            WorkloadKind::Poisson => clocked(Pattern::Poisson),
-            WorkloadKind::Bursts => clocked(Pattern::Bursts { size: self.burst }),
-            WorkloadKind::Synchronised => clocked(Pattern::Synchronised { spread: self.spread }),
-            WorkloadKind::Notifications => clocked(Pattern::Notifications),
-            WorkloadKind::Firmware => Activity::Firmware,
-            WorkloadKind::Stream => {
-                traffic(Offers::Stream { interval: flow.interval.clone(), duration: flow.duration })
-            }
-            WorkloadKind::Transfer => traffic(Offers::Transfer { bytes: flow.bytes.clone() }),
-            WorkloadKind::Baseline => Activity::Cloud(Cloud::Baseline),
-            WorkloadKind::ManyToMany => {
-                Activity::Cloud(Cloud::ManyToMany { duration: mesh.duration })
-            }
-            WorkloadKind::Burst => Activity::Cloud(Cloud::Burst {
-                duration: mesh.duration,
-                steady: mesh.steady_clients,
-                more: mesh.burst_clients,
-                at: mesh.burst_at,
-            }),
-            WorkloadKind::Monitoring => reporting(ReportsDue::Load(mesh.load)),
-            WorkloadKind::Events => reporting(ReportsDue::Events {
-                background: mesh.background,
-                events: Events {
-                    message: mesh.event_message,
-                    interval: mesh.event_interval,
-                    spread: mesh.event_spread,
-                },
-            }),
-        }
-    }
-
     /// Reads the table; fails where its keys contradict each other.
     pub(super) fn read(self) -> Result<Workload, Fault> {
         let workload = Workload {

@@ -1,7 +1,7 @@
 //! Carries out the output of the sessions, and applies its consequences to the endpoint.
 
 use super::super::pending::Answer;
-use super::super::shared::SocketState;
+use super::super::socket_state::SocketState;
 use super::Queued;
 use ebbtide_core::endpoint::Sent;
 use ebbtide_core::stream::{self, Closed};
