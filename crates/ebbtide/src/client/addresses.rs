@@ -1,7 +1,7 @@
 //! Which of a name's addresses is asked, in the manner of RFC 8305.
 
 use super::ClientInner;
-use super::session::Session;
+use super::session::{HandshakeEnd, Session};
 use crate::error::{Cause, Error};
 use crate::message::{Scheme, Uri, UriError};
 use futures_util::StreamExt;
@@ -100,12 +100,13 @@ pub(super) async fn reach(
     inner: &Arc<ClientInner>,
     uri: &Uri,
     addresses: &[SocketAddr],
+    end: HandshakeEnd,
 ) -> Result<Session, Error> {
     let Some(&first) = addresses.first() else {
         return Err(unresolved(uri.host(), None));
     };
     if addresses.len() == 1 || first.ip().is_multicast() {
-        return Session::open(inner, uri, first).await;
+        return Session::open(inner, uri, first, end).await;
     }
     Box::pin(reach_one_of(inner, uri, first, addresses)).await
 }
@@ -118,7 +119,7 @@ async fn reach_one_of(
     addresses: &[SocketAddr],
 ) -> Result<Session, Error> {
     if let Some(known) = inner.found.get(uri).filter(|known| addresses.contains(known)) {
-        match Session::open(inner, uri, known).await {
+        match Session::open(inner, uri, known, HandshakeEnd::Separate).await {
             Ok(session) => return Ok(session),
             Err(_) => inner.found.forget(uri),
         }
@@ -131,7 +132,9 @@ async fn reach_one_of(
         if attempts.is_empty() {
             // A server that answers no pings may be there all the same.
             return match (uri.scheme(), why) {
-                (Scheme::Coap, _) | (_, None) => Session::open(inner, uri, first).await,
+                (Scheme::Coap, _) | (_, None) => {
+                    Session::open(inner, uri, first, HandshakeEnd::Separate).await
+                }
                 (_, Some(error)) => Err(error),
             };
         }
@@ -158,7 +161,7 @@ async fn attempt(
     uri: &Uri,
     address: SocketAddr,
 ) -> Result<Session, Error> {
-    let session = Session::open(inner, uri, address).await?;
+    let session = Session::open(inner, uri, address, HandshakeEnd::Separate).await?;
     // A DTLS handshake has been answered.
     if uri.scheme() == Scheme::Coap {
         session.ping()?.reset().await?;
@@ -185,8 +188,10 @@ mod tests {
         let inner = Client::new().inner;
         let uri: Uri = format!("coap://two.test:{}/x", there.port()).parse().unwrap();
         for name in ["first", "remembered"] {
-            let begun =
-                tokio::time::timeout(Duration::from_secs(5), reach(&inner, &uri, &addresses));
+            let begun = tokio::time::timeout(
+                Duration::from_secs(5),
+                reach(&inner, &uri, &addresses, HandshakeEnd::Separate),
+            );
             assert_eq!(begun.await.unwrap().unwrap().address, there, "{name}");
         }
         assert_eq!(inner.found.get(&uri), Some(there));
@@ -201,7 +206,7 @@ mod tests {
         let second = closed(tokio::net::UdpSocket::bind("127.0.0.1:0").await.unwrap());
         let inner = Client::new().inner;
         let uri: Uri = "coap://two.test/x".parse().unwrap();
-        let session = reach(&inner, &uri, &[first, second]).await.unwrap();
+        let session = reach(&inner, &uri, &[first, second], HandshakeEnd::Separate).await.unwrap();
         assert_eq!(session.address, first);
     }
 }

@@ -1,6 +1,6 @@
-//! Handshakes by EDHOC: two requests before the first one that OSCORE protects.
+//! Handshakes by EDHOC: a request before the first one that OSCORE protects, and another one unless both are combined (RFC 9668).
 
-use super::session::Session;
+use super::session::{HandshakeEnd, Session};
 use crate::edhoc::{Edhoc, FIRST, HandshakeFault};
 use crate::error::{Cause, Error, OscoreFailure};
 use crate::message::{Options, Response, Uri};
@@ -15,14 +15,27 @@ use ebbtide_core::wire::{Code, OptionNumber};
 const MESSAGES: u32 = 65;
 
 impl Session {
+    /// Whether the server does not know the combined request, which has failed for this reason. Then the next handshake with it has
+    /// another end.
+    pub(super) fn refuses_combined(&self, error: &Error) -> bool {
+        let is_combined = self.security.as_ref().is_some_and(ClientContext::ends_handshake);
+        // RFC 9668 section 3.2: the option is critical.
+        let refused = is_combined && error.oscore_refusal() == Some(Code::BAD_OPTION);
+        if let Some(edhoc) = self.requests().config.edhoc.as_ref().filter(|_| refused) {
+            edhoc.refuses_combined(self.address);
+        }
+        refused
+    }
+
     /// The context for the requests to a server, after a handshake with it if there is none.
     pub(super) async fn context_for(
         &self,
         edhoc: &Edhoc,
         contexts: &OscoreContexts,
         uri: &Uri,
+        end: HandshakeEnd,
     ) -> Result<ClientContext, Error> {
-        let _one = edhoc.one_at_a_time().await;
+        let turn = edhoc.turn(self.address).await;
         if let Some(context) = contexts.for_server(uri) {
             return Ok(context);
         }
@@ -44,9 +57,14 @@ impl Session {
         let message_2 = self.post(&[&[FIRST], &*message_1]).await?;
         let (finishing, message_3) =
             initiator.finish(edhoc.credentials(), message_2.body()).map_err(fault)?;
-        let message_4 = self.post(&[finishing.server_id(), &message_3]).await?;
-        let made = finishing.finish(message_4.body()).map_err(fault)?;
-        let added = contexts.add_of_server(made, uri);
+        let added = if end == HandshakeEnd::Combined && edhoc.may_combine(self.address) {
+            // Its answer shows that the server has the context, as message 4 does (RFC 9528 section 5.4.3).
+            let made = finishing.finish(&[]).map_err(fault)?;
+            contexts.add_ending(made, uri, message_3, turn)
+        } else {
+            let message_4 = self.post(&[finishing.server_id(), &message_3]).await?;
+            contexts.add_of_server(finishing.finish(message_4.body()).map_err(fault)?, uri)
+        };
         added.ok_or_else(|| failed("the identifiers of both sides are the same"))
     }
 

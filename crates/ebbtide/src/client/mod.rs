@@ -53,7 +53,7 @@ use ebbtide_core::session::client::RequestParts;
 use ebbtide_dtls::SavedSession;
 use registration::Home;
 use rooms::Rooms;
-use session::Session;
+use session::{HandshakeEnd, Session};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -264,7 +264,9 @@ impl Client {
         if let Some(first) = addresses.first() {
             let _ = asked.set(*first);
         }
-        let session = addresses::reach(&self.inner, &request.uri, &addresses).await?;
+        let session =
+            addresses::reach(&self.inner, &request.uri, &addresses, HandshakeEnd::before(request))
+                .await?;
         let address = session.address;
         let span = trace::request(request, address);
         let (clock, began) = (session.clock(), session.now());
@@ -284,20 +286,30 @@ impl Client {
             // The connection ended meanwhile, most often before the request, which noticed it. An
             // idempotent request may be repeated (RFC 7252 section 5.1).
             Err(error) if error.is_lost_connection() && request.parts().is_idempotent() => {
-                let again = async {
-                    let session = Session::open(&self.inner, &request.uri, session.address).await?;
-                    Drive::for_request(&session, request).run().await
-                };
-                Box::pin(again).await
+                Box::pin(self.transfer_again(session, request)).await
+            }
+            // It was not processed.
+            #[cfg(feature = "edhoc")]
+            Err(error) if session.refuses_combined(&error) => {
+                Box::pin(self.transfer_again(session, request)).await
             }
             answered => answered,
         }
     }
 
+    /// Sends a request over another session with the same address.
+    async fn transfer_again(&self, old: Session, request: &Request) -> Result<Response, Error> {
+        let address = old.address;
+        drop(old);
+        let end = HandshakeEnd::Separate;
+        let session = Session::open(&self.inner, &request.uri, address, end).await?;
+        Drive::for_request(&session, request).run().await
+    }
+
     /// Opens or reuses the session with the server that `uri` names.
     async fn session(&self, uri: &Uri) -> Result<Session, Error> {
         let addresses = addresses::all(uri).await?;
-        addresses::reach(&self.inner, uri, &addresses).await
+        addresses::reach(&self.inner, uri, &addresses, HandshakeEnd::Separate).await
     }
 
     /// Observes a resource (RFC 7641): returns its state now and after each change. All observations of

@@ -50,12 +50,37 @@ pub(super) enum SessionTransport {
     Connection(Arc<Link>),
 }
 
+/// How a handshake by EDHOC ends that comes before the first request to a server.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(super) enum HandshakeEnd {
+    /// With the first request, which follows at once.
+    Combined,
+    /// By a request of its own.
+    Separate,
+}
+
+impl HandshakeEnd {
+    /// The bytes of a payload that leave room for message 3, and are one message.
+    const ROOM: usize = 512;
+
+    /// The end of a handshake before this request.
+    pub(super) fn before(request: &Request) -> Self {
+        let is_repeated = request.reliability == Reliability::Confirmable;
+        match is_repeated && request.payload.len() <= Self::ROOM {
+            true => Self::Combined,
+            false => Self::Separate,
+        }
+    }
+}
+
 impl Session {
     /// A session with whom a URI names. A connection is opened if there is none.
     pub(super) async fn open(
         inner: &Arc<ClientInner>,
         uri: &Uri,
         remote: SocketAddr,
+        #[cfg_attr(not(feature = "edhoc"), expect(unused, reason = "handshakes end so"))]
+        end: HandshakeEnd,
     ) -> Result<Self, Error> {
         let mut session = Self::unprotected(inner, uri, remote).await?;
         if let Some(contexts) = &inner.requests.config.oscore {
@@ -67,7 +92,7 @@ impl Session {
             #[cfg(feature = "edhoc")]
             let context = match &inner.requests.config.edhoc {
                 Some(edhoc) if context.is_none() => {
-                    Some(Box::pin(session.context_for(edhoc, contexts, uri)).await?)
+                    Some(Box::pin(session.context_for(edhoc, contexts, uri, end)).await?)
                 }
                 _ => context,
             };
@@ -377,7 +402,7 @@ impl Session {
             context.seal(&Content { code: *code, options, payload }, before, send)
         });
         let (pending, opener) = sealed.map_err(failed)?;
-        Ok(pending?.opened_by(opener).in_rooms(self.requests().rooms.clone()))
+        Ok(pending?.opened_by(opener.after_sending()).in_rooms(self.requests().rooms.clone()))
     }
 
     /// Starts one exchange as soon as there is room for it.

@@ -2,7 +2,8 @@
 //!
 //! Method 3 (both authenticate with static Diffie-Hellman keys) and cipher suite 2 (P-256, AES-CCM-16-64-128, SHA-256) are supported,
 //! with CWT Claims Sets as credentials. A client that has no context for a server makes one before its first request to it, with
-//! two requests to `/.well-known/edhoc`; a server answers there. Contexts made so end with the program.
+//! a request to `/.well-known/edhoc`, where a server answers. The handshake ends with a second one, or with the first request itself
+//! if that is short (RFC 9668). Contexts made so end with the program.
 //!
 //! ```no_run
 //! use ebbtide::edhoc::EdhocCredentials;
@@ -33,7 +34,13 @@ use crypto::Cryptography;
 use ebbtide_core::oscore::MAX_PEER_ID;
 use handshake::Initiator;
 use server::Unfinished;
-use std::sync::{Arc, Mutex};
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use tokio::sync::OwnedMutexGuard;
+
+/// How many servers without combined requests a client remembers. One that is forgotten refuses once more.
+const MAX_SEPARATE: usize = 1024;
 
 /// The handshakes of a client or server.
 #[derive(Clone, Debug)]
@@ -42,24 +49,50 @@ pub(crate) struct Edhoc(Arc<Handshakes>);
 #[derive(Debug)]
 struct Handshakes {
     credentials: EdhocCredentials,
-    /// A client makes one handshake at a time, so that requests at the same time share one context.
-    one: tokio::sync::Mutex<()>,
+    /// A client makes one handshake at a time with a server, so that requests at the same time share one context.
+    turns: Mutex<BTreeMap<SocketAddr, Weak<tokio::sync::Mutex<()>>>>,
+    /// Servers that do not know the combined request of RFC 9668.
+    separate: Mutex<BTreeSet<SocketAddr>>,
     unfinished: Mutex<Unfinished>,
 }
 
 impl Edhoc {
     pub(crate) fn new(credentials: EdhocCredentials) -> Self {
-        let (one, unfinished) = Default::default();
-        Self(Arc::new(Handshakes { credentials, one, unfinished }))
+        let (turns, separate, unfinished) = Default::default();
+        Self(Arc::new(Handshakes { credentials, turns, separate, unfinished }))
     }
 
     pub(crate) fn credentials(&self) -> &EdhocCredentials {
         &self.0.credentials
     }
 
-    /// Waits for the handshakes of this client that are under way.
-    pub(crate) async fn one_at_a_time(&self) -> tokio::sync::MutexGuard<'_, ()> {
-        self.0.one.lock().await
+    /// Waits for the handshake of this client with a server that is under way.
+    pub(crate) async fn turn(&self, server: SocketAddr) -> OwnedMutexGuard<()> {
+        let turn = {
+            let mut turns = self.0.turns.lock().unwrap_or_else(PoisonError::into_inner);
+            turns.retain(|_, turn| turn.strong_count() > 0);
+            let known = turns.get(&server).and_then(Weak::upgrade);
+            known.unwrap_or_else(|| {
+                let turn = Arc::default();
+                turns.insert(server, Arc::downgrade(&turn));
+                turn
+            })
+        };
+        turn.lock_owned().await
+    }
+
+    /// Notes that a server does not know the combined request.
+    pub(crate) fn refuses_combined(&self, server: SocketAddr) {
+        let mut separate = self.0.separate.lock().unwrap_or_else(PoisonError::into_inner);
+        if separate.len() >= MAX_SEPARATE {
+            separate.pop_first();
+        }
+        separate.insert(server);
+    }
+
+    /// Whether a handshake with this server may end with a combined request.
+    pub(crate) fn may_combine(&self, server: SocketAddr) -> bool {
+        !self.0.separate.lock().unwrap_or_else(PoisonError::into_inner).contains(&server)
     }
 
     /// Begins a handshake as a client. Returns message 1.

@@ -116,6 +116,15 @@ impl Error {
         }
     }
 
+    /// The code with which the server has refused an OSCORE message without protection.
+    #[cfg(feature = "edhoc")]
+    pub(crate) fn oscore_refusal(&self) -> Option<ebbtide_core::wire::Code> {
+        match &self.0.cause {
+            Cause::Oscore(OscoreFailure::Refused { code, .. }) => Some(*code),
+            _ => None,
+        }
+    }
+
     /// Whether the connection over which a request was sent has ended.
     pub(crate) const fn is_lost_connection(&self) -> bool {
         self.0.cause.is_lost_connection()

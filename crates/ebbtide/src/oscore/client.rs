@@ -1,5 +1,7 @@
 //! A client's requests, and their responses.
 
+#[cfg(feature = "edhoc")]
+use super::ending::{EndingHandshake, combined};
 use super::{ContextInUse, OscoreContexts, with_buffer};
 use crate::error::OscoreFailure;
 use crate::message::{Options, Response};
@@ -21,6 +23,9 @@ pub(crate) struct ClientContext {
     contexts: OscoreContexts,
     number: u32,
     context: Arc<ContextInUse>,
+    /// The handshake that ends with the first request.
+    #[cfg(feature = "edhoc")]
+    ending: Option<Arc<EndingHandshake>>,
 }
 
 impl fmt::Debug for ClientContext {
@@ -45,7 +50,26 @@ impl ClientContext {
         number: u32,
         context: Arc<ContextInUse>,
     ) -> Self {
-        Self { contexts, number, context }
+        Self {
+            contexts,
+            number,
+            context,
+            #[cfg(feature = "edhoc")]
+            ending: None,
+        }
+    }
+
+    /// The same context, which is for no other requests until the server has answered the one that ends its handshake.
+    #[cfg(feature = "edhoc")]
+    pub(super) fn ending(mut self, handshake: EndingHandshake) -> Self {
+        self.ending = Some(Arc::new(handshake));
+        self
+    }
+
+    /// Whether a handshake ends with the first request.
+    #[cfg(feature = "edhoc")]
+    pub(crate) const fn ends_handshake(&self) -> bool {
+        self.ending.is_some()
     }
 
     /// The peer's identity.
@@ -66,9 +90,18 @@ impl ClientContext {
             let (outer, request) =
                 protected.map_err(|error| OscoreFailure::NotProtected(error.to_string().into()))?;
             let options: Options = outer.options(plain).collect();
-            let sent = options.with_slice(None, |options| {
-                send(&Content { code: outer.code, options, payload: outer.payload })
-            });
+            let send = |options: &Options, payload: &[u8]| {
+                options.with_slice(None, |options| {
+                    send(&Content { code: outer.code, options, payload })
+                })
+            };
+            #[cfg(feature = "edhoc")]
+            let sent = match self.ending.as_ref().and_then(|handshake| handshake.message_3()) {
+                Some(message_3) => combined(options, &message_3, outer.payload, send),
+                None => send(&options, outer.payload),
+            };
+            #[cfg(not(feature = "edhoc"))]
+            let sent = send(&options, outer.payload);
             let opener = ResponseOpener {
                 context: self.clone(),
                 request,
@@ -85,13 +118,27 @@ impl ResponseOpener {
         self.order.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The verifier of responses to a request that was accepted for sending.
+    pub(crate) fn after_sending(self) -> Self {
+        #[cfg(feature = "edhoc")]
+        if let Some(handshake) = &self.context.ending {
+            handshake.sent();
+        }
+        self
+    }
+
     /// The response as it would have been without OSCORE.
     ///
     /// # Errors
     ///
     /// Returns the reason why it is not accepted. A notification that is not a newer one is not accepted either.
     pub(crate) fn open(&self, response: &Response) -> Result<Response, OscoreFailure> {
-        self.opened(response).map_err(|fault| match fault {
+        let opened = self.opened(response);
+        #[cfg(feature = "edhoc")]
+        if let (Ok(_), Some(handshake)) = (&opened, &self.context.ending) {
+            handshake.complete();
+        }
+        opened.map_err(|fault| match fault {
             ResponseFault::Unprotected if !response.is_success() => {
                 #[cfg(feature = "edhoc")]
                 if response.code() == Code::UNAUTHORIZED {

@@ -1,9 +1,11 @@
 //! Contexts that a handshake by EDHOC has made (RFC 9528 appendix A.1).
 
-use super::{ClientContext, OscoreContext, OscoreContexts, Servers};
+use super::ending::EndingHandshake;
+use super::{ClientContext, ContextInUse, ContextOrigin, OscoreContext, OscoreContexts, Servers};
 use crate::message::Uri;
 use ebbtide_core::oscore::PeerId;
 use std::sync::Arc;
+use tokio::sync::OwnedMutexGuard;
 use zeroize::Zeroizing;
 
 /// Contexts that are kept for one peer: the latest, and one before it, which the peer uses until it has completed the handshake.
@@ -19,6 +21,12 @@ pub(crate) struct MadeContext {
     pub(crate) identity: Arc<[u8]>,
 }
 
+impl ContextInUse {
+    fn is_made(&self) -> bool {
+        self.origin != ContextOrigin::Shared
+    }
+}
+
 impl OscoreContexts {
     /// Whether a peer has this ID.
     pub(crate) fn has(&self, id: &[u8]) -> bool {
@@ -27,27 +35,40 @@ impl OscoreContexts {
 
     /// Adds the context that a client has made. `None` if both sides have the same ID, or its ID is taken.
     pub(crate) fn add_of_client(&self, made: MadeContext) -> Option<()> {
-        self.add_made(made, Servers::None).map(|_| ())
+        self.add_made(made, Servers::None, ContextOrigin::Handshake).map(|_| ())
     }
 
     /// Adds the context for the requests to the server of this URI.
     pub(crate) fn add_of_server(&self, made: MadeContext, uri: &Uri) -> Option<ClientContext> {
-        let servers = Servers::One { host: uri.host().to_owned(), port: Some(uri.port()) };
-        self.client_context(self.add_made(made, servers)?)
+        self.client_context(self.add_made(made, Servers::of(uri), ContextOrigin::Handshake)?)
     }
 
-    fn add_made(&self, made: MadeContext, servers: Servers) -> Option<u32> {
+    /// As [`Self::add_of_server`], with a handshake that ends with the first request. Others to this server have the context when
+    /// that has been answered, and wait for their `turn` until then.
+    pub(crate) fn add_ending(
+        &self,
+        made: MadeContext,
+        uri: &Uri,
+        message_3: Vec<u8>,
+        turn: OwnedMutexGuard<()>,
+    ) -> Option<ClientContext> {
+        let number = self.add_made(made, Servers::of(uri), ContextOrigin::EndingHandshake)?;
+        let handshake = EndingHandshake::new(self.clone(), number, message_3, turn);
+        Some(self.client_context(number)?.ending(handshake))
+    }
+
+    fn add_made(&self, made: MadeContext, servers: Servers, origin: ContextOrigin) -> Option<u32> {
         let identity = made.identity;
         let mut context =
             OscoreContext::new(&*made.secret, &made.sender_id, &made.recipient_id).salt(&made.salt);
         context.identity = Some(identity.clone());
-        context.is_made = true;
+        context.origin = origin;
         context.servers = servers.clone();
         let added = self.add(0, context).ok()?;
         let earlier: Vec<u32> = {
             let table = self.table();
             let same = table.iter().rev().filter(|(_, entry)| {
-                entry.is_made && entry.identity == identity && entry.servers == servers
+                entry.is_made() && entry.identity == identity && entry.servers == servers
             });
             same.skip(KEPT).map(|(number, _)| number).collect()
         };
@@ -59,7 +80,7 @@ impl OscoreContexts {
     /// Forgets a context that a handshake has made, since the server does not know it any more.
     pub(super) fn forget_made(&self, number: u32) {
         let mut table = self.table_mut();
-        if table.get(number).is_some_and(|entry| entry.is_made) {
+        if table.get(number).is_some_and(|entry| entry.is_made()) {
             table.remove(number);
         }
     }

@@ -16,6 +16,8 @@
 
 mod client;
 #[cfg(feature = "edhoc")]
+mod ending;
+#[cfg(feature = "edhoc")]
 mod made;
 mod sequence_file;
 mod server;
@@ -35,6 +37,7 @@ use ebbtide_core::oscore::{
 use sequence_file::SequenceFile;
 use std::io;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use zeroize::Zeroizing;
 
@@ -49,10 +52,21 @@ pub struct OscoreContext {
     recipient_id: Vec<u8>,
     algorithm: Algorithm,
     identity: Option<Arc<[u8]>>,
-    /// Whether a handshake has made it.
-    is_made: bool,
+    origin: ContextOrigin,
     servers: Servers,
     state_file: Option<PathBuf>,
+}
+
+/// Where a context comes from.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+enum ContextOrigin {
+    /// A shared secret.
+    Shared,
+    /// A handshake.
+    #[cfg_attr(not(feature = "edhoc"), expect(dead_code, reason = "a handshake makes it"))]
+    Handshake,
+    /// A handshake that is not complete: it is for the request that ends it, and for no other.
+    EndingHandshake,
 }
 
 /// The servers to which a client protects its requests with a context.
@@ -65,6 +79,13 @@ pub(crate) enum Servers {
     /// None: it is for the answers to a client, and for requests to that client.
     #[cfg_attr(not(feature = "edhoc"), expect(dead_code, reason = "a handshake makes it"))]
     None,
+}
+
+#[cfg(feature = "edhoc")]
+impl Servers {
+    fn of(uri: &Uri) -> Self {
+        Self::One { host: uri.host().to_owned(), port: Some(uri.port()) }
+    }
 }
 
 impl OscoreContext {
@@ -81,7 +102,7 @@ impl OscoreContext {
             recipient_id: recipient_id.to_vec(),
             algorithm: Algorithm::default(),
             identity: None,
-            is_made: false,
+            origin: ContextOrigin::Shared,
             servers: Servers::All,
             state_file: None,
         }
@@ -210,7 +231,9 @@ struct ContextInUse {
     identity: Arc<[u8]>,
     servers: Servers,
     #[cfg_attr(not(feature = "edhoc"), expect(dead_code, reason = "handshakes ask"))]
-    is_made: bool,
+    origin: ContextOrigin,
+    /// Whether the handshake that has made it is complete.
+    is_complete: AtomicBool,
 }
 
 impl ContextInUse {
@@ -284,8 +307,10 @@ impl OscoreContexts {
             kid_context: context.id_context().copied(),
         };
         let identity = given.identity.unwrap_or_else(|| given.recipient_id.into());
-        let OscoreContext { servers, is_made, .. } = given;
-        let entry = ContextInUse { context: Mutex::new(context), identity, servers, is_made };
+        let OscoreContext { servers, origin, .. } = given;
+        let (context, is_complete) =
+            (Mutex::new(context), AtomicBool::new(origin != ContextOrigin::EndingHandshake));
+        let entry = ContextInUse { context, identity, servers, origin, is_complete };
         let added = self.table_mut().add(name, Arc::new(entry));
         added.map_err(|_| ContextError::SameName { index })
     }
@@ -300,7 +325,9 @@ impl OscoreContexts {
         };
         let table = self.table();
         let position = |which: &dyn Fn(&Servers) -> bool| {
-            table.iter().find(|(_, entry)| which(&entry.servers)).map(|(number, _)| number)
+            let mut complete =
+                table.iter().filter(|(_, entry)| entry.is_complete.load(Ordering::Acquire));
+            complete.find(|(_, entry)| which(&entry.servers)).map(|(number, _)| number)
         };
         let number = position(&is_for).or_else(|| position(&|servers| *servers == Servers::All))?;
         drop(table);

@@ -6,8 +6,9 @@ use ebbtide::edhoc::EdhocCredentials;
 use ebbtide::server::{Call, Router, Server, get};
 use ebbtide::stream::Listen;
 use ebbtide::{Client, ClientConfig, Error, OscoreFailure, Response, ServerConfig};
-use ebbtide_core::wire::{Code, Message};
+use ebbtide_core::wire::{Code, Content, Message, OptionNumber, Type};
 use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::net::UdpSocket;
 
@@ -77,7 +78,7 @@ async fn requests_at_the_same_time_share_one_handshake_through_loss() {
         for asked in asked.collect::<Vec<_>>() {
             assert_eq!(asked.await.unwrap().unwrap().text(), "sensor");
         }
-        let plain = Client::new().get(uri.as_str()).await.unwrap();
+        let plain = Client::new().get(format!("coap://{server}/who").as_str()).await.unwrap();
         assert_eq!(plain.code(), Code::UNAUTHORIZED);
     }
 }
@@ -91,6 +92,115 @@ async fn a_handshake_comes_before_the_first_request_over_a_connection_too() {
     for _ in 0..2 {
         assert_eq!(client.get(uri.as_str()).await.unwrap().text(), "sensor");
     }
+}
+
+/// Passes a client's datagrams to a server and back one at a time, and notes those of the client. Those with the option of EDHOC are
+/// answered with 4.02 if `refuses` is set, as by a server that does not know it (RFC 7252 section 5.4.1).
+async fn observed(
+    server: SocketAddr,
+    refuses: Option<Code>,
+) -> (SocketAddr, Arc<Mutex<Vec<Vec<u8>>>>) {
+    let front = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    let back = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    back.connect(server).await.unwrap();
+    let (at, seen) = (front.local_addr().unwrap(), Arc::new(Mutex::new(Vec::new())));
+    let notes = seen.clone();
+    tokio::spawn(async move {
+        let (mut up, mut down, mut client) = ([0; 1500], [0; 1500], None);
+        loop {
+            tokio::select! {
+                Ok((len, from)) = front.recv_from(&mut up) => {
+                    client = Some(from);
+                    notes.lock().unwrap().push(up[..len].to_vec());
+                    let message = Message::parse(&up[..len]).unwrap();
+                    let combined = message.option(OptionNumber::EDHOC).is_some();
+                    if let Some(code) = refuses.filter(|_| combined) {
+                        let (mut answer, kind) = ([0; 16], Type::Acknowledgement);
+                        let content = Content { code, options: &[], payload: &[] };
+                        let (id, token) = (message.message_id(), message.token());
+                        let len = content.encode(&mut answer, kind, id, token).unwrap().len;
+                        let _ = front.send_to(&answer[..len], from).await;
+                    } else {
+                        let _ = back.send(&up[..len]).await;
+                    }
+                }
+                Ok(len) = back.recv(&mut down) => {
+                    let _ = front.send_to(&down[..len], client.unwrap()).await;
+                }
+            }
+        }
+    });
+    (at, seen)
+}
+
+/// The requests that were seen, without copies, as their options' numbers.
+fn requests(seen: &Mutex<Vec<Vec<u8>>>) -> Vec<(Code, Vec<OptionNumber>)> {
+    let mut seen = seen.lock().unwrap().clone();
+    seen.dedup();
+    let message = |bytes: &Vec<u8>| {
+        let message = Message::parse(bytes).unwrap();
+        let numbers = message.options().map(|opt| opt.number).collect();
+        message.code().is_request().then(|| (message.code(), numbers))
+    };
+    seen.iter().filter_map(message).collect()
+}
+
+#[tokio::test]
+async fn the_first_request_carries_the_last_message_of_the_handshake() {
+    let (server, _) = serve_at("127.0.0.1:0");
+    let (at, seen) = observed(server, None).await;
+    let (client, uri) = (client(), format!("coap://{at}/who"));
+    for _ in 0..2 {
+        assert_eq!(client.get(uri.as_str()).await.unwrap().text(), "sensor");
+    }
+    let handshake =
+        vec![OptionNumber::URI_PATH, OptionNumber::URI_PATH, OptionNumber::CONTENT_FORMAT];
+    // RFC 9668 section 3.2: the option of EDHOC is empty, and stands outside.
+    let combined = vec![OptionNumber::OSCORE, OptionNumber::EDHOC];
+    let expected =
+        [handshake, combined, vec![OptionNumber::OSCORE]].map(|numbers| (Code::POST, numbers));
+    assert_eq!(requests(&seen), expected);
+}
+
+#[tokio::test]
+async fn a_long_first_request_and_an_observation_have_a_handshake_of_their_own_before() {
+    let (server, _) = serve_at("127.0.0.1:0");
+    let (at, seen) = observed(server, None).await;
+    let long = client().put(format!("coap://{at}/who").as_str(), vec![0; 513]).await.unwrap();
+    assert_eq!(long.code(), Code::METHOD_NOT_ALLOWED);
+    let mut observation = client().observe(format!("coap://{at}/who").as_str()).await.unwrap();
+    assert_eq!(observation.next().await.unwrap().unwrap().text(), "sensor");
+    assert!(requests(&seen).iter().all(|(_, numbers)| !numbers.contains(&OptionNumber::EDHOC)));
+}
+
+#[tokio::test]
+async fn a_server_without_the_combined_request_gets_the_messages_one_by_one() {
+    let (server, _) = serve_at("127.0.0.1:0");
+    let (at, seen) = observed(server, Some(Code::BAD_OPTION)).await;
+    let (client, uri) = (client(), format!("coap://{at}/who"));
+    for _ in 0..3 {
+        assert_eq!(client.get(uri.as_str()).await.unwrap().text(), "sensor");
+    }
+    let requests = requests(&seen);
+    let combined = |numbers: &[OptionNumber]| numbers.contains(&OptionNumber::EDHOC);
+    let refused = requests.iter().filter(|(_, numbers)| combined(numbers));
+    assert_eq!(refused.count(), 1, "it is remembered");
+    // Message 1, the combined request; messages 1 and 3, three requests.
+    assert_eq!(requests.len(), 2 + 2 + 3);
+}
+
+#[tokio::test]
+async fn a_server_that_says_nothing_holds_up_no_other_and_no_later_request() {
+    let silent = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    let (server, _) = serve_at("127.0.0.1:0");
+    let client = client();
+    let (other, nowhere) = (client.clone(), format!("coap://{}/who", silent.local_addr().unwrap()));
+    let asked = tokio::spawn(async move { other.get(nowhere.as_str()).await });
+    silent.recv(&mut [0; 256]).await.unwrap();
+    let uri = format!("coap://{server}/who");
+    assert_eq!(client.get(uri.as_str()).await.unwrap().text(), "sensor");
+    assert!(!asked.is_finished(), "it still waits");
+    asked.abort();
 }
 
 #[tokio::test]

@@ -84,7 +84,7 @@ pub(super) struct ProtectedAnswers {
 }
 
 /// A verified request.
-pub(super) struct VerifiedRequest<'a> {
+pub(super) struct AuthenticRequest<'a> {
     context: &'a mut SecurityContext<Volatile>,
     opened: OpenedRequest,
     plain: &'a [u8],
@@ -102,16 +102,16 @@ impl ProtectedAnswers {
         &mut self,
         from: PeerId,
         outer: &Message<'_>,
-    ) -> Option<VerifiedRequest<'_>> {
+    ) -> Option<AuthenticRequest<'_>> {
         let context = self.contexts.get_mut(client_at(from)? as usize)?;
         self.plain.resize(2 * outer.as_bytes().len(), 0);
         let opened = context.unprotect_request(outer, &mut self.plain).ok()?;
         let plain = self.plain.get(..opened.len)?;
-        Some(VerifiedRequest { context, opened, plain })
+        Some(AuthenticRequest { context, opened, plain })
     }
 }
 
-impl VerifiedRequest<'_> {
+impl AuthenticRequest<'_> {
     /// The request that it would have been without OSCORE.
     pub(super) fn plain(&self) -> Option<Message<'_>> {
         Message::parse(self.plain).ok()
