@@ -116,6 +116,7 @@ pub fn plan(
     Ok(Campaign {
         percentile: Percentile::default(),
         exchanges: false,
+        over_time: None,
         curve: None,
         source,
         axes: KEYS.iter().map(|key| Axis { key: (*key).to_owned(), values: Vec::new() }).collect(),

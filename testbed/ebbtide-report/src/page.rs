@@ -1,8 +1,8 @@
 //! The page around the sections.
 
 use super::section::{
-    PageContext, classes, curve, distribution, fct, flows, group, mesh, mesh_spread, packets,
-    published, reproduce, retransmissions, sweep, time, until, verdict,
+    PageContext, classes, course, curve, distribution, fct, flows, group, mesh, mesh_spread,
+    packets, published, reproduce, retransmissions, sweep, time, until, verdict,
 };
 use super::text::escape;
 use ebbtide_sim::result::Report;
@@ -22,6 +22,7 @@ pub(super) fn page(report: &Report) -> String {
     sections.push(("until", "Breaking point", until::section(&mut context)));
     sections.push(("curve", "Curve", curve::section(&mut context)));
     sections.push(("classes", "Classes", classes::section(&context)));
+    sections.push(("phases", "Phases", classes::phases(&context)));
     if is_mesh {
         sections.push(("network", "Network", mesh::section(&mut context)));
         let completions = mesh_spread::completions(&mut context);
@@ -44,6 +45,7 @@ pub(super) fn page(report: &Report) -> String {
             let retransmissions = retransmissions::section(&mut context);
             sections.push(("retransmissions", "Retransmissions", retransmissions));
         }
+        sections.push(("course", "Replications over time", course::section(&mut context)));
         sections.push(("time", "Over time", time::section(&mut context)));
         sections.push(("packets", "Packets", packets::section(&context)));
         sections.push(("links", "Links", classes::links(&context)));

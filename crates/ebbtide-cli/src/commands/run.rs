@@ -7,10 +7,14 @@ use ebbtide_core::cc::Algorithm;
 use ebbtide_report::render;
 use ebbtide_sim::record::Store;
 use ebbtide_sim::result::Report;
-use ebbtide_sim::run::{Campaign, Results, Shard, Until, document, left_out, report};
+use ebbtide_sim::run::{Campaign, Results, Shard, TimeGrid, Until, document, left_out, report};
+use ebbtide_sim::scenario::units::Time;
 use ebbtide_sim::scenario::{Axis, LoadCurve, Source, load, parse_set};
 use std::io::{Write, stdout};
 use std::path::{Path, PathBuf};
+
+/// The shortest step of a series, ns.
+const MILLISECOND: u64 = 1_000_000;
 
 /// Run a scenario: every combination of settings and congestion controls
 #[derive(clap::Args)]
@@ -35,7 +39,7 @@ pub(crate) struct RunArgs {
     work: u32,
     /// Search the value of a key up to which each control meets the requirements of the scenario, or does not
     /// collapse if it has none; KEY alone begins at the scenario's value
-    #[arg(long, value_name = "KEY[=FROM..TO]", conflicts_with_all = ["curve", "shard", "exchanges"])]
+    #[arg(long, value_name = "KEY[=FROM..TO]", conflicts_with_all = ["curve", "shard", "exchanges", "series"])]
     until: Option<String>,
     /// Compute only part I (from 1) of N of the replications, into --out
     #[arg(long, value_name = "I/N", requires = "out")]
@@ -43,6 +47,13 @@ pub(crate) struct RunArgs {
     /// Keep a row for each exchange as well, in --out
     #[arg(long, requires = "out")]
     exchanges: bool,
+    /// Keep what happens in each step of time of every replication as well, in --out; the page shows its
+    /// median
+    #[arg(long, value_name = "STEP", requires = "out", num_args = 0..=1, default_missing_value = "1 s")]
+    series: Option<String>,
+    /// Clients with a series of their own, by number
+    #[arg(long, value_name = "N[,N...]", requires = "series", value_delimiter = ',')]
+    series_clients: Vec<u32>,
     #[command(flatten)]
     campaign: CampaignArgs,
 }
@@ -67,6 +78,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
     }
     campaign.percentile = args.campaign.percentile;
     campaign.exchanges = args.exchanges;
+    campaign.over_time = grid(args, &campaign)?;
     let shard = args.shard.as_deref().map(parse_shard).transpose()?;
     let ran = args.campaign.run(&campaign, shard)?;
     let mut out = stdout().lock();
@@ -89,6 +101,24 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
         }
     }
     ran.finish()
+}
+
+/// The series of each replication that `--series` asks for.
+fn grid(args: &RunArgs, campaign: &Campaign) -> Result<Option<TimeGrid>, Failure> {
+    let Some(text) = &args.series else { return Ok(None) };
+    let step_ns = Time::parse(text).map(|step| step.0).filter(|step| *step >= MILLISECOND);
+    let step_ns = step_ns.ok_or_else(|| {
+        Failure::usage(format!("--series: '{text}' is not a time of at least 1 ms, such as '1 s'"))
+    })?;
+    let clients = args.series_clients.clone();
+    let fewest = campaign.cells.iter().map(|spec| spec.scenario.clients.count).min().unwrap_or(0);
+    match clients.iter().find(|client| **client >= fewest) {
+        None => Ok(Some(TimeGrid { step_ns, clients })),
+        Some(unknown) => Err(Failure::usage(format!(
+            "--series-clients: there is no client {unknown}; there are 0 to {}",
+            fewest.saturating_sub(1)
+        ))),
+    }
 }
 
 /// Searches the breaking point of each control.

@@ -1,22 +1,78 @@
 //! The data of figures, as CSV (RFC 4180).
 
+use crate::grid::{distinct, varying};
+use crate::section::course;
 use crate::section::curve::{DELIVERED as DELIVERED_OVER, GOODPUT};
 use crate::section::distribution::{DELIVERED, EXCHANGES};
+use crate::section::sweep::{self, SweepPoint};
+use crate::svg::bars;
 use ebbtide_sim::record::Series;
 use ebbtide_sim::result::metrics::OUTCOME;
-use ebbtide_sim::result::{Cell, Report, curves as over_load};
+use ebbtide_sim::result::{Cell, Report, Summary, curves as over_load};
 
-/// The data of the figure of this title: of a distribution its curves, of a figure over time its points, of a
-/// comparison with published figures both values. Every other figure is drawn from `cells`.
+/// The data of the figure of this title, and nothing else: of a distribution its curves, of a box plot its boxes, of a
+/// figure over time its points, of a comparison with published figures both values. Every row says which version, seed
+/// and command made it.
 #[must_use]
 pub fn csv(report: &Report, title: &str) -> String {
+    let mut shown = report.clone();
+    shown.cells.retain(|cell| is_shown(report, cell, title));
+    let from = line(vec![report.version.clone(), report.seed.to_string(), report.command.clone()]);
+    let rows = table(&shown, title);
+    let with = rows.split_inclusive("\r\n").enumerate().map(|(number, row)| {
+        let row = row.trim_end_matches("\r\n");
+        if number == 0 {
+            format!("{row},version,seed,command\r\n")
+        } else {
+            format!("{row},{from}")
+        }
+    });
+    with.collect()
+}
+
+/// Whether a cell has the settings that a title names, and its control if the title names one replication.
+fn is_shown(report: &Report, cell: &Cell, title: &str) -> bool {
+    let names = |key: &str, value: &str| {
+        let setting = format!(", {key}\u{a0}=\u{a0}{value}");
+        title.match_indices(&setting).any(|(at, _)| {
+            let rest = &title[at + setting.len()..];
+            rest.is_empty() || rest.starts_with(", ")
+        })
+    };
+    let agrees = |key: &&str| {
+        let values = distinct(report.cells.iter().map(|other| other.setting(key)));
+        !values.iter().any(|value| names(key, value)) || names(key, cell.setting(key))
+    };
+    let is_of_control = title.split_once(" over time: ").is_none_or(|(_, rest)| {
+        let own = rest.strip_prefix(cell.cc.as_str());
+        own.is_some_and(|rest| rest.is_empty() || rest.starts_with(", "))
+    });
+    varying(report).iter().all(agrees) && is_of_control
+}
+
+fn table(report: &Report, title: &str) -> String {
     if let Some(kind) = [DELIVERED, EXCHANGES].iter().find(|kind| title.starts_with(kind.title)) {
         return curves(report, kind.quantiles);
+    }
+    if title.contains(" by congestion control") {
+        return boxes(report, |cell| cell.fct, "s");
+    }
+    if title.starts_with("Unnecessary retransmissions per client") {
+        return boxes(report, |cell| cell.spread("unnecessary_retransmissions"), "per_client");
+    }
+    if title.starts_with("Exchanges by number of retransmissions") {
+        return retransmissions(report);
     }
     if report.curve.is_some()
         && [GOODPUT, DELIVERED_OVER].iter().any(|kind| title.starts_with(kind))
     {
         return curve_points(report);
+    }
+    if let Some(points) = sweep::points(report, title) {
+        return sweep_points(report, &points);
+    }
+    if let Some(names) = course::quantities_of(title) {
+        return courses(report, &names);
     }
     if let Some((quantity, _)) = title.split_once(" over time: ") {
         return points(report, quantity);
@@ -25,6 +81,64 @@ pub fn csv(report: &Report, title: &str) -> String {
         return published(report);
     }
     cells(report)
+}
+
+/// A row per box.
+fn boxes(report: &Report, of: fn(&Cell) -> Summary, unit: &str) -> String {
+    let names_of = ["min", "p10", "p25", "median", "p75", "p90", "max", "limit"];
+    let columns = names_of.map(|name| format!("{name}_{unit}"));
+    let mut out = head(report, &columns.each_ref().map(String::as_str));
+    for cell in &report.cells {
+        let Summary { min, p10, p25, median, p75, p90, max } = of(cell);
+        let limit = if unit == "s" && cell.fct_limit_s > 0.0 { cell.fct_limit_s } else { f64::NAN };
+        let mut row = names(report, cell);
+        row.extend([min, p10, p25, median, p75, p90, max, limit].map(number));
+        out.push_str(&line(row));
+    }
+    out
+}
+
+/// A row per bar: the share of the exchanges with each number of retransmissions.
+fn retransmissions(report: &Report) -> String {
+    let columns = bars::CLASSES.map(|class| format!("share_{}", class.replace(' ', "_")));
+    let mut out = head(report, &columns.each_ref().map(String::as_str));
+    for cell in &report.cells {
+        let shares = bars::shares(cell.counts("exchanges_by_retransmissions"));
+        let mut row = names(report, cell);
+        row.extend(shares.unwrap_or([f64::NAN; 5]).map(number));
+        out.push_str(&line(row));
+    }
+    out
+}
+
+/// A row per point of a line over the sweep.
+fn sweep_points(report: &Report, points: &[SweepPoint<'_>]) -> String {
+    let mut out = head(report, &["mean", "half"]);
+    for point in points {
+        let mut row = names(report, point.cell);
+        row.extend([point.mean, point.half].map(number));
+        out.push_str(&line(row));
+    }
+    out
+}
+
+/// A row per step of time: the median over replications, and the 10th and 90th percentile.
+fn courses(report: &Report, quantities: &[&str]) -> String {
+    let mut out = head(report, &["quantity", "unit", "time_s", "median", "p10", "p90"]);
+    for cell in &report.cells {
+        let Some(course) = &cell.course else { continue };
+        let own = course.quantities.iter().filter(|own| quantities.contains(&own.name.as_str()));
+        for quantity in own {
+            for (step, point) in (1..).zip(&quantity.points) {
+                let mut row = names(report, cell);
+                row.extend([quantity.name.clone(), quantity.unit.clone()]);
+                let time = f64::from(step) * course.step_s;
+                row.extend([time, point.median, point.low, point.high].map(number));
+                out.push_str(&line(row));
+            }
+        }
+    }
+    out
 }
 
 /// The settings of a cell, and its control.

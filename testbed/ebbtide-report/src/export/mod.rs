@@ -1,6 +1,7 @@
 //! The figures of a report one by one: as SVG that stands alone, as PDF, and what is drawn as CSV.
 
 mod csv;
+mod font;
 mod pdf;
 mod shapes;
 mod style;
@@ -18,7 +19,16 @@ pub struct Exported {
     pub name: String,
     /// Its title.
     pub title: String,
+    from: Provenance,
     drawing: Drawing,
+}
+
+/// Where a figure is from; each file says so.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Provenance {
+    version: String,
+    seed: u64,
+    command: String,
 }
 
 /// How wide an exported figure is.
@@ -43,13 +53,15 @@ impl Width {
 /// Every drawing of a report in the order of the page, as wide as fits best.
 #[must_use]
 pub fn exported(report: &Report, width: Width) -> Vec<Exported> {
+    let Report { version, seed, command, .. } = report;
+    let from = Provenance { version: version.clone(), seed: *seed, command: command.clone() };
     let page = crate::page::page(report);
     let mut all: Vec<Exported> = Vec::new();
     for text in page.split("<svg viewBox").skip(1) {
         let Some((text, _)) = text.split_once("</svg>") else { continue };
         let Some(drawing) = Drawing::parse(text) else { continue };
         let name = slug(&drawing.title);
-        let one = Exported { name, title: drawing.title.clone(), drawing };
+        let one = Exported { name, title: drawing.title.clone(), from: from.clone(), drawing };
         // A figure that has the page to itself is drawn in two widths.
         match all.iter_mut().find(|known| known.name == one.name) {
             Some(known) => {
@@ -68,13 +80,13 @@ impl Exported {
     /// As SVG that needs no style sheet.
     #[must_use]
     pub fn svg(&self, width: Width) -> String {
-        svg::write(&self.drawing, width.points())
+        svg::write(&self.drawing, width.points(), &self.from)
     }
 
     /// As a PDF of one page, as large as the figure. The same figure gives the same bytes.
     #[must_use]
     pub fn pdf(&self, width: Width) -> Vec<u8> {
-        pdf::write(&self.drawing, width.points())
+        pdf::write(&self.drawing, width.points(), &self.from)
     }
 }
 

@@ -1,11 +1,13 @@
-//! A drawing as PDF 1.4: vectors and the standard font Helvetica, which every reader has, so that
-//! nothing has to be embedded and the same figure gives the same bytes everywhere.
+//! A drawing as PDF 1.4: vectors and text in fonts that are embedded, as publishers require. The same figure gives the
+//! same bytes everywhere.
 
+use super::Provenance;
+use super::font::{FONTS, Font};
 use super::shapes::{Drawing, Shape, ShapeKind};
 use super::style::Style;
 
 /// A page as large as the drawing, so many points wide.
-pub(super) fn write(drawing: &Drawing, points: f64) -> Vec<u8> {
+pub(super) fn write(drawing: &Drawing, points: f64, from: &Provenance) -> Vec<u8> {
     let scale = points / drawing.width.max(1.0);
     let height = drawing.height * scale;
     let mut alphas: Vec<u8> = Vec::new();
@@ -20,29 +22,40 @@ pub(super) fn write(drawing: &Drawing, points: f64) -> Vec<u8> {
             format!("/A{alpha} << /ca {share:.2} /CA {share:.2} >> ")
         })
         .collect();
-    let font = |name: &str| {
-        format!("<< /Type /Font /Subtype /Type1 /BaseFont /{name} /Encoding /WinAnsiEncoding >>")
+    // Texts are bytes of WinAnsiEncoding: each is a character below 256 here.
+    let narrow = |text: &str| -> Vec<u8> {
+        text.chars().map(|c| u8::try_from(u32::from(c)).unwrap_or(b'?')).collect()
     };
-    let title: String = drawing.title.chars().map(|c| if c.is_ascii() { c } else { '?' }).collect();
-    let objects = [
-        "<< /Type /Catalog /Pages 2 0 R >>".to_owned(),
-        "<< /Type /Pages /Kids [3 0 R] /Count 1 >>".to_owned(),
-        format!(
-            "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 {points:.2} {height:.2}] /Contents 4 0 R \
-             /Resources << /Font << /F 5 0 R /B 6 0 R >> /ExtGState << {states}>> >> >>"
-        ),
-        format!("<< /Length {} >>\nstream\n{content}endstream", content.len()),
-        font("Helvetica"),
-        font("Helvetica-Bold"),
-        format!("<< /Title ({}) /Producer (Ebbtide) >>", escaped(title.as_bytes())),
+    let page = format!(
+        "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 {points:.2} {height:.2}] /Contents 4 0 R \
+         /Resources << /Font << /F 6 0 R /B 9 0 R >> /ExtGState << {states}>> >> >>"
+    );
+    let info = format!(
+        "<< /Title {} /Subject {} /Keywords {} /Producer {} >>",
+        text_string(&drawing.title),
+        text_string(&from.command),
+        text_string(&format!("seed {}", from.seed)),
+        text_string(&format!("Ebbtide {}", from.version)),
+    );
+    let mut objects = vec![
+        b"<< /Type /Catalog /Pages 2 0 R >>".to_vec(),
+        b"<< /Type /Pages /Kids [3 0 R] /Count 1 >>".to_vec(),
+        page.into_bytes(),
+        stream("", &narrow(&content)),
+        info.into_bytes(),
     ];
+    for font in &FONTS {
+        let number = objects.len() + 1;
+        objects.push(font.object(number + 1).into_bytes());
+        objects.push(font.descriptor(number + 2).into_bytes());
+        objects.push(stream(&format!("/Length1 {} ", font.file.len()), font.file));
+    }
     let mut out = b"%PDF-1.4\n%\xe2\xe3\xcf\xd3\n".to_vec();
     let mut places = Vec::new();
     for (number, object) in (1..).zip(&objects) {
         places.push(out.len());
         out.extend(format!("{number} 0 obj\n").into_bytes());
-        // Texts are bytes of WinAnsiEncoding: each is a character below 256 here.
-        out.extend(object.chars().map(|c| u8::try_from(u32::from(c)).unwrap_or(b'?')));
+        out.extend(object);
         out.extend(b"\nendobj\n");
     }
     let start = out.len();
@@ -52,10 +65,24 @@ pub(super) fn write(drawing: &Drawing, points: f64) -> Vec<u8> {
     }
     let size = objects.len() + 1;
     out.extend(
-        format!("trailer\n<< /Size {size} /Root 1 0 R /Info 7 0 R >>\nstartxref\n{start}\n%%EOF\n")
+        format!("trailer\n<< /Size {size} /Root 1 0 R /Info 5 0 R >>\nstartxref\n{start}\n%%EOF\n")
             .into_bytes(),
     );
     out
+}
+
+/// A stream with these further entries of its dictionary.
+fn stream(entries: &str, bytes: &[u8]) -> Vec<u8> {
+    let mut out = format!("<< {entries}/Length {} >>\nstream\n", bytes.len()).into_bytes();
+    out.extend(bytes);
+    out.extend(b"\nendstream");
+    out
+}
+
+/// A text of the document's information, in UTF-16 (PDF 1.7, section 7.9.2.2).
+fn text_string(text: &str) -> String {
+    let units: String = text.encode_utf16().map(|unit| format!("{unit:04X}")).collect();
+    format!("<FEFF{units}>")
 }
 
 fn draw(content: &mut String, shape: &Shape, height: f64, alphas: &mut Vec<u8>) {
@@ -65,9 +92,11 @@ fn draw(content: &mut String, shape: &Shape, height: f64, alphas: &mut Vec<u8>) 
         let size = number(style, "font-size").unwrap_or(12.0);
         let is_bold = number(style, "font-weight").is_some_and(|weight| weight >= 550.0);
         let text = encoded(text);
+        let [regular, bold]: &[Font; 2] = &FONTS;
+        let font = if is_bold { bold } else { regular };
         let back = match style.get("text-anchor").map(String::as_str) {
-            Some("middle") => width(&text, size, is_bold) / 2.0,
-            Some("end") => width(&text, size, is_bold),
+            Some("middle") => font.width(&text, size) / 2.0,
+            Some("end") => font.width(&text, size),
             _ => 0.0,
         };
         let Some(color) = color(style, "fill") else { return };
@@ -186,20 +215,4 @@ fn escaped(text: &[u8]) -> String {
         out.push(char::from(*byte));
     }
     out
-}
-
-/// How wide a text is in Helvetica (Adobe's font metrics, thousandths of the size).
-fn width(text: &[u8], size: f64, is_bold: bool) -> f64 {
-    const WIDTHS: [u16; 95] = [
-        278, 278, 355, 556, 556, 889, 667, 191, 333, 333, 389, 584, 278, 333, 278, 278, 556, 556,
-        556, 556, 556, 556, 556, 556, 556, 556, 278, 278, 584, 584, 584, 556, 1015, 667, 667, 722,
-        722, 667, 611, 778, 722, 278, 500, 667, 556, 833, 722, 778, 667, 778, 722, 667, 611, 722,
-        667, 944, 667, 667, 611, 278, 278, 278, 469, 556, 333, 556, 556, 500, 556, 556, 278, 556,
-        556, 222, 222, 500, 222, 833, 556, 556, 556, 556, 333, 500, 278, 556, 500, 722, 500, 500,
-        500, 334, 260, 334, 584,
-    ];
-    let of = |byte: &u8| WIDTHS.get(usize::from(byte.wrapping_sub(32))).copied().unwrap_or(556);
-    let sum: u32 = text.iter().map(|byte| u32::from(of(byte))).sum();
-    // Bold letters are a little wider; digits are not.
-    f64::from(sum) / 1000.0 * size * if is_bold { 1.05 } else { 1.0 }
 }

@@ -1,5 +1,6 @@
 //! A drawing as SVG that stands alone: every style is an attribute.
 
+use super::Provenance;
 use super::shapes::{Drawing, ShapeKind};
 use super::style::Style;
 use crate::svg::px;
@@ -19,7 +20,7 @@ const SHAPES: [&str; 8] = [
 const TEXTS: [&str; 4] = ["fill", "font-size", "font-weight", "text-anchor"];
 
 /// As wide as so many points.
-pub(super) fn write(drawing: &Drawing, points: f64) -> String {
+pub(super) fn write(drawing: &Drawing, points: f64, from: &Provenance) -> String {
     let (w, h) = (drawing.width, drawing.height);
     let mut body = String::new();
     for shape in &drawing.shapes {
@@ -53,13 +54,16 @@ pub(super) fn write(drawing: &Drawing, points: f64) -> String {
     format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {} {}\" width=\"{}pt\" \
          height=\"{}pt\" font-family=\"Helvetica, Arial, sans-serif\">\n<title>{}</title>\n\
-         <desc>{}</desc>\n{body}</svg>\n",
+         <desc>{}</desc>\n<metadata>Ebbtide {}, seed {}: {}</metadata>\n{body}</svg>\n",
         px(w),
         px(h),
         px(points),
         px(points * h / w),
         escape(&drawing.title),
         escape(&drawing.description),
+        escape(&from.version),
+        from.seed,
+        escape(&from.command),
     )
 }
 

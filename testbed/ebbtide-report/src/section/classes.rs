@@ -1,27 +1,50 @@
-//! The classes of clients, each with its judgement, and the links that they share.
+//! The classes of clients and the phases of the run, each with its judgement, and the links that devices share.
 
 use super::{PageContext, command_line, head, row, table};
 use crate::grid::varying;
 use crate::text::{brief, count, escape, fixed, percent};
 use crate::verdict::settings;
-use ebbtide_sim::judge::{Judgement, Verdict};
-use ebbtide_sim::result::judge_classes;
-use ebbtide_sim::result::{Cell, LinkCell, PacketCounts};
+use ebbtide_sim::judge::{Judgement, Percentile, Verdict};
+use ebbtide_sim::result::{Cell, LinkCell, PacketCounts, judge_classes, judge_phases};
 
 /// Rows at most.
 const MOST_ROWS: usize = 400;
 /// Sentences at most.
 const MOST_SENTENCES: usize = 24;
 
+/// How the cells of a setting are divided and judged.
+type JudgeParts = for<'c> fn(&[&'c Cell], Percentile) -> Vec<(Vec<&'c Cell>, Verdict)>;
+
 /// The table and the sentences; empty without classes.
 pub(crate) fn section(context: &PageContext<'_>) -> String {
+    let note = "Each class of clients by itself, beside the others in the same network. Median: of completion times, \
+         or of single exchanges where clients keep time. A class that has a control of its own keeps it in every row.";
+    let judge: JudgeParts = |cells, percentile| judge_classes(cells.iter().copied(), percentile);
+    parts(context, "Classes", ["class", "clients"], note, judge)
+}
+
+/// The same for the phases of the run; empty without phases.
+pub(crate) fn phases(context: &PageContext<'_>) -> String {
+    let note = "Each phase has the exchanges that were asked for in it. Median: of the times of single exchanges. \
+         Exchanges are those of one replication.";
+    let judge: JudgeParts = |cells, percentile| judge_phases(cells.iter().copied(), percentile);
+    parts(context, "Phases", ["phase", "exchanges"], note, judge)
+}
+
+fn parts(
+    context: &PageContext<'_>,
+    title: &str,
+    first_heads: [&str; 2],
+    note: &str,
+    judge: JudgeParts,
+) -> String {
     let report = context.report;
     let keys = varying(report);
     let mut rows = Vec::new();
     let mut sentences = Vec::new();
     for setting in settings(report) {
-        let cells = setting.cells.iter().copied();
-        for (cells, verdict) in judge_classes(cells, report.percentile) {
+        let cells: Vec<&Cell> = setting.cells.clone();
+        for (cells, verdict) in judge(&cells, report.percentile) {
             let Some(first) = cells.first() else { continue };
             let own = first.own_control.as_ref();
             let own = own.map_or_else(String::new, |own| format!(", always {}", escape(own)));
@@ -29,10 +52,9 @@ pub(crate) fn section(context: &PageContext<'_>) -> String {
                 true => String::new(),
                 false => format!("{}, ", escape(&setting.label)),
             };
+            let [name, size] = name_and_size(first);
             sentences.push(format!(
-                "<dt>{label}{} ({}{own})</dt><dd>{}</dd>\n",
-                escape(&first.class),
-                count(first.clients.into()),
+                "<dt>{label}{name} ({size}{own})</dt><dd>{}</dd>\n",
                 escape(&verdict.sentence)
             ));
             rows.extend(
@@ -45,26 +67,34 @@ pub(crate) fn section(context: &PageContext<'_>) -> String {
     }
     rows.truncate(MOST_ROWS);
     sentences.truncate(MOST_SENTENCES);
-    let table = table("packets", "Classes", &head(&keys, HEADS), &rows.concat());
+    let heads = first_heads.into_iter().chain(HEADS);
+    let table = table("packets", title, &head(&keys, heads), &rows.concat());
     let command = command_line(&report.command);
+    let id = title.to_lowercase();
     format!(
-        "<section id=\"classes\">\n<h2>Classes</h2>\n<p class=\"note\">Each class of clients by \
-         itself, beside the others in the same network. Median: of completion times, or of single exchanges where \
-         clients keep time. Wasted: share of the transmissions that were unnecessary. A class that has a control of its own keeps it in every row.</p>\n{table}\
-         <dl class=\"each\">{}</dl>{command}</section>\n",
+        "<section id=\"{id}\">\n<h2>{title}</h2>\n<p class=\"note\">{note}</p>\n{table}<dl class=\"each\">{}</dl>{command}\
+         </section>\n",
         sentences.concat()
     )
 }
 
-const HEADS: [&str; 7] =
-    ["class", "clients", "judgement", "delivered", "median, s", "99\u{a0}% by, s", "unnecessary"];
+const HEADS: [&str; 5] = ["judgement", "delivered", "median, s", "99\u{a0}% by, s", "unnecessary"];
+
+/// The name of a class or a phase, and its clients or its exchanges in one replication.
+fn name_and_size(cell: &Cell) -> [String; 2] {
+    match cell.phase.is_empty() {
+        true => [escape(&cell.class), count(cell.clients.into())],
+        false => [escape(&cell.phase), count(cell.outcome.asked / u64::from(cell.reps.max(1)))],
+    }
+}
 
 fn figures(cell: &Cell, verdict: &Verdict) -> [String; 7] {
     let all = &cell.outcome.all;
     let time = if cell.is_periodic { cell.spread("exchange_duration_s") } else { cell.fct };
+    let [name, size] = name_and_size(cell);
     [
-        escape(&cell.class),
-        count(cell.clients.into()),
+        name,
+        size,
         verdict.judgement_of(&cell.cc).map_or("", Judgement::word).to_owned(),
         percent(all.delivered, 2),
         brief(time.median),

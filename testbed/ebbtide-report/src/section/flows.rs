@@ -233,6 +233,7 @@ fn figure(
                     name,
                     class: format!("{} f{}", context.palette.class(cc), flow.client % 4),
                     points,
+                    band: &[],
                     unit: 1.0,
                     dots: false,
                 }

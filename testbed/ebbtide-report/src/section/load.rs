@@ -58,6 +58,7 @@ pub(super) fn figure(context: &mut PageContext<'_>, cells: &[&Cell]) -> String {
                 name: cc,
                 class: context.palette.class(cc),
                 points,
+                band: &[],
                 unit: 1.0,
                 dots: false,
             })

@@ -1,6 +1,7 @@
 //! The sections of the page, one file each, and what they share.
 
 pub(super) mod classes;
+pub(super) mod course;
 pub(super) mod curve;
 pub(super) mod distribution;
 pub(super) mod fct;
@@ -37,6 +38,8 @@ pub(super) struct PageContext<'a> {
     /// Set while figures are made of which one at a time is shown: they share a number, and this
     /// tells their places on the page apart.
     alternative: Option<String>,
+    /// The settings of the figure that is drawn, if it has several panels: part of each panel's title.
+    within: String,
 }
 
 /// The caption of a figure.
@@ -50,12 +53,21 @@ pub(super) struct Caption<'a> {
 impl<'a> PageContext<'a> {
     pub(super) fn new(report: &'a Report) -> Self {
         let (grid, palette) = (Grid::from_report(report), Palette::for_report(report));
-        Self { report, grid, palette, figures: 0, drawings: 0, alternative: None }
+        Self {
+            report,
+            grid,
+            palette,
+            figures: 0,
+            drawings: 0,
+            alternative: None,
+            within: String::new(),
+        }
     }
 
     /// Words for the next drawing.
     pub(super) fn words(&mut self, title: String, desc: String) -> Descriptions {
         self.drawings += 1;
+        let title = format!("{title}{}", where_(&self.within));
         Descriptions { id: format!("d{}", self.drawings), title, desc }
     }
 
@@ -85,13 +97,16 @@ impl<'a> PageContext<'a> {
         figure: &FigureCells<'_>,
         mut draw: impl FnMut(&mut Self, &Panel<'_>, f64) -> String,
     ) -> String {
+        self.within.clone_from(&figure.label);
         if let [only] = figure.panels.as_slice() {
             let (wide, narrow) = (draw(self, only, WIDE), draw(self, only, PANEL));
+            self.within.clear();
             return format!(
                 "<div class=\"wide\">{wide}</div>\n<div class=\"narrow\">{narrow}</div>\n"
             );
         }
         let drawings: String = figure.panels.iter().map(|panel| draw(self, panel, PANEL)).collect();
+        self.within.clear();
         format!("<div class=\"panels\">\n{drawings}</div>\n")
     }
 

@@ -7,11 +7,23 @@ use crate::svg::axis::Domain;
 use crate::svg::{PANEL, WIDE, lines};
 use crate::text::{brief, escape};
 use ebbtide_sim::judge::RunFigures;
-use ebbtide_sim::result::Cell;
+use ebbtide_sim::result::{Cell, Report};
 use ebbtide_sim::stats::mean_and_half_width;
 
 /// Panels of one figure at most: other settings are in the tables.
 const MOST_PANELS: usize = 6;
+
+/// From this share delivered on, a share delivered says little.
+const NEARLY_ALL: f64 = 0.999;
+
+/// A point of a figure over the sweep.
+pub(crate) struct SweepPoint<'a> {
+    pub(crate) cell: &'a Cell,
+    /// The mean over replications.
+    pub(crate) mean: f64,
+    /// Half of its 95 % confidence interval.
+    pub(crate) half: f64,
+}
 
 /// The measures that a large report draws.
 const DENSE: usize = 3;
@@ -103,8 +115,36 @@ pub(crate) fn section(context: &mut PageContext<'_>) -> String {
 }
 
 /// The settings that are drawn: a part of it where there are many cells, to keep the file small.
-fn measures(context: &PageContext<'_>) -> &'static [Measure] {
-    if context.grid.dense { &MEASURES[..DENSE] } else { &MEASURES }
+fn measures(context: &PageContext<'_>) -> Vec<&'static Measure> {
+    let all = if context.grid.dense { &MEASURES[..DENSE] } else { &MEASURES };
+    let mut measures: Vec<&Measure> = all.iter().collect();
+    // What is the same everywhere is not shown first.
+    let cells = &context.report.cells;
+    if cells.iter().all(|cell| cell.outcome.all.delivered >= NEARLY_ALL) {
+        measures.swap(0, 1);
+    }
+    measures
+}
+
+/// The figure of a sweep that a title names: its points.
+pub(crate) fn points<'a>(report: &'a Report, title: &str) -> Option<Vec<SweepPoint<'a>>> {
+    let is_of = |measure: &&Measure| title.starts_with(&format!("{} over ", measure.words));
+    let measure = MEASURES.iter().find(is_of)?;
+    let point = |cell: &'a Cell| {
+        let (mean, half) = point(report, measure, cell)?;
+        Some(SweepPoint { cell, mean, half })
+    };
+    Some(report.cells.iter().filter_map(point).collect())
+}
+
+/// The mean of a measure over the replications of a cell, and half of its confidence interval; `None` if a replication
+/// has no value.
+fn point(report: &Report, measure: &Measure, cell: &Cell) -> Option<(f64, f64)> {
+    let place = report.percentile.place();
+    let runs = cell.outcome.runs.iter();
+    let values = runs.map(|run| (measure.of)(run, place)).collect::<Option<Vec<f64>>>()?;
+    let (mean, half) = mean_and_half_width(&values);
+    mean.is_finite().then_some((mean, half))
 }
 
 fn figure(context: &mut PageContext<'_>, key: &str, keys: &[&str], measure: &Measure) -> String {
@@ -113,14 +153,7 @@ fn figure(context: &mut PageContext<'_>, key: &str, keys: &[&str], measure: &Mea
     let values: Vec<String> =
         distinct(report.cells.iter().map(|cell| cell.setting(key).to_owned()));
     let labels = distinct(report.cells.iter().map(|cell| words(cell, &others)));
-    let place = report.percentile.place();
-    let point = |cell: &Cell| -> Option<(f64, f64)> {
-        let runs = &cell.outcome.runs;
-        let values =
-            runs.iter().map(|run| (measure.of)(run, place)).collect::<Option<Vec<f64>>>()?;
-        let (mean, half) = mean_and_half_width(&values);
-        mean.is_finite().then_some((mean, half))
-    };
+    let point = |cell: &Cell| point(report, measure, cell);
     let all = || report.cells.iter().filter_map(point);
     let ends = || all().flat_map(|(mean, half)| [mean - half, mean + half]);
     let domain = match measure.name {

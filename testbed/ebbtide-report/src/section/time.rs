@@ -153,6 +153,7 @@ fn figure(context: &mut PageContext<'_>, chosen: &[Chosen<'_>], quantity: &TimeQ
                 name,
                 class: if look.is_empty() { class.clone() } else { (*look).to_owned() },
                 points: list(one.series),
+                band: &[],
                 unit: quantity.unit,
                 dots: quantity.dots,
             })

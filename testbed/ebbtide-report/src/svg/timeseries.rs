@@ -12,10 +12,23 @@ pub(crate) struct TimeCurve<'a> {
     pub(crate) class: String,
     /// (seconds, value) in time order.
     pub(crate) points: &'a [(f64, f64)],
+    /// The band around a line; may be empty.
+    pub(crate) band: &'a [BandPoint],
     /// Values are divided by this before they are drawn.
     pub(crate) unit: f64,
     /// Dots instead of a line.
     pub(crate) dots: bool,
+}
+
+/// A point of a band.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct BandPoint {
+    /// Seconds.
+    pub(crate) at: f64,
+    /// Its lower end.
+    pub(crate) low: f64,
+    /// Its upper end.
+    pub(crate) high: f64,
 }
 
 /// Headings and axes that all traces share.
@@ -55,6 +68,16 @@ pub(crate) fn draw(
     y.draw_y(&mut svg, LEFT, right, &format!("{}{})", frame.axis, frame.values.remark()));
     x.draw_x(&mut svg, top, bottom, &format!("{}{})", frame.across, frame.time.remark()));
     for trace in traces {
+        if !trace.band.is_empty() {
+            let end = |one: &BandPoint, value: f64| {
+                format!("{} {}", px(x.position(one.at)), px(y.position(value / trace.unit)))
+            };
+            let upper = trace.band.iter().map(|one| end(one, one.high));
+            let lower = trace.band.iter().rev().map(|one| end(one, one.low));
+            let outline: Vec<String> = upper.chain(lower).collect();
+            let look = format!("confidence {}", trace.class);
+            svg.path(&format!("M{}Z", outline.join("L")), &look, "");
+        }
         let points = trace
             .points
             .iter()

@@ -77,7 +77,7 @@ fn the_page_has_the_curve_and_export_its_data() {
     let rows: Vec<&str> = table.lines().collect();
     assert_eq!(
         rows[0],
-        "setting,cc,value,place,exchanges,limit,goodput,goodput_half,delivered,delivered_half"
+        "setting,cc,value,place,exchanges,limit,goodput,goodput_half,delivered,delivered_half,version,seed,command"
     );
     assert_eq!(rows.len(), 1 + 2 * 4, "{table}");
     assert!(rows[1].starts_with(",default,10,10,80,0.3"), "{}", rows[1]);

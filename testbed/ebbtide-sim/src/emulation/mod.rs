@@ -30,8 +30,7 @@ use crate::engine::Engine;
 use crate::net::queue;
 use crate::net::{Bottleneck, Fate, LinkCounts};
 use crate::random::Streams;
-use crate::scenario::LinkPath;
-use crate::scenario::Scenario;
+use crate::scenario::{BOTTLENECK, LinkPath, Scenario};
 use ebbtide_core::time::{Duration, Instant};
 use hdrhistogram::Histogram;
 use packets::Packets;
@@ -97,9 +96,14 @@ impl<P> Emulation<P> {
     pub fn new(scenario: &Scenario, seed: u64) -> Result<Self, hdrhistogram::CreationError> {
         let streams = Streams::new(seed, 0);
         let (network, loss) = (&scenario.network, scenario.loss_model());
+        let mut up = LinkPath::up(network, loss, &streams);
+        let mut down = LinkPath::down(network, loss, &streams);
+        for path in [&mut up, &mut down] {
+            path.link.add_outages(scenario.outages_of(BOTTLENECK));
+        }
         Ok(Self {
-            up: LinkPath::up(network, loss, &streams),
-            down: LinkPath::down(network, loss, &streams),
+            up,
+            down,
             engine: Engine::new(0),
             packets: Packets::default(),
             now: Instant::ZERO,

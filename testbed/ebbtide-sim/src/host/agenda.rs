@@ -188,6 +188,12 @@ impl Agenda {
         self.to_make = self.to_make.saturating_add(1);
     }
 
+    /// So many more requests have to be made.
+    pub(crate) const fn ask_more(&mut self, requests: u32) {
+        self.to_make = self.to_make.saturating_add(requests);
+        self.batch_left = self.batch_left.saturating_add(requests);
+    }
+
     /// The request that was made last was not taken: its number is free.
     pub(crate) const fn take_back(&mut self) {
         self.ask_again();

@@ -10,7 +10,7 @@ use super::{
     server_in_turn,
 };
 use crate::medium::low_power::Cause;
-use crate::random::Streams;
+use crate::random::{CompactChaCha, Streams};
 use crate::record::Messages;
 use crate::record::Recorder;
 use crate::scenario::{Scenario, SecurityMode};
@@ -136,6 +136,37 @@ impl Client {
             self.agenda.take_back();
         }
         taken
+    }
+
+    /// Loses power, and with it its endpoint and the exchanges under way. The next endpoint draws from `rng`.
+    pub(crate) fn lose_power(
+        &mut self,
+        now: Instant,
+        rng: CompactChaCha,
+        recorder: &mut impl Recorder,
+    ) {
+        let interrupted = self.exchanges.restart(now, self.model.config.clone(), rng, recorder);
+        for _ in 0..interrupted {
+            self.ended(now);
+        }
+    }
+
+    /// Makes so many requests in addition to those of the workload, and goes on with that.
+    pub(crate) fn regain_power(&mut self, now: Instant, requests: u32) {
+        self.agenda.ask_more(requests);
+        if !self.agenda.is_clocked() {
+            return self.act(now);
+        }
+        for _ in 0..requests {
+            self.make_request(now);
+        }
+    }
+
+    /// Does not make the requests that are due.
+    pub(crate) fn skip_requests(&mut self) {
+        for _ in 0..self.agenda.at_once() {
+            self.agenda.skip();
+        }
     }
 
     /// Something has happened that every client reports.

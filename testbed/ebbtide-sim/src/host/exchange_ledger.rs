@@ -14,6 +14,8 @@ type Counts = SmallVec<[u32; 4]>;
 #[derive(Clone, Debug, Default)]
 pub(super) struct OpenExchange {
     pub(super) number: u32,
+    /// Whether it has not ended.
+    pub(super) is_open: bool,
     /// When the application asked.
     pub(super) made: Instant,
     /// When each transmission left.
@@ -116,6 +118,17 @@ impl ExchangeLedger {
             let tag = Tag { exchange: exchange.number, ..Tag::default() };
             recorder.failed(now, tagged(self.record.client, tag), reason);
         }
+    }
+
+    /// An exchange ends because the client has lost its state.
+    pub(super) fn interrupted(
+        &mut self,
+        now: Instant,
+        exchange: &OpenExchange,
+        recorder: &mut impl Recorder,
+    ) {
+        self.record.failed += 1;
+        recorder.ended(&exchange.row(self.record.client, now, None));
     }
 
     /// Reads what the next event needs.

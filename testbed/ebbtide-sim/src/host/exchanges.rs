@@ -114,9 +114,28 @@ impl MeasuredEndpoint {
             self.open.resize(id.index() + 1, OpenExchange::default());
         }
         let exchange = &mut self.open[id.index()];
-        (exchange.number, exchange.made) = (number, now);
+        (exchange.number, exchange.made, exchange.is_open) = (number, now, true);
         exchange.sent.clear();
         true
+    }
+
+    /// The endpoint loses all that it knows. Its exchanges under way fail; returns how many.
+    pub(crate) fn restart(
+        &mut self,
+        now: Instant,
+        config: SharedConfig,
+        rng: CompactChaCha,
+        recorder: &mut impl Recorder,
+    ) -> u32 {
+        self.add_counters();
+        self.endpoint = Endpoint::new(config, Box::new(rng));
+        let mut interrupted = 0;
+        for exchange in self.open.iter_mut().filter(|exchange| exchange.is_open) {
+            exchange.is_open = false;
+            self.ledger.interrupted(now, exchange, recorder);
+            interrupted += 1;
+        }
+        interrupted
     }
 
     /// A datagram arrives. The exchange that has ended with it; `read` looks at its response, and says how long the payload is, or
@@ -179,7 +198,8 @@ impl MeasuredEndpoint {
                 HostOutput::Leaves { datagram: transmit.datagram, tag }
             }
             Output::Event(Event::Failed { exchange, reason }) => {
-                let exchange = &self.open[exchange.index()];
+                let exchange = &mut self.open[exchange.index()];
+                exchange.is_open = false;
                 self.ledger.failed(now, exchange, Some(reason), recorder);
                 HostOutput::Failed(ExchangeOutcome::failed(exchange.number))
             }
@@ -195,7 +215,8 @@ impl MeasuredEndpoint {
         exchange: ExchangeId,
         recorder: &mut impl Recorder,
     ) -> ExchangeOutcome {
-        let exchange = &self.open[exchange.index()];
+        let exchange = &mut self.open[exchange.index()];
+        exchange.is_open = false;
         self.ledger.failed(now, exchange, None, recorder);
         ExchangeOutcome::failed(exchange.number)
     }
@@ -209,7 +230,8 @@ impl MeasuredEndpoint {
         payload: u64,
         recorder: &mut impl Recorder,
     ) -> ExchangeOutcome {
-        let exchange = &self.open[exchange.index()];
+        let exchange = &mut self.open[exchange.index()];
+        exchange.is_open = false;
         debug_assert_eq!(exchange.number, tag.exchange, "a response to another exchange");
         let later = self.ledger.answered(now, exchange, tag, payload, recorder);
         ExchangeOutcome {
@@ -245,13 +267,22 @@ impl MeasuredEndpoint {
         read_ahead(&self.endpoint) ^ times ^ self.ledger.read_ahead()
     }
 
-    /// The final measurements.
-    pub(crate) fn finish(&mut self) {
+    /// Adds what the endpoint has counted.
+    fn add_counters(&mut self) {
         let counters = self.endpoint.counters();
         let record = &mut self.ledger.record;
-        record.timeouts = u32::try_from(counters.timeouts).unwrap_or(u32::MAX);
-        record.retransmissions = u32::try_from(counters.retransmissions).unwrap_or(u32::MAX);
-        record.probes = u32::try_from(counters.probes).unwrap_or(u32::MAX);
+        let add = |sum: &mut u32, count: u64| {
+            *sum = sum.saturating_add(u32::try_from(count).unwrap_or(u32::MAX));
+        };
+        add(&mut record.timeouts, counters.timeouts);
+        add(&mut record.retransmissions, counters.retransmissions);
+        add(&mut record.probes, counters.probes);
+    }
+
+    /// The final measurements.
+    pub(crate) fn finish(&mut self) {
+        self.add_counters();
+        let record = &mut self.ledger.record;
         record.needless = self.ledger.outcomes.needless;
     }
 }

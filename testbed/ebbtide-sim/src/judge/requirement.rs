@@ -73,6 +73,9 @@ pub struct RequirementCheck {
     /// The class for which it is required; empty for all clients.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub class: String,
+    /// The phase for which it is required; empty for the whole run.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub phase: String,
     /// The requirement.
     pub requirement: Requirement,
     /// The figure over all replications together; NaN if there is none.
@@ -88,7 +91,8 @@ impl RequirementCheck {
         let each: Vec<f64> = runs.iter().map(of).filter(|value| value.is_finite()).collect();
         let (_, half) = mean_and_half_width(&each);
         let half = if half.is_finite() { half } else { 0.0 };
-        Self { class: String::new(), requirement, found: of(all), half }
+        let (class, phase) = (String::new(), String::new());
+        Self { class, phase, requirement, found: of(all), half }
     }
 
     /// The distance to the bound: positive on the right side; minus infinity if there is no figure.
@@ -138,24 +142,30 @@ impl RequirementCheck {
         format!("{side} {}", figure.text(self.requirement.wanted))
     }
 
+    /// The part of the run that it concerns, in words; empty for all of it.
+    fn of_part(&self) -> String {
+        match (self.class.as_str(), self.phase.as_str()) {
+            ("", "") => String::new(),
+            ("", phase) => format!(" of phase {phase}"),
+            (class, _) => format!(" of class {class}"),
+        }
+    }
+
     /// The requirement in words, such as "at least 99.90 % of the exchanges of class alarms within 10 s".
     #[must_use]
     pub fn text(&self) -> String {
-        let of_class = match self.class.as_str() {
-            "" => String::new(),
-            class => format!(" of class {class}"),
-        };
+        let part = self.of_part();
         let bound = self.bound_text();
         match self.requirement.figure {
-            Required::Delivered => format!("{bound} of the exchanges{of_class} delivered"),
+            Required::Delivered => format!("{bound} of the exchanges{part} delivered"),
             Required::InTime => {
                 let within = significant(self.requirement.within_s.unwrap_or(f64::NAN));
-                format!("{bound} of the exchanges{of_class} answered within {within} s")
+                format!("{bound} of the exchanges{part} answered within {within} s")
             }
             Required::Transmissions => {
-                format!("{bound} transmissions per delivered exchange{of_class}")
+                format!("{bound} transmissions per delivered exchange{part}")
             }
-            Required::Bytes => format!("{bound} bytes per delivered exchange{of_class}"),
+            Required::Bytes => format!("{bound} bytes per delivered exchange{part}"),
             Required::LeftToOthers => format!("{bound} of the link left to others"),
             Required::Power => format!("{bound} mW for the radio of a device"),
         }
@@ -164,15 +174,12 @@ impl RequirementCheck {
     /// The figure of the control, in words that follow its name.
     pub(super) fn found_words(&self) -> String {
         let found = self.found_text();
-        let of_class = match self.class.as_str() {
-            "" => String::new(),
-            class => format!(" of class {class}"),
-        };
+        let part = self.of_part();
         match self.requirement.figure {
-            Required::Delivered => format!("{found} delivered{of_class}"),
-            Required::InTime => format!("{found} in time{of_class}"),
-            Required::Transmissions => format!("{found} transmissions{of_class}"),
-            Required::Bytes => format!("{found} bytes{of_class}"),
+            Required::Delivered => format!("{found} delivered{part}"),
+            Required::InTime => format!("{found} in time{part}"),
+            Required::Transmissions => format!("{found} transmissions{part}"),
+            Required::Bytes => format!("{found} bytes{part}"),
             Required::LeftToOthers => format!("{found} of the link left"),
             Required::Power => format!("{found} mW"),
         }

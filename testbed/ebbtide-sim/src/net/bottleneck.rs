@@ -4,6 +4,7 @@ use super::queue::QueuedPacket;
 use super::{Fate, Link, LinkCounts, ManagedLink, Schedule, TargetedLoss};
 use ebbtide_core::time::Instant;
 use rand_core::Rng;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// A link as a driver has it: a packet's fate is known at once or comes later.
@@ -30,6 +31,14 @@ impl<R: Rng> Bottleneck<R> {
         match self {
             Self::TailDrop(link) => link.add_losses(targets),
             Self::Managed(link) => link.add_losses(targets),
+        }
+    }
+
+    /// Loses every packet whose last bit leaves the serialiser in one of these times, ns.
+    pub fn add_outages(&mut self, outages: impl IntoIterator<Item = Range<u64>>) {
+        match self {
+            Self::TailDrop(link) => link.add_outages(outages),
+            Self::Managed(link) => link.add_outages(outages),
         }
     }
 

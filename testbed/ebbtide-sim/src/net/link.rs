@@ -6,6 +6,7 @@ use crate::growth::push_back;
 use ebbtide_core::time::Instant;
 use rand_core::Rng;
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// The counters of a link.
@@ -84,6 +85,11 @@ impl<R: Rng> Link<R> {
     /// Drops these packets on purpose, in addition to those of the loss model.
     pub fn add_losses(&mut self, targets: impl IntoIterator<Item = TargetedLoss>) {
         self.propagation.add_losses(targets);
+    }
+
+    /// Loses every packet whose last bit leaves the serialiser in one of these times, ns.
+    pub fn add_outages(&mut self, outages: impl IntoIterator<Item = Range<u64>>) {
+        self.propagation.add_outages(outages);
     }
 
     /// Hands a packet of `bytes` to the link. Calls must be in the order of time.

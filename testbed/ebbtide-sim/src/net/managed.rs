@@ -6,6 +6,7 @@ use super::{Delay, Fate, LinkCounts, Loss, Schedule, Serialiser, TargetedLoss};
 use ebbtide_core::time::Instant;
 use rand_core::Rng;
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// A one-way link with a queue discipline. Unlike a [`Link`](super::Link) it must be called when it becomes
@@ -56,6 +57,11 @@ impl<R: Rng> ManagedLink<R> {
     /// Loses these packets on purpose, in addition to those of the loss model.
     pub fn add_losses(&mut self, targets: impl IntoIterator<Item = TargetedLoss>) {
         self.propagation.add_losses(targets);
+    }
+
+    /// Loses every packet whose last bit leaves the serialiser in one of these times, ns.
+    pub fn add_outages(&mut self, outages: impl IntoIterator<Item = Range<u64>>) {
+        self.propagation.add_outages(outages);
     }
 
     /// Hands a packet to the link. Calls are in the order of time.

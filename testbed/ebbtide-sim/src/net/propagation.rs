@@ -4,6 +4,7 @@ use super::targeted_loss::{TargetedLoss, Targeting};
 use super::{Delay, Fate, Loss, Schedule};
 use ebbtide_core::time::Instant;
 use rand_core::Rng;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// The way behind a link's serialiser: losses, then a delay.
@@ -14,12 +15,14 @@ pub(super) struct Propagation<R> {
     schedule: Option<Arc<Schedule>>,
     loss: Loss<R>,
     targeting: Vec<Targeting>,
+    /// Times in which nothing crosses, ns.
+    outages: Vec<Range<u64>>,
     rng: R,
 }
 
 impl<R: Rng> Propagation<R> {
     pub(super) const fn new(delay: Delay, loss: Loss<R>, rng: R) -> Self {
-        Self { delay, schedule: None, loss, targeting: Vec::new(), rng }
+        Self { delay, schedule: None, loss, targeting: Vec::new(), outages: Vec::new(), rng }
     }
 
     pub(super) fn follow(&mut self, schedule: Arc<Schedule>) {
@@ -30,6 +33,10 @@ impl<R: Rng> Propagation<R> {
         self.targeting.extend(targets.into_iter().map(Targeting::new));
     }
 
+    pub(super) fn add_outages(&mut self, outages: impl IntoIterator<Item = Range<u64>>) {
+        self.outages.extend(outages);
+    }
+
     /// The fate of a packet that has left the serialiser at `left`. Calls are in the order of time.
     #[inline]
     pub(super) fn cross(&mut self, left: Instant, client: Option<u32>) -> Fate {
@@ -37,6 +44,7 @@ impl<R: Rng> Propagation<R> {
         for targeting in &mut self.targeting {
             is_lost |= targeting.loses(left, client);
         }
+        is_lost |= self.outages.iter().any(|outage| outage.contains(&left.as_nanos()));
         if is_lost {
             return Fate::Lost { left };
         }

@@ -43,6 +43,8 @@ pub struct ClientRecord {
 /// A column with a measurement of a client.
 pub(super) struct Column {
     pub(super) name: &'static str,
+    pub(super) unit: &'static str,
+    pub(super) about: &'static str,
     pub(super) width: Width,
     pub(super) get: fn(&ClientRecord) -> u64,
     pub(super) set: fn(&mut ClientRecord, u64),
@@ -57,9 +59,11 @@ pub(super) enum Width {
 
 /// A column of a field that counts.
 macro_rules! count {
-    ($name:literal, $field:ident) => {
+    ($name:literal, $field:ident, $about:literal) => {
         Column {
             name: $name,
+            unit: "1",
+            about: $about,
             width: Width::Int32,
             get: |client| client.$field.into(),
             set: |client, value| client.$field = u32::try_from(value).unwrap_or(u32::MAX),
@@ -69,40 +73,60 @@ macro_rules! count {
 
 /// The columns of a client, in the order of the file.
 pub(super) const COLUMNS: [Column; 16] = [
-    count!("client", client),
+    count!("client", client, "number of the client, from 0"),
     Column {
         name: "cc_group",
+        unit: "",
+        about: "which of the run's controls it used, from 0",
         width: Width::Int32,
         get: |client| client.group.into(),
         set: |client, value| client.group = u8::try_from(value).unwrap_or(u8::MAX),
     },
     Column {
         name: "fct_ns",
+        unit: "ns",
+        about: "from the first request to the end of the last exchange",
         width: Width::Int64,
         get: |client| u64::try_from(client.fct.as_nanos()).unwrap_or(u64::MAX),
         set: |client, value| client.fct = Duration::from_nanos(value),
     },
-    count!("unnecessary_retransmissions", unnecessary),
-    count!("duplicate_responses", duplicates),
-    count!("timeouts", timeouts),
-    count!("retransmissions", retransmissions),
-    count!("probes", probes),
+    count!(
+        "unnecessary_retransmissions",
+        unnecessary,
+        "transmissions of an exchange after the one whose response arrived first"
+    ),
+    count!("duplicate_responses", duplicates, "responses received again"),
+    count!("timeouts", timeouts, "timeouts that expired"),
+    count!("retransmissions", retransmissions, "retransmissions, necessary or not"),
+    count!("probes", probes, "probes that the congestion control sent"),
     Column {
         name: "largest_timeout_us",
+        unit: "us",
+        about: "the largest timeout that was armed",
         width: Width::Int64,
         get: |client| client.largest_timeout.as_micros(),
         set: |client, value| client.largest_timeout = Micros::from_u64(value),
     },
-    count!("completed", completed),
-    count!("failed", failed),
+    count!("completed", completed, "exchanges that got their response"),
+    count!("failed", failed, "exchanges that failed, or were not accepted by a full queue"),
     Column {
         name: "payload_bytes",
+        unit: "B",
+        about: "payload of answered requests and of their first responses",
         width: Width::Int64,
         get: |client| client.payload_bytes,
         set: |client, value| client.payload_bytes = value,
     },
-    count!("asked", asked),
-    count!("arrived", arrived),
-    count!("in_time", in_time),
-    count!("needless_transmissions", needless),
+    count!("asked", asked, "exchanges asked for, those still open at the end included"),
+    count!("arrived", arrived, "exchanges whose request reached the server"),
+    count!(
+        "in_time",
+        in_time,
+        "exchanges answered within the deadline, or at all if there is none"
+    ),
+    count!(
+        "needless_transmissions",
+        needless,
+        "transmissions after the one answered first, even if the client had given up by then"
+    ),
 ];

@@ -37,7 +37,7 @@ pub(crate) struct RunIdentity<'i> {
 const SCHEMA: &str = "
 message clients {
   required binary scenario (UTF8);
-  required binary settings (JSON);
+  required binary settings (UTF8);
   required binary cc (UTF8);
   required binary version (UTF8);
   required binary scenario_hash (UTF8);
@@ -84,6 +84,7 @@ pub(super) fn write(identity: &RunIdentity<'_>, record: &RunRecord) -> Result<Ve
     let metadata = vec![
         KeyValue::new(TOTALS.to_owned(), totals),
         KeyValue::new(KEY.to_owned(), identity.key.to_owned()),
+        columns_about(COLUMNS.iter().map(|one| (one.name, one.unit, one.about))),
         KeyValue::new(seal::NAME.to_owned(), seal::open()),
     ];
     let properties = properties(format!("ebbtide {}", identity.version), metadata);
@@ -138,6 +139,22 @@ pub(super) fn column<T: DataType>(
     column.close()
 }
 
+/// The units and meanings of columns as an entry of the file's metadata, since Parquet has no place for them at a
+/// column: a JSON object by name.
+pub(super) fn columns_about<'c>(
+    columns: impl Iterator<Item = (&'c str, &'c str, &'c str)>,
+) -> KeyValue {
+    let about = columns.map(|(name, unit, about)| {
+        let value = match unit {
+            "" => serde_json::json!({ "about": about }),
+            unit => serde_json::json!({ "unit": unit, "about": about }),
+        };
+        (name.to_owned(), value)
+    });
+    let about: serde_json::Map<String, serde_json::Value> = about.collect();
+    KeyValue::new("ebbtide.columns".to_owned(), serde_json::Value::Object(about).to_string())
+}
+
 /// Reads back the replication of this key.
 pub(super) fn read(bytes: Bytes, key: &str) -> Result<RunRecord> {
     let wrong = |message: &str| ParquetError::General(message.into());
@@ -170,17 +187,17 @@ pub(super) fn read(bytes: Bytes, key: &str) -> Result<RunRecord> {
     Ok(RunRecord { replication, clients, totals, wall_s: 0.0 })
 }
 
-/// A column of either integer type, as unsigned.
-fn integers(column: ColumnReader, rows: usize) -> Result<Vec<u64>> {
+/// The values of a column of either integer type, as unsigned, without those that are absent.
+pub(super) fn integers(column: ColumnReader, rows: usize) -> Result<Vec<u64>> {
     match column {
         ColumnReader::Int32ColumnReader(mut reader) => {
             let mut values = Vec::with_capacity(rows);
-            reader.read_records(rows, None, None, &mut values)?;
+            reader.read_records(rows, Some(&mut Vec::new()), None, &mut values)?;
             Ok(values.into_iter().map(|value: i32| value.cast_unsigned().into()).collect())
         }
         ColumnReader::Int64ColumnReader(mut reader) => {
             let mut values = Vec::with_capacity(rows);
-            reader.read_records(rows, None, None, &mut values)?;
+            reader.read_records(rows, Some(&mut Vec::new()), None, &mut values)?;
             Ok(values.into_iter().map(i64::cast_unsigned).collect())
         }
         _ => Err(ParquetError::General("a column that is not of integers".into())),

@@ -3,6 +3,7 @@
 use super::ExchangeRecord;
 use super::fine_times::FineTimes;
 use super::low_power_times::LowPowerTimes;
+use super::phase_times::PhaseTimes;
 use super::recorder::{Recorder, Tagged};
 use crate::histogram::new_histogram;
 use crate::scenario::Scenario;
@@ -20,6 +21,8 @@ pub struct Discard {
     exchanges: Option<Vec<ExchangeRecord>>,
     /// Further times, in a low-power network.
     low_power: Option<Box<LowPowerTimes>>,
+    /// The exchanges of each phase, if there are phases.
+    phases: Option<Box<PhaseTimes>>,
 }
 
 /// Times of the exchanges of all clients, or of those of a class, in µs.
@@ -41,11 +44,13 @@ impl Discard {
     #[must_use]
     pub fn new() -> Self {
         let all = Distributions::new();
-        Self { all, classes: Vec::new(), class: 0, exchanges: None, low_power: None }
+        let classes = Vec::new();
+        Self { all, classes, class: 0, exchanges: None, low_power: None, phases: None }
     }
 
-    /// Also takes the measurements that only the network of this scenario has.
-    pub(crate) fn for_network(mut self, scenario: &Scenario) -> Self {
+    /// Also takes the measurements that not every scenario has.
+    pub(crate) fn for_scenario(mut self, scenario: &Scenario) -> Self {
+        self.phases = PhaseTimes::new(scenario);
         self.low_power =
             scenario.network.mesh().is_some().then(|| Box::new(LowPowerTimes::new(scenario)));
         self
@@ -54,6 +59,11 @@ impl Discard {
     /// The times that are measured in low-power networks only.
     pub(crate) fn low_power(&self) -> Option<&LowPowerTimes> {
         self.low_power.as_deref()
+    }
+
+    /// The exchanges of each phase.
+    pub(crate) fn phases(&self) -> Option<&PhaseTimes> {
+        self.phases.as_deref()
     }
 
     /// A recorder that keeps a row for each exchange if that is wanted.
@@ -115,6 +125,9 @@ impl Recorder for Discard {
     #[inline]
     fn round_trip(&mut self, rtt: Micros) {
         self.record(|one| &mut one.rtt, rtt.as_micros());
+        if let Some(phases) = &mut self.phases {
+            phases.round_trip(rtt);
+        }
     }
 
     #[inline]
@@ -138,6 +151,15 @@ impl Recorder for Discard {
         }
         if let Some(low_power) = &mut self.low_power {
             low_power.ended(exchange);
+        }
+        if let Some(phases) = &mut self.phases {
+            phases.ended(self.class, exchange);
+        }
+    }
+
+    fn refused(&mut self, now: Instant, count: u32) {
+        if let Some(phases) = &mut self.phases {
+            phases.refused(now, count);
         }
     }
 

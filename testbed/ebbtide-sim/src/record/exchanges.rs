@@ -1,7 +1,7 @@
 //! The exchanges of one replication as a Parquet file, a row each: for those who ask for more than a
 //! row per client.
 
-use super::clients::{RunIdentity, column, properties};
+use super::clients::{RunIdentity, column, columns_about, properties};
 use super::seal;
 use ebbtide_core::time::Instant;
 use parquet::data_type::{ByteArray, ByteArrayType, Int32Type, Int64Type};
@@ -33,7 +33,7 @@ pub struct ExchangeRecord {
 const SCHEMA: &str = "
 message exchanges {
   required binary scenario (UTF8);
-  required binary settings (JSON);
+  required binary settings (UTF8);
   required binary cc (UTF8);
   required binary version (UTF8);
   required binary scenario_hash (UTF8);
@@ -48,6 +48,17 @@ message exchanges {
   optional int32 answered;
 }";
 
+/// The units and meanings of the columns of an exchange.
+const ABOUT: [(&str, &str, &str); 7] = [
+    ("client", "", "number of the client, from 0"),
+    ("exchange", "", "number of the exchange at its client, from 0"),
+    ("asked_ns", "ns", "when the application asked, since the start of the run"),
+    ("first_sent_ns", "ns", "when the first transmission left; null: none did"),
+    ("ended_ns", "ns", "when the response arrived, or the client gave up"),
+    ("transmissions", "1", "how often it was transmitted"),
+    ("answered", "", "the transmission that was answered, 0 being the original; null: it failed"),
+];
+
 /// The exchanges of a replication as the bytes of a sealed file.
 pub(super) fn write(
     identity: &RunIdentity<'_>,
@@ -57,6 +68,7 @@ pub(super) fn write(
     let mut sink = Vec::new();
     let metadata = vec![
         KeyValue::new("ebbtide.key".to_owned(), identity.key.to_owned()),
+        columns_about(ABOUT.into_iter()),
         KeyValue::new(seal::NAME.to_owned(), seal::open()),
     ];
     let properties = properties(format!("ebbtide {}", identity.version), metadata);

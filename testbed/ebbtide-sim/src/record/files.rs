@@ -2,7 +2,6 @@
 
 use super::chunk::{self, Chunks};
 use super::clients::{self, RunIdentity};
-use super::exchanges::{self, ExchangeRecord};
 use super::run_record::RunRecord;
 use super::seal;
 use crate::random::Fnv;
@@ -37,8 +36,8 @@ pub struct Claim {
 /// A file of results that cannot be written or read.
 #[derive(Debug)]
 pub struct StoreError {
-    path: PathBuf,
-    reason: String,
+    pub(super) path: PathBuf,
+    pub(super) reason: String,
 }
 
 impl fmt::Display for StoreError {
@@ -309,48 +308,6 @@ impl Store {
             .map_err(|error| StoreError { path: identity.key.into(), reason: error.to_string() })
     }
 
-    /// Keeps the exchanges of a replication, a row each, as `exchanges/KEY.parquet`.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if it cannot be written.
-    pub(crate) fn save_exchanges(
-        &self,
-        identity: &RunIdentity<'_>,
-        replication: u32,
-        rows: &[ExchangeRecord],
-    ) -> Result<(), StoreError> {
-        let path = self.exchanges_path(identity.key);
-        let folder = self.folder.join("exchanges");
-        fs::create_dir_all(&folder).map_err(|error| failure(&folder, &error))?;
-        let bytes = exchanges::write(identity, replication, rows)
-            .map_err(|error| StoreError { path: path.clone(), reason: error.to_string() })?;
-        write_whole(&path, &bytes)
-    }
-
-    /// Whether the exchanges of a replication are there.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if their file cannot be read, or is not as it was written.
-    pub(crate) fn has_exchanges(&self, key: &str) -> Result<bool, StoreError> {
-        let path = self.exchanges_path(key);
-        match fs::read(&path) {
-            Ok(bytes) if seal::holds(&bytes) => Ok(true),
-            Ok(_) => {
-                let reason = "is damaged (its content is not what was written); delete it and run \
-                              the command again";
-                Err(StoreError { path, reason: reason.to_owned() })
-            }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-            Err(error) => Err(failure(&path, &error)),
-        }
-    }
-
-    fn exchanges_path(&self, key: &str) -> PathBuf {
-        self.folder.join("exchanges").join(format!("{key}.parquet"))
-    }
-
     /// Keeps a replication's file.
     ///
     /// # Errors
@@ -494,13 +451,13 @@ fn is_ours(name: &str) -> bool {
     is_key && (name.ends_with(".parquet") || name.ends_with(".partial"))
 }
 
-fn failure(path: &Path, error: &io::Error) -> StoreError {
+pub(super) fn failure(path: &Path, error: &io::Error) -> StoreError {
     StoreError { path: path.to_owned(), reason: error.to_string() }
 }
 
 /// Writes a new file next to `path` and renames it to `path`: the file is there whole or not at
 /// all, even while others write the same one. The writer that renames last determines its content.
-fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
+pub(super) fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
     let write = || {
         let (partial, mut file) = create_beside(path)?;
         let written = file

@@ -66,6 +66,14 @@ pub trait Recorder {
     fn whose(&mut self, class: usize) {
         let _ = class;
     }
+    /// The next instant at which it wants to know the queues; far away if it does not.
+    fn next_sample(&self) -> Instant {
+        Instant::from_nanos(u64::MAX)
+    }
+    /// The bytes that wait before the bottleneck at an instant, towards the server and towards the devices.
+    fn sample_queues(&mut self, at: Instant, up: u64, down: u64) {
+        let _ = (at, up, down);
+    }
     /// The round trip of an answered transmission.
     fn round_trip(&mut self, rtt: Micros) {
         let _ = rtt;
@@ -138,6 +146,11 @@ pub trait Recorder {
     /// An exchange has ended, with its response or without.
     fn ended(&mut self, exchange: &ExchangeRecord) {
         let _ = exchange;
+    }
+    /// So many exchanges that the application asked for were refused by a full queue. Called only where requests go
+    /// by the clock.
+    fn refused(&mut self, now: Instant, count: u32) {
+        let _ = (now, count);
     }
     /// The first message of a flow left.
     fn begins(&mut self, now: Instant, client: u32) {

@@ -6,6 +6,7 @@ use super::client::ClientRecord;
 use super::delivery::Delivery;
 use super::direction::DirectionCounts;
 use super::flow::FlowRecord;
+use super::phase::PhaseRecord;
 use super::{Handshakes, MeshRecord, Series};
 use crate::histogram::SparseHistogram;
 use crate::medium::Energy;
@@ -84,6 +85,9 @@ pub struct Totals {
     /// Measurements of each class; empty in a scenario without classes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub classes: Vec<ClassRecord>,
+    /// Measurements of each phase; empty in a scenario without phases.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub phases: Vec<PhaseRecord>,
     /// The links other than the bottleneck, in the order of the scenario.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub links: Vec<LinkRecord>,

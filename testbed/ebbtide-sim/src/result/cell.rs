@@ -9,11 +9,12 @@ use super::link_cell;
 use super::mesh_nodes::mesh_nodes;
 use super::metrics::{GROUPS, LORA, MESH};
 use super::model::{Cell, Packets};
+use super::phases;
 use super::pooled::{handshakes, packets, percentiles};
 use super::sample::Replications;
-use crate::judge::{RequirementCheck, figures};
+use crate::judge::{self, Demand, RequirementCheck, figures};
 use crate::record::{ClientRecord, RunRecord};
-use crate::scenario::ClassView;
+use crate::scenario::{ClassView, PhaseTable};
 use crate::stats::{mean_and_half_width, summary};
 
 /// The figures of a cell. `records` are its replications in order.
@@ -32,8 +33,9 @@ pub fn summarise(spec: &CellSpec, records: &[RunRecord], command: String) -> Cel
         .collect();
     let (centre, half) = mean_and_half_width(&medians);
     let classes = classes(spec, records, &command);
+    let phases = phases(spec, records, &command);
     let mut outcome = figures(records, &demand(spec));
-    outcome.checks.extend(classes.iter().flat_map(checks_of_class));
+    outcome.checks.extend(classes.iter().chain(&phases).flat_map(checks_of_part));
     Cell {
         cc: spec.cc.clone(),
         settings: spec.settings.clone(),
@@ -56,6 +58,7 @@ pub fn summarise(spec: &CellSpec, records: &[RunRecord], command: String) -> Cel
         },
         outcome,
         series: records.iter().filter_map(|record| record.totals.series.clone()).collect(),
+        course: None,
         nodes: mesh_nodes(records),
         // The flows of classes are theirs.
         flows: if spec.scenario.class.is_empty() { flow_cell(spec, records) } else { None },
@@ -64,17 +67,44 @@ pub fn summarise(spec: &CellSpec, records: &[RunRecord], command: String) -> Cel
         links: link_cell::links(records),
         cross: link_cell::cross(records),
         class: String::new(),
+        phase: String::new(),
+        phases,
         own_control: None,
         is_periodic: false,
         command,
     }
 }
 
-/// The requirements of a class, with its name.
-fn checks_of_class(class: &Cell) -> Vec<RequirementCheck> {
-    let named =
-        |check: &RequirementCheck| RequirementCheck { class: class.class.clone(), ..check.clone() };
-    class.outcome.checks.iter().map(named).collect()
+/// The requirements of a class or a phase, with its name.
+fn checks_of_part(part: &Cell) -> Vec<RequirementCheck> {
+    let named = |check: &RequirementCheck| RequirementCheck {
+        class: part.class.clone(),
+        phase: part.phase.clone(),
+        ..check.clone()
+    };
+    part.outcome.checks.iter().map(named).collect()
+}
+
+/// The figures of each phase; none in a scenario without phases.
+fn phases(spec: &CellSpec, records: &[RunRecord], command: &str) -> Vec<Cell> {
+    let figures = |(index, phase): (usize, &PhaseTable)| {
+        let part = phases::spec(spec, phase);
+        let own: Vec<RunRecord> =
+            records.iter().filter_map(|record| phases::own_record(record, index)).collect();
+        let mut cell = summarise(&part, &own, command.to_owned());
+        // Its requirements are the phase's alone, those of classes are the whole run's.
+        let demand = Demand {
+            required: spec.scenario.requirements_of_phase(phase),
+            each_s: 0.0,
+            period_s: None,
+            ..demand(&part)
+        };
+        (cell.outcome, cell.phase) = (judge::figures(&own, &demand), phase.name.clone());
+        (cell.is_periodic, cell.fct_limit_s) = (true, 0.0);
+        cell.classes.clear();
+        cell
+    };
+    spec.scenario.phase.iter().enumerate().map(figures).collect()
 }
 
 /// The figures of each class; none in a scenario without classes.

@@ -4,7 +4,7 @@ use super::cell_spec::CellSpec;
 use super::wire::wire_lengths;
 use crate::judge::Demand;
 use crate::record::RunRecord;
-use crate::scenario::{ClassView, LinkSpec, NetworkKind};
+use crate::scenario::{ClassView, LinkSpec, NetworkKind, Scenario};
 
 /// Each class of a cell as a cell of its own.
 pub(super) fn parts(spec: &CellSpec) -> Vec<(ClassView, CellSpec)> {
@@ -12,7 +12,8 @@ pub(super) fn parts(spec: &CellSpec) -> Vec<(ClassView, CellSpec)> {
         let own = class.control.as_ref();
         let own = own.and_then(|text| class.scenario.control_config(text).ok());
         let controls = own.map_or_else(|| spec.controls.clone(), |own| vec![own]);
-        let part = CellSpec { controls, scenario: class.scenario.clone(), ..spec.clone() };
+        let scenario = Scenario { phase: Vec::new(), ..class.scenario.clone() };
+        let part = CellSpec { controls, scenario, ..spec.clone() };
         (class, part)
     };
     spec.scenario.classes().into_iter().map(part).collect()
@@ -29,6 +30,7 @@ pub(super) fn own_record(record: &RunRecord, index: usize, class: &ClassView) ->
     (totals.durations, totals.delivery) = (own.durations, own.delivery);
     (totals.done_ns, totals.series) = (own.done_ns, None);
     totals.classes.clear();
+    totals.phases.clear();
     if class.scenario.workload.flow().is_none() {
         totals.flows.clear();
     }
@@ -93,7 +95,10 @@ pub(super) fn limit_s(spec: &CellSpec, alone: fn(&CellSpec) -> f64) -> f64 {
     if spec.scenario.network.mesh().is_some() || parts.iter().any(|(_, part)| keeps_time(part)) {
         return 0.0;
     }
-    let windows = parts.iter().map(|(_, part)| part.scenario.clients.start_window.0);
+    let windows = parts.iter().map(|(_, part)| {
+        let clients = &part.scenario.clients;
+        clients.start.0.saturating_add(clients.start_window.0)
+    });
     // Each client's time counts from its own start.
     let late = windows.max().unwrap_or(0) as f64 / 1e9;
     let links = loads(spec, &parts).into_iter().map(|load| load.seconds - late);

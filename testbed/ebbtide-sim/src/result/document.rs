@@ -2,7 +2,7 @@
 
 use super::cell_spec::CellSpec;
 use super::figures::Value as Figure;
-use super::judged::judge_classes;
+use super::judged::{judge_classes, judge_phases};
 use super::metric::Metric;
 use super::metrics::{CELL, GROUPS, OUTCOME};
 use super::model::{Cell, PacketCounts};
@@ -89,6 +89,9 @@ pub fn document(origin: &Origin<'_>, results: &Results) -> Value {
             if !cell.classes.is_empty() {
                 let classes = cell.classes.iter().map(class);
                 object.insert("classes".into(), classes.collect());
+            }
+            if !cell.phases.is_empty() {
+                object.insert("phases".into(), cell.phases.iter().map(phase).collect());
             }
             if !result.halves.is_empty() {
                 let halves = result.halves.iter();
@@ -181,6 +184,9 @@ fn requirement(check: &RequirementCheck) -> Value {
     if !check.class.is_empty() {
         value["class"] = check.class.clone().into();
     }
+    if !check.phase.is_empty() {
+        value["phase"] = check.phase.clone().into();
+    }
     if let Some(within) = wanted.within_s {
         value["deadline_s"] = number(within);
     }
@@ -205,6 +211,17 @@ fn class(cell: &Cell) -> Value {
     Value::Object(object)
 }
 
+/// The figures of one phase.
+fn phase(cell: &Cell) -> Value {
+    let mut object = Map::new();
+    object.insert("phase".into(), cell.phase.clone().into());
+    let names = ["exchange_duration_s", "rtt_s", "exchanges_by_retransmissions"];
+    let own = CELL.metrics.iter().filter(|metric| names.contains(&metric.name));
+    insert(&mut object, cell, own);
+    object.extend(outcome(&cell.outcome));
+    Value::Object(object)
+}
+
 /// The judgement on a setting.
 fn setting(group: &[&CellResult], verdict: &Verdict, percentile: Percentile) -> Value {
     let settings = group.first().map_or(&[][..], |result| &result.cell.settings);
@@ -224,6 +241,15 @@ fn setting(group: &[&CellResult], verdict: &Verdict, percentile: Percentile) -> 
             value
         };
         value["classes"] = classes.iter().map(class).collect();
+    }
+    let phases = judge_phases(group.iter().map(|result| &result.cell), percentile);
+    if !phases.is_empty() {
+        let phase = |(cells, verdict): &(Vec<&Cell>, Verdict)| {
+            let mut value = words(verdict);
+            value["phase"] = cells.first().map(|cell| cell.phase.clone()).into();
+            value
+        };
+        value["phases"] = phases.iter().map(phase).collect();
     }
     value
 }

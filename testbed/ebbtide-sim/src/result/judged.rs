@@ -9,6 +9,23 @@ pub fn judge_cells<'c>(cells: impl Iterator<Item = &'c Cell>, percentile: Percen
     judge(&candidates(cells), percentile)
 }
 
+/// Judges the cells of one setting for each phase. Returns each phase's cells, and the judgement on them; nothing in
+/// a scenario without phases.
+#[must_use]
+pub fn judge_phases<'c>(
+    cells: impl Iterator<Item = &'c Cell>,
+    percentile: Percentile,
+) -> Vec<(Vec<&'c Cell>, Verdict)> {
+    let cells: Vec<&Cell> = cells.collect();
+    let count = cells.iter().map(|cell| cell.phases.len()).max().unwrap_or(0);
+    let phase = |index: usize| {
+        let own: Vec<&Cell> = cells.iter().filter_map(|cell| cell.phases.get(index)).collect();
+        let verdict = judge_cells(own.iter().copied(), percentile);
+        (own, verdict)
+    };
+    (0..count).map(phase).collect()
+}
+
 fn candidates<'c>(cells: impl Iterator<Item = &'c Cell>) -> Vec<Candidate<'c>> {
     cells.map(|cell| Candidate { cc: &cell.cc, outcome: &cell.outcome }).collect()
 }

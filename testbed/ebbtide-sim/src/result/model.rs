@@ -5,6 +5,7 @@
 //! completed has no median) and are printed as an en dash.
 
 use super::breaking_point::BreakingPoint;
+use super::course::Course;
 use super::figures::{Figures, Value};
 use super::flows::FlowCell;
 use crate::judge::{ControlOutcome, Percentile};
@@ -95,6 +96,9 @@ pub struct Cell {
     pub command: String,
     /// The course of events in chosen replications; may be empty.
     pub series: Vec<Series>,
+    /// Its replications over time, if series were kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub course: Option<Course>,
     /// The nodes of a low-power network; empty for other networks.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub nodes: Vec<MeshNode>,
@@ -116,6 +120,12 @@ pub struct Cell {
     /// The figures of each class of clients; empty in a scenario without classes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub classes: Vec<Cell>,
+    /// The phase whose exchanges these are; empty for the whole run.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub phase: String,
+    /// The figures of each phase; empty in a scenario without phases.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub phases: Vec<Cell>,
     /// UDP traffic of others: its name and its packets, summed over replications.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cross: Vec<(String, PacketCounts)>,

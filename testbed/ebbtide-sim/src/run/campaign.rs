@@ -1,12 +1,13 @@
 //! Campaigns: every combination of settings and controls, every replication, in parallel.
 
-use super::simulation::{Keep, simulate_keeping};
+use super::over_time::TimeGrid;
+use super::simulation::{Keep, Kept, simulate_keeping};
 use crate::judge::Percentile;
 use crate::record::{
-    ClientRecord, ExchangeRecord, Manifest, ManifestCell, RunError, RunIdentity, RunRecord, Store,
-    StoreError,
+    ClientRecord, Manifest, ManifestCell, RunError, RunIdentity, RunRecord, Store, StoreError,
 };
-use crate::result::{Cell, CellResult, CellSpec, PerRun, Results, VERSION, summarise};
+use crate::result::CoarseTime;
+use crate::result::{Cell, CellResult, CellSpec, Course, PerRun, Results, VERSION, summarise};
 use crate::result::{hash_of, identity};
 use crate::scenario::{Axis, LoadCurve, ScenarioError, Source, WorkloadKind, combinations};
 use crate::stats::summary;
@@ -40,6 +41,8 @@ pub struct Campaign {
     pub percentile: Percentile,
     /// Whether each replication's exchanges are kept as well, a row each.
     pub exchanges: bool,
+    /// The series of each replication, if they are kept.
+    pub over_time: Option<TimeGrid>,
     /// The key over which curves are drawn.
     pub curve: Option<LoadCurve>,
 }
@@ -160,7 +163,7 @@ impl Campaign {
             axes.iter().map(|axis| (axis.key.clone(), axis.values.join(","))).collect();
         let command = run_command(&source.place, &sets, &cc.join(","), reps, seed);
         let (papers, percentile) = (Vec::new(), Percentile::default());
-        let (exchanges, curve) = (false, None);
+        let (exchanges, over_time, curve) = (false, None, None);
         Ok(Self {
             source,
             axes,
@@ -172,6 +175,7 @@ impl Campaign {
             command,
             percentile,
             exchanges,
+            over_time,
             curve,
         })
     }
@@ -233,14 +237,17 @@ impl Campaign {
                 let mine = shard.is_none_or(|shard| task as u32 % shard.of == shard.index)
                     && !progress.is_cancelled();
                 let found = self.one(index, replication, store, mine)?;
-                let Some((record, reused)) = found else { return Ok(false) };
+                let Some(FoundRun { record, course, reused }) = found else { return Ok(false) };
                 progress.finished(record.totals.sim_ns as f64 / 1e9);
                 let Ok(mut place) = collected[index].lock() else { return Ok(reused) };
                 place.records.push(record);
+                place.courses.extend(course);
                 if place.records.len() == self.cells[index].reps as usize {
                     let mut records = std::mem::take(&mut place.records);
                     records.sort_unstable_by_key(|record| record.replication);
-                    place.result = Some(self.result(index, &records));
+                    let mut result = self.result(index, &records);
+                    result.cell.course = Course::new(std::mem::take(&mut place.courses));
+                    place.result = Some(result);
                 }
                 Ok(reused)
             })
@@ -251,7 +258,7 @@ impl Campaign {
         }
         let mut results = Results { cells: Vec::new(), left_out: Vec::new(), reused };
         for (index, place) in collected.into_iter().enumerate() {
-            let Collected { records, result } = place.into_inner().unwrap_or_default();
+            let Collected { records, result, .. } = place.into_inner().unwrap_or_default();
             match result {
                 Some(result) => results.cells.push((index, result)),
                 None => results.left_out.push((index, records.len() as u32)),
@@ -267,48 +274,60 @@ impl Campaign {
         replication: u32,
         store: Option<&Store>,
         mine: bool,
-    ) -> Result<Option<(RunRecord, bool)>, CampaignError> {
+    ) -> Result<Option<FoundRun>, CampaignError> {
         let spec = &self.cells[index];
         let key = store.map(|_| self.keys(spec)(replication));
         if let (Some(store), Some(key)) = (store, &key)
             && let Some(record) = store.load(key).map_err(CampaignError::Store)?
             && (!self.exchanges || store.has_exchanges(key).map_err(CampaignError::Store)?)
+            && (self.over_time.is_none() || store.has_over_time(key))
         {
-            return Ok(Some((record, true)));
+            let over_time = match &self.over_time {
+                Some(_) => store.load_over_time(key).map_err(CampaignError::Store)?,
+                None => None,
+            };
+            let course = over_time.as_ref().map(CoarseTime::new);
+            return Ok(Some(FoundRun { record, course, reused: true }));
         }
         if !mine {
             return Ok(None);
         }
-        let (record, exchanges) = self
-            .compute(spec, replication)
-            .map_err(|error| CampaignError::Run { cell: spec.name(), replication, error })?;
+        let kept = self.compute(spec, replication).map_err(|error| CampaignError::Run {
+            cell: spec.name(),
+            replication,
+            error,
+        })?;
         if let (Some(store), Some(key)) = (store, &key) {
             if self.exchanges {
                 // The replication's own file comes last: what it stands for is then complete.
                 self.identified(spec, key, |identity| {
-                    store.save_exchanges(identity, replication, &exchanges)
+                    store.save_exchanges(identity, replication, &kept.exchanges)
                 })
                 .map_err(CampaignError::Store)?;
             }
-            let bytes = self.encode(spec, key, &record).map_err(CampaignError::Store)?;
+            if let Some(over_time) = &kept.over_time {
+                self.identified(spec, key, |identity| {
+                    store.save_over_time(identity, replication, over_time)
+                })
+                .map_err(CampaignError::Store)?;
+            }
+            let bytes = self.encode(spec, key, &kept.record).map_err(CampaignError::Store)?;
             store.save(key, &bytes).map_err(CampaignError::Store)?;
         }
-        Ok(Some((record, false)))
+        let course = kept.over_time.as_ref().map(CoarseTime::new);
+        Ok(Some(FoundRun { record: kept.record, course, reused: false }))
     }
 
-    /// Runs one replication; its exchanges are there if they are kept.
-    pub(super) fn compute(
-        &self,
-        spec: &CellSpec,
-        replication: u32,
-    ) -> Result<(RunRecord, Vec<ExchangeRecord>), RunError> {
+    /// Runs one replication, with what is to be kept of it.
+    pub(super) fn compute(&self, spec: &CellSpec, replication: u32) -> Result<Kept, RunError> {
         // Series of one replication show what all of them do; more would only fill the disk.
-        let keep = Keep { series: replication == 0, exchanges: self.exchanges };
+        let (series, exchanges) = (replication == 0, self.exchanges);
+        let keep = Keep { series, exchanges, over_time: self.over_time.clone() };
         let timer = crate::wall::Stopwatch::start();
-        let (mut record, rows) =
-            simulate_keeping(&spec.scenario, &spec.controls, self.seed, replication, keep)?;
-        record.wall_s = timer.seconds();
-        Ok((record, rows))
+        let mut kept =
+            simulate_keeping(&spec.scenario, &spec.controls, self.seed, replication, &keep)?;
+        kept.record.wall_s = timer.seconds();
+        Ok(kept)
     }
 
     /// Runs one replication of a cell, for a program that spreads a campaign itself and keeps records in its own way.
@@ -317,7 +336,7 @@ impl Campaign {
     ///
     /// Returns an error if the replication cannot be run.
     pub fn record(&self, spec: &CellSpec, replication: u32) -> Result<RunRecord, RunError> {
-        self.compute(spec, replication).map(|(record, _)| record)
+        self.compute(spec, replication).map(|kept| kept.record)
     }
 
     /// Summarises records that [`Self::record`] made: those of each cell, in the order of the cells and of the
@@ -503,9 +522,17 @@ pub fn run_command(
     command
 }
 
+/// A replication that was read or run.
+struct FoundRun {
+    record: RunRecord,
+    course: Option<CoarseTime>,
+    reused: bool,
+}
+
 #[derive(Default)]
 struct Collected {
     records: Vec<RunRecord>,
+    courses: Vec<CoarseTime>,
     result: Option<CellResult>,
 }
 

@@ -2,6 +2,7 @@
 //! writes one file, and what fails in it does not stop the rest.
 
 use super::campaign::{Campaign, Progress};
+use super::simulation::Kept;
 use crate::record::{Store, StoreError};
 use crate::result::CellSpec;
 use bytes::Bytes;
@@ -78,7 +79,7 @@ impl Campaign {
             let Some(spec) = self.cells.get(*index) else { continue };
             let key = self.keys(spec)(*replication);
             match catch_unwind(AssertUnwindSafe(|| self.compute(spec, *replication))) {
-                Ok(Ok((record, _))) => {
+                Ok(Ok(Kept { record, .. })) => {
                     done.wall_s += record.wall_s;
                     progress.finished(record.totals.sim_ns as f64 / 1e9);
                     let file = self.encode(spec, &key, &record)?.into();

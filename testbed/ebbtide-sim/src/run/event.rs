@@ -74,6 +74,15 @@ pub(super) enum NetEvent {
     Processed(u32),
     /// Something happens that all clients of this class report.
     Happens(u16),
+    /// Devices lose power: the number of the cut.
+    PowerFails(u16),
+    /// A device's power is back.
+    PowerReturns {
+        /// The device.
+        client: u32,
+        /// The number of the cut that is over for it.
+        cut: u16,
+    },
 }
 
 /// Each packet under way has one.

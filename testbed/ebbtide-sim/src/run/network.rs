@@ -13,7 +13,7 @@ use crate::net::{Bottleneck, Delay, Fate, LossModel};
 use crate::random::Streams;
 use crate::record::{BackgroundPackets, Delivery, LinkRecord};
 use crate::record::{Details, Recorder, RunError};
-use crate::scenario::{LinkPath, Transport};
+use crate::scenario::{BOTTLENECK as BOTTLENECK_NAME, LinkPath, Transport};
 use crate::scenario::{NetworkKind, Scenario};
 use ebbtide_core::time::{Duration, Instant};
 use rand_chacha::ChaCha8Rng;
@@ -64,8 +64,11 @@ impl Net {
             NetworkKind::Mesh(_) => LossModel::None,
             _ => scenario.loss_model(),
         };
-        let up = LinkPath::up(network, loss, streams);
-        let down = LinkPath::down(network, loss, streams);
+        let mut up = LinkPath::up(network, loss, streams);
+        let mut down = LinkPath::down(network, loss, streams);
+        for path in [&mut up, &mut down] {
+            path.link.add_outages(scenario.outages_of(BOTTLENECK_NAME));
+        }
         let clients = scenario.clients.count;
         let is_behind = scenario.is_cloud();
         let stations = match network.has_radio() && !is_behind {

@@ -19,7 +19,7 @@ pub(super) fn starts(class: &ClassView, streams: &Streams) -> Vec<u64> {
             0 => 0,
             _ => uniform(&mut streams.stream(&format!("client/{client}/start")), 0, window),
         };
-        scenario.start_of(client) + offset
+        scenario.clients.start.0.saturating_add(scenario.start_of(client)).saturating_add(offset)
     };
     class.clients().map(start).collect()
 }

@@ -96,6 +96,10 @@ impl Recorder for SeriesRecorder {
         self.plain.ended(exchange);
     }
 
+    fn refused(&mut self, now: Instant, count: u32) {
+        self.plain.refused(now, count);
+    }
+
     fn armed(&mut self, now: Instant, tagged: Tagged, timeout: Micros) {
         self.plain.armed(now, tagged, timeout);
         if self.seen.is_multiple_of(self.stride) {

@@ -2,28 +2,32 @@
 
 mod finish;
 mod low_power;
+mod power;
 mod read_ahead;
+mod server_side;
 
 use super::background::Flows;
-use super::client_timer::{ClientTimer, Fires, due};
+use super::client_timer::{ClientTimer, Fires};
 use super::cross::Sources;
 use super::event::{DOWN_LANE, LANES, Moment, NetEvent, UP_LANE};
 use super::happenings::Happenings;
 use super::motes::Motes;
 use super::network::Net;
+use super::over_time::{TimeGrid, TimeRecorder};
 use super::pool::PooledPacket;
+use super::power::Power;
 use super::roster::{self, Roster};
 use super::series::SeriesRecorder;
 use super::topology::{BOTTLENECK, LinkDirection};
 use crate::engine::{Engine, Lane};
 use crate::host::{
     Answerer, Arrivals, ArrivingPacket, ConstantServer, ObservedHost, OutgoingPacket, SecureClient,
-    SecureServer, Timetable, as_kind, client_address, endpoint_config, meet_before,
+    SecureServer, Timetable, as_kind, endpoint_config, meet_before,
 };
 use crate::net::Delay;
 use crate::random::Streams;
 use crate::record::{Discard, Recorder, RunError, sparse};
-use crate::record::{ExchangeRecord, RunRecord};
+use crate::record::{ExchangeRecord, OverTime, RunRecord};
 use crate::scenario::{Control, Return, Scenario, SecurityMode};
 use ebbtide_core::cc::{Algorithm, ControlConfig};
 use ebbtide_core::testbed::OutputBuffers;
@@ -66,6 +70,8 @@ struct Simulation<R: Recorder> {
     /// The servers on the nodes of a low-power network.
     motes: Motes,
     happenings: Happenings,
+    /// The power of the devices, if it is cut.
+    power: Option<Box<Power>>,
     /// When the run ends, whatever is under way then.
     until: Option<Instant>,
     /// Whether it has ended: clients do nothing any more.
@@ -95,37 +101,75 @@ pub fn simulate(
     replication: u32,
     with_series: bool,
 ) -> Result<RunRecord, RunError> {
-    let keep = Keep { series: with_series, exchanges: false };
-    Ok(simulate_keeping(scenario, controls, seed, replication, keep)?.0)
+    let keep = Keep { series: with_series, ..Keep::default() };
+    Ok(simulate_keeping(scenario, controls, seed, replication, &keep)?.record)
 }
 
 /// Data to keep of a replication in addition to the measurements that every one takes.
-#[derive(Copy, Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Keep {
-    /// Time series.
+    /// Time series for the page.
     pub(super) series: bool,
     /// A row for each exchange.
     pub(super) exchanges: bool,
+    /// A series, step by step.
+    pub(super) over_time: Option<TimeGrid>,
 }
 
-/// Runs one replication; its exchanges in the order in which they ended, if they are to be kept.
+/// A replication with what was to be kept of it.
+#[derive(Clone, Debug)]
+pub(super) struct Kept {
+    pub(super) record: RunRecord,
+    /// Its exchanges in the order in which they ended; none unless they are kept.
+    pub(super) exchanges: Vec<ExchangeRecord>,
+    pub(super) over_time: Option<OverTime>,
+}
+
+/// Runs one replication.
 pub(super) fn simulate_keeping(
     scenario: &Scenario,
     controls: &[Control],
     seed: u64,
     replication: u32,
-    keep: Keep,
-) -> Result<(RunRecord, Vec<ExchangeRecord>), RunError> {
-    let plain = Discard::keeping(keep.exchanges).for_network(scenario);
+    keep: &Keep,
+) -> Result<Kept, RunError> {
+    let plain = Discard::keeping(keep.exchanges).for_scenario(scenario);
     if keep.series {
-        let (mut record, recorder) =
-            simulate_with(scenario, controls, seed, replication, SeriesRecorder::around(plain))?;
+        let recorder = SeriesRecorder::around(plain);
+        let (mut kept, recorder) = keeping(scenario, controls, seed, replication, keep, recorder)?;
         let (series, plain) = recorder.into_series(replication);
-        record.totals.series = Some(series);
-        return Ok((with_distributions(record, &plain), plain.exchanges()));
+        kept.record.totals.series = Some(series);
+        return Ok(kept.with_measured(plain));
     }
-    let (record, plain) = simulate_with(scenario, controls, seed, replication, plain)?;
-    Ok((with_distributions(record, &plain), plain.exchanges()))
+    let (kept, plain) = keeping(scenario, controls, seed, replication, keep, plain)?;
+    Ok(kept.with_measured(plain))
+}
+
+/// Runs one replication under an observer, and over time if that is to be kept.
+fn keeping<R: Recorder>(
+    scenario: &Scenario,
+    controls: &[Control],
+    seed: u64,
+    replication: u32,
+    keep: &Keep,
+    recorder: R,
+) -> Result<(Kept, R), RunError> {
+    let exchanges = Vec::new();
+    let Some(grid) = &keep.over_time else {
+        let (record, recorder) = simulate_with(scenario, controls, seed, replication, recorder)?;
+        return Ok((Kept { record, exchanges, over_time: None }, recorder));
+    };
+    let recorder = TimeRecorder::around(recorder, grid);
+    let (record, recorder) = simulate_with(scenario, controls, seed, replication, recorder)?;
+    let (over_time, recorder) = recorder.into_parts();
+    Ok((Kept { record, exchanges, over_time: Some(over_time) }, recorder))
+}
+
+impl Kept {
+    fn with_measured(self, plain: Discard) -> Self {
+        let record = with_distributions(self.record, &plain);
+        Self { record, exchanges: plain.exchanges(), ..self }
+    }
 }
 
 /// The record with the distributions that were measured next to it.
@@ -135,6 +179,9 @@ fn with_distributions(mut record: RunRecord, measured: &Discard) -> RunRecord {
     record.totals.delivery.after = measured.after().sparse();
     if let (Some(mesh), Some(times)) = (&mut record.totals.mesh, measured.low_power()) {
         times.write(mesh);
+    }
+    if let Some(phases) = measured.phases() {
+        record.totals.phases = phases.records();
     }
     for (index, class) in record.totals.classes.iter_mut().enumerate() {
         let Some(measured) = measured.of_class(index) else { continue };
@@ -197,6 +244,7 @@ impl<R: Recorder> Simulation<R> {
         let observers = roster.observers(&mut clients, &streams);
         let downloads = roster.downloads(&streams);
         let happenings = Happenings::new(&roster.classes, &streams, &mut engine);
+        let power = Power::new(scenario, &roster.classes, &streams, &mut engine);
         let cross = Sources::new(scenario, &streams, &mut engine);
         let background = Flows::new(scenario, &streams, &mut engine);
         let payloads = roster.classes.iter().map(|class| class.scenario.workload.response_payload);
@@ -229,6 +277,7 @@ impl<R: Recorder> Simulation<R> {
             downloads,
             motes,
             happenings,
+            power,
             until: ends.map(|(end, _)| Instant::from_nanos(end.0)),
             is_over: false,
             fair_from: ends.map(|(_, from)| Instant::from_nanos(from.0)),
@@ -262,6 +311,11 @@ impl<R: Recorder> Simulation<R> {
             if self.is_over || self.undone == 0 {
                 self.background.end();
                 self.net.cross.is_over = true;
+            }
+            while self.recorder.next_sample() <= now {
+                let at = self.recorder.next_sample();
+                let (up, down) = (self.net.up.queued_bytes(at), self.net.down.queued_bytes(at));
+                self.recorder.sample_queues(at, up, down);
             }
             self.dispatch(now, event);
             if self.net.has_mesh {
@@ -320,6 +374,8 @@ impl<R: Recorder> Simulation<R> {
             }
             NetEvent::Processed(packet) => self.processed(now, packet),
             NetEvent::Happens(class) => self.report_event(now, class),
+            NetEvent::PowerFails(cut) => self.power_fails(now, cut),
+            NetEvent::PowerReturns { client, cut } => self.power_returns(now, client, cut),
         }
     }
 
@@ -327,8 +383,17 @@ impl<R: Recorder> Simulation<R> {
         if self.is_over {
             return;
         }
+        if self.power.as_ref().is_some_and(|power| power.is_off(client)) {
+            return self.misses(now, client);
+        }
+        let before = self.clients[client as usize].ledger().record.failed;
         self.clients[client as usize].swap_buffers(&mut self.buffers);
         self.clients[client as usize].act(now);
+        let refused = self.clients[client as usize].ledger().record.failed - before;
+        if refused > 0 {
+            self.note_class(client);
+            self.recorder.refused(now, refused);
+        }
         if let Some(timetable) = &mut self.timetables[self.roster.class_of(client)]
             && self.clients[client as usize].agenda().has_more()
             && let Some(next) = timetable.next(now, client)
@@ -383,114 +448,6 @@ impl<R: Recorder> Simulation<R> {
         }
     }
 
-    fn at_responder(&mut self, now: Instant, place: u32, packet: PooledPacket, upwards: bool) {
-        let datagram = self.net.pool.bytes(place, packet.length);
-        let client = packet.client;
-        // Without that the server need not touch the client.
-        if self.has_ends
-            && let Some(server) = self.clients[client as usize].server_end()
-        {
-            let arrived = server.receive(now, datagram, packet.tag);
-            self.net.pool.release(place);
-            for number in arrived {
-                self.delivered(now, client, number);
-            }
-            self.drain_server(now, client);
-            return;
-        }
-        // The answer takes a place of its own before this one is free.
-        self.request.clear();
-        self.request.extend_from_slice(datagram);
-        if !packet.tag.probe {
-            self.delivered(now, client, packet.tag.exchange);
-        }
-        let from = client_address(client);
-        let class = self.roster.class_of(client);
-        self.server.serve(class);
-        let net = &mut self.net;
-        let moment = &mut Moment { now, engine: &mut self.engine, recorder: &mut self.recorder };
-        let mut send = |client, datagram: &[u8], tag| {
-            let packet = OutgoingPacket { client, datagram, tag };
-            match upwards {
-                true => net.server_sends(packet, moment),
-                false => net.client_sends(packet, moment),
-            }
-        };
-        if let Some(server) = &mut self.downloads[class] {
-            server.answer(now, client, &self.request, |to, bytes| send(to, bytes, packet.tag));
-            self.net.pool.release(place);
-            return;
-        }
-        match &mut self.sessions {
-            None if self.roster.observes(class) => {
-                self.observers.receive(now, from, &self.request, packet.tag, send);
-            }
-            None => self.server.receive(now, from, &self.request, packet.tag, send),
-            Some(sessions) => {
-                let packet = OutgoingPacket { client, datagram: &self.request, tag: packet.tag };
-                let timeout = sessions.receive(now, packet, &mut self.server, &mut send);
-                if let Some(at) = due(timeout, &mut sessions.timer, now) {
-                    self.engine.schedule(at, NetEvent::SessionTimer);
-                }
-            }
-        }
-        self.net.pool.release(place);
-    }
-
-    /// The timer of the server's DTLS sessions.
-    fn session_timer(&mut self, now: Instant) {
-        let Some(sessions) = &mut self.sessions else { return };
-        // Only the timer event that was scheduled last counts: others are left over.
-        if self.is_over || sessions.timer != Some(now) {
-            return;
-        }
-        sessions.timer = None;
-        sessions.handle_timeout(now);
-        let net = &mut self.net;
-        let moment = &mut Moment { now, engine: &mut self.engine, recorder: &mut self.recorder };
-        let timeout = sessions.drain(|client, datagram, tag| {
-            net.server_sends(OutgoingPacket { client, datagram, tag }, moment);
-        });
-        if let Some(at) = due(timeout, &mut sessions.timer, now) {
-            self.engine.schedule(at, NetEvent::SessionTimer);
-        }
-    }
-
-    /// A message of a flow arrives at the server.
-    fn delivered(&mut self, now: Instant, client: u32, number: u32) {
-        if self.has_flows
-            && let Some(flow) = self.clients[client as usize].flow()
-            && flow.arrives(now, number)
-        {
-            self.recorder.delivered(now, client);
-        }
-        self.at_server[client as usize].note(number);
-    }
-
-    /// The timer of what the server keeps for a client.
-    fn server_timer(&mut self, now: Instant, client: u32) {
-        if let Some(server) = self.clients[client as usize].server_end()
-            && *server.timer() == Some(now)
-        {
-            *server.timer() = None;
-            server.handle_timeout();
-            self.drain_server(now, client);
-        }
-    }
-
-    /// Sends what the server keeps for a client and has to send to it, and schedules its timer.
-    fn drain_server(&mut self, now: Instant, client: u32) {
-        let net = &mut self.net;
-        let moment = &mut Moment { now, engine: &mut self.engine, recorder: &mut self.recorder };
-        let Some(server) = self.clients[client as usize].server_end() else { return };
-        let timeout = server.drain(now, &mut |datagram, tag| {
-            net.server_sends(OutgoingPacket { client, datagram, tag }, moment);
-        });
-        if let Some(at) = due(timeout, server.timer(), now) {
-            self.engine.schedule(at, NetEvent::ServerTimer(client));
-        }
-    }
-
     /// Something happens at the radio: packets may arrive at clients.
     fn at_radio(&mut self, now: Instant, event: NetEvent) {
         let moment = &mut Moment { now, engine: &mut self.engine, recorder: &mut self.recorder };
@@ -509,7 +466,9 @@ impl<R: Recorder> Simulation<R> {
 
     fn at_requester(&mut self, now: Instant, place: u32, packet: PooledPacket) {
         let datagram = self.net.pool.bytes(place, packet.length);
-        if self.is_over {
+        let power = self.power.as_ref();
+        let is_deaf = power.is_some_and(|power| power.is_deaf(packet.client, packet.tag.exchange));
+        if self.is_over || is_deaf {
             self.net.pool.release(place);
             return;
         }
@@ -532,13 +491,7 @@ impl<R: Recorder> Simulation<R> {
         let class = self.roster.class_of(client);
         let host = &mut self.clients[client as usize];
         if host.is_done() {
-            let (undone, done_at) = &mut self.undone_by_class[class];
-            *undone -= 1;
-            *done_at = now;
-            self.undone -= 1;
-            if self.undone == 0 {
-                self.done_at = now;
-            }
+            self.note_done(now, class);
         } else if let Some(flow) = host.flow() {
             // What comes by the clock comes by itself.
             if !flow.keeps_time() {
@@ -556,6 +509,17 @@ impl<R: Recorder> Simulation<R> {
                     self.engine.schedule(at, NetEvent::Act(client));
                 }
             }
+        }
+    }
+
+    /// A client of this class has nothing left to do.
+    fn note_done(&mut self, now: Instant, class: usize) {
+        let (undone, done_at) = &mut self.undone_by_class[class];
+        *undone -= 1;
+        *done_at = now;
+        self.undone -= 1;
+        if self.undone == 0 {
+            self.done_at = now;
         }
     }
 

@@ -59,7 +59,10 @@ impl SideLinks {
             let path = |upwards: bool| {
                 let name = format!("{}/{}", link.name, if upwards { "up" } else { "down" });
                 let mtu = scenario.network.mtu;
-                LinkPath::named(&name, &link.direction(upwards), mtu, loss, streams).link
+                let spec = link.direction(upwards);
+                let mut path = LinkPath::named(&name, &spec, mtu, loss, streams).link;
+                path.add_outages(scenario.outages_of(&link.name));
+                path
             };
             let (up, down) = (path(true), path(false));
             SharedLink { name: link.name.clone(), up, down, carried: vec![(0, 0); classes.len()] }

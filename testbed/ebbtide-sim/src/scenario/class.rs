@@ -20,6 +20,9 @@ keys! {
         /// The control of its devices, as `--cc` takes one; that of `--cc` if it is left out.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub control: Option<String>,
+        /// The instant at which its devices begin.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub start: Option<Time> where ..=LONGEST,
         /// Its devices start at an instant drawn uniformly from this window.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub start_window: Option<Time> where ..=LONGEST,
@@ -122,6 +125,7 @@ impl Scenario {
             let mut scenario = plain.clone();
             let clients = &mut scenario.clients;
             clients.count = class.count;
+            clients.start = class.start.unwrap_or(clients.start);
             clients.start_window = class.start_window.unwrap_or(clients.start_window);
             clients.access = class.access.or(clients.access);
             if class.link.is_some() {

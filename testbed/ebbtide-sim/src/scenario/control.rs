@@ -103,7 +103,10 @@ impl Scenario {
             }
         }
         let is_plain_udp = matches!(control, Control::Udp(_));
-        if let Some(what) = self.workload.only_over_udp().filter(|_| !is_plain_udp) {
+        let power_cut = || (!self.power_cut.is_empty()).then_some("a power cut");
+        if let Some(what) =
+            self.workload.only_over_udp().or_else(power_cut).filter(|_| !is_plain_udp)
+        {
             let message = format!("{what} needs a congestion control over UDP");
             return Err(ScenarioError::argument("--cc", text, &message));
         }

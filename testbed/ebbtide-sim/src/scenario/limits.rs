@@ -8,6 +8,6 @@ pub(crate) const MAX_CLIENTS: u64 = 1_000_000;
 /// The maximum number of messages of the flows of one run, since the fate of each is kept.
 pub(super) const MAX_MESSAGES: u64 = 10_000_000;
 /// The name of `[network.up]` and `[network.down]` among the links.
-pub(super) const BOTTLENECK: &str = "bottleneck";
+pub(crate) const BOTTLENECK: &str = "bottleneck";
 /// The longest delay and the longest timeout, which the message layer can measure and wait for.
 pub(super) const LONGEST_SPAN: Time = Time(Parameters::LONGEST_SPAN.as_nanos());

@@ -182,7 +182,10 @@ impl Source {
         for (index, line) in self.text.lines().enumerate() {
             let line = line.trim();
             if let Some(array) = line.strip_prefix("[[").and_then(|line| line.split(']').next())
-                && matches!(array, "class" | "link" | "cross")
+                && matches!(
+                    array,
+                    "class" | "link" | "cross" | "power_cut" | "cell_outage" | "phase"
+                )
             {
                 let rest = self.text.lines().skip(index + 1).map(str::trim);
                 let own = rest.take_while(|line| !line.starts_with('['));

@@ -11,6 +11,7 @@ mod cross;
 mod curve;
 mod drops;
 mod error;
+mod events;
 mod flow;
 mod limits;
 mod link;
@@ -21,6 +22,7 @@ mod mesh_workload;
 mod nearest;
 mod network;
 mod path;
+mod phase;
 mod q_block;
 mod queue;
 mod reference;
@@ -51,12 +53,14 @@ pub use curve::LoadCurve;
 pub(crate) use curve::{Scale, place};
 pub use drops::Drops;
 pub use error::ScenarioError;
+pub use events::{CellOutage, PowerCut};
 pub use flow::Each;
 pub use link::LinkTable;
 pub use load::{Source, load};
 pub use nearest::did_you_mean;
 pub use network::{LinkSpec, Network, NetworkKind};
 pub use path::LinkPath;
+pub use phase::PhaseTable;
 pub use q_block::{Q_BLOCK, Q_BLOCK_ABOUT, Q_BLOCK_SOURCE, QBlock};
 pub use queue::QueueSpec;
 pub use reference::{reference, reference_page};
@@ -76,6 +80,7 @@ use crate::keys::{LONGEST, keys};
 use crate::net::LossModel;
 use crate::random::Probability;
 use ebbtide_core::cc::Registry;
+pub(crate) use limits::BOTTLENECK;
 use limits::LONGEST_SPAN;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -113,6 +118,15 @@ pub struct Scenario<N = Network, W = Workload> {
     /// UDP traffic of others on single links.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cross: Vec<Cross>,
+    /// Power cuts of devices.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub power_cut: Vec<PowerCut>,
+    /// Outages of cells.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cell_outage: Vec<CellOutage>,
+    /// Stretches of the run that are judged apart.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub phase: Vec<PhaseTable>,
     /// The host that responds.
     #[serde(default)]
     pub server: ServerHost,
@@ -152,6 +166,9 @@ keys! {
         /// default is a client on each mote.
         #[serde(default)]
         pub count: u32,
+        /// The instant at which clients begin, such as that of a campaign beside reports; flows have `workload.flow.start`.
+        #[serde(default, skip_serializing_if = "Time::is_zero")]
+        pub start: Time where ..=LONGEST,
         /// Clients start at an instant drawn uniformly from this window; zero: all at the same time.
         #[serde(default)]
         pub start_window: Time where ..=LONGEST,

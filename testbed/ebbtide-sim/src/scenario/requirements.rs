@@ -129,6 +129,7 @@ impl Scenario {
     pub(crate) fn drop_requirements(&mut self) {
         self.require = Requirements::default();
         self.class.iter_mut().for_each(|class| class.require = Requirements::default());
+        self.phase.iter_mut().for_each(|phase| phase.require = Requirements::default());
     }
 
     /// The requirements of `[require]`; those of classes are in their [views](Self::classes).

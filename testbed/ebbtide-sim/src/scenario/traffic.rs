@@ -42,6 +42,11 @@ pub(super) fn check(s: &Scenario) -> Check {
     }
     check_flow(s)?;
     require(
+        s.clients.start.is_zero() || w.flow().is_none() && !w.is_mesh(),
+        "clients.start",
+        "is for requests back to back or by the clock and for downloads; flows have workload.flow.start",
+    )?;
+    require(
         w.reliability == Reliability::Confirmable || s.coap.token_length >= 4,
         "coap.token_length",
         "must be from 4 to 7 with non-confirmable requests, whose tokens alone distinguish their responses",

@@ -27,6 +27,9 @@ impl ScenarioFile {
             class: self.class,
             link: self.link,
             cross: self.cross,
+            power_cut: self.power_cut,
+            cell_outage: self.cell_outage,
+            phase: self.phase,
             server: self.server,
             security: self.security,
             require: self.require,
@@ -41,7 +44,7 @@ impl ScenarioFile {
     }
 
     /// The entries of the file: key, meaning, and value or table.
-    pub(super) fn entries(&self) -> [(&str, &str, &dyn KeyEntry); 18] {
+    pub(super) fn entries(&self) -> [(&str, &str, &dyn KeyEntry); 21] {
         [
             ("name", "Name of the scenario; part of the identity of results.", &self.name),
             ("title", "Headline of the report.", &self.title),
@@ -57,6 +60,9 @@ impl ScenarioFile {
             ("class", "", &self.class),
             ("link", "", &self.link),
             ("cross", "", &self.cross),
+            ("power_cut", "", &self.power_cut),
+            ("cell_outage", "", &self.cell_outage),
+            ("phase", "", &self.phase),
             ("server", "", &self.server),
             ("security", "", &self.security),
             ("workload", "", &self.workload),
@@ -97,6 +103,8 @@ fn check(s: &Scenario) -> Check {
     super::link::check(s)?;
     super::cross::check(s)?;
     super::requirement_checks::check(s)?;
+    super::events::check(s)?;
+    super::phase::check(s)?;
     for (name, errors) in &s.errors {
         check_errors(name, errors)?;
     }

@@ -139,6 +139,12 @@ impl Workload {
         matches!(&self.activity, Activity::Clocked(Clocked { pattern: Pattern::Notifications, .. }))
     }
 
+    /// Whether requests follow each other.
+    #[must_use]
+    pub const fn is_back_to_back(&self) -> bool {
+        matches!(self.activity, Activity::BackToBack(_))
+    }
+
     /// Bytes of the body that a device downloads; `None` if it downloads none.
     #[must_use]
     pub const fn download(&self) -> Option<u32> {

@@ -193,6 +193,20 @@ pub enum Pattern {
     Notifications,
 }
 
+impl Pattern {
+    /// The latest first instant of a device that starts within a window, with the delay of later ones, ns; `None`
+    /// where chance decides.
+    pub(super) fn latest_first_ns(&self, period: Time, window: Time) -> Option<u64> {
+        match self {
+            Self::Periodic { jitter } => Some(period.max(window).0.saturating_add(jitter.0)),
+            Self::Bursts { .. } => Some(period.max(window).0),
+            Self::Synchronised { spread } => Some(window.max(*spread).0),
+            Self::Notifications => Some(window.0),
+            Self::Poisson => None,
+        }
+    }
+}
+
 /// Many messages of each client to one receiver.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FlowTraffic {

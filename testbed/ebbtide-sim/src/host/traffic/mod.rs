@@ -14,7 +14,7 @@ use periodic::Periodic;
 use poisson::Poisson;
 use synchronised::Synchronised;
 
-/// A kind of traffic. Instants and spans are in nanoseconds, instants since the start of the run.
+/// A kind of traffic. Instants and spans are in nanoseconds, instants since the start of the class.
 trait Traffic {
     /// The first instant at which a device makes requests.
     fn first(&self, rng: &mut CompactChaCha) -> u64;
@@ -41,6 +41,8 @@ struct DeviceClock {
 pub(crate) struct Timetable {
     traffic: Box<dyn Traffic>,
     first_client: u32,
+    /// The start of the class, ns.
+    start: u64,
     clocks: Vec<DeviceClock>,
 }
 
@@ -70,24 +72,25 @@ impl Timetable {
     pub(crate) fn new(class: &ClassView, streams: &Streams) -> Option<(Self, Vec<u64>)> {
         let scenario = &class.scenario;
         let traffic = traffic(scenario)?;
+        let start = scenario.clients.start.0;
         let first = |client: u32| {
             let name = match scenario.workload.is_reporting() {
                 // Without other classes this is the client's node; the sink, node 0, has none.
                 true => format!("source/{}", client + 1),
                 false => format!("client/{client}/start"),
             };
-            traffic.first(&mut streams.frugal(&name))
+            start.saturating_add(traffic.first(&mut streams.frugal(&name)))
         };
         let starts: Vec<u64> = class.clients().map(first).collect();
         let clock = |(client, first): (u32, &u64)| {
             let rng = streams.frugal(&format!("client/{client}/traffic"));
-            DeviceClock { first: *first, times: 0, rng }
+            DeviceClock { first: first - start, times: 0, rng }
         };
         let clocks = match traffic.uses_clock() {
             true => class.clients().zip(&starts).map(clock).collect(),
             false => Vec::new(),
         };
-        Some((Self { traffic, first_client: class.first, clocks }, starts))
+        Some((Self { traffic, first_client: class.first, start, clocks }, starts))
     }
 
     /// When a device that makes requests now makes the next ones.
@@ -97,6 +100,7 @@ impl Timetable {
         if let Some(clock) = &mut clock {
             clock.times += 1;
         }
-        Some(Instant::from_nanos(self.traffic.next(now.as_nanos(), clock)))
+        let next = self.traffic.next(now.as_nanos().saturating_sub(self.start), clock);
+        Some(Instant::from_nanos(self.start.saturating_add(next)))
     }
 }

@@ -78,6 +78,7 @@ impl<R: Recorder> Simulation<R> {
                 delivery,
                 flows,
                 classes,
+                phases: Vec::new(),
                 links: self.net.link_records(),
                 lora: self.net.radio.as_ref().and_then(|radio| radio.lora_counts()),
                 cross: self.net.cross.records(),

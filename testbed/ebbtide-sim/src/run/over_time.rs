@@ -1,0 +1,272 @@
+//! A replication on a regular grid of times, for `run --series`.
+
+use crate::record::{Details, ExchangeRecord, LostAt, OverTime, Recorder, Tagged, TimeStep};
+use ebbtide_core::cc::{Metrics, Sample};
+use ebbtide_core::endpoint::Failure;
+use ebbtide_core::time::{Duration, Instant, Micros};
+
+/// The most steps of one replication. Beyond it steps become twice as long.
+const MOST_STEPS: usize = 1 << 17;
+
+/// The grid of the series of a replication.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TimeGrid {
+    /// The length of a step, ns; at least 1.
+    pub step_ns: u64,
+    /// Clients with a series of their own.
+    pub clients: Vec<u32>,
+}
+
+/// Keeps a replication over time, beside what `inner` measures.
+#[derive(Debug)]
+pub(super) struct TimeRecorder<R> {
+    inner: R,
+    grid: Grid,
+}
+
+#[derive(Debug)]
+struct Grid {
+    step_ns: u64,
+    all: Vec<Changes>,
+    /// In the order of their numbers.
+    clients: Vec<(u32, Vec<Changes>)>,
+    queues: Vec<(u64, u64)>,
+}
+
+/// A step before the exchanges in flight are summed up.
+#[derive(Copy, Clone, Debug, Default)]
+struct Changes {
+    step: TimeStep,
+    began: u32,
+    ended: u32,
+}
+
+impl Changes {
+    fn add(&mut self, other: &Self) {
+        let (own, more) = (&mut self.step, &other.step);
+        own.sent += more.sent;
+        own.timeouts += more.timeouts;
+        own.delivered += more.delivered;
+        own.failed += more.failed;
+        own.unnecessary += more.unnecessary;
+        self.began += other.began;
+        self.ended += other.ended;
+    }
+}
+
+impl<R: Recorder> TimeRecorder<R> {
+    pub(super) fn around(inner: R, grid: &TimeGrid) -> Self {
+        let mut clients = grid.clients.clone();
+        clients.sort_unstable();
+        clients.dedup();
+        let grid = Grid {
+            step_ns: grid.step_ns.max(1),
+            all: Vec::new(),
+            clients: clients.into_iter().map(|client| (client, Vec::new())).collect(),
+            queues: Vec::new(),
+        };
+        Self { inner, grid }
+    }
+
+    /// The steps, and what `inner` has measured.
+    pub(super) fn into_parts(self) -> (OverTime, R) {
+        (self.grid.finish(), self.inner)
+    }
+}
+
+impl Grid {
+    /// Where an instant belongs. Steps become longer if there would be too many.
+    fn place(&mut self, at: Instant) -> usize {
+        loop {
+            let place = usize::try_from(at.as_nanos() / self.step_ns).unwrap_or(usize::MAX);
+            if place < MOST_STEPS {
+                return place;
+            }
+            self.step_ns = self.step_ns.saturating_mul(2);
+            let own = self.clients.iter_mut().map(|(_, steps)| steps);
+            for steps in own.chain([&mut self.all]) {
+                let sum = |pair: &[Changes]| {
+                    let mut sum = Changes::default();
+                    pair.iter().for_each(|one| sum.add(one));
+                    sum
+                };
+                *steps = steps.chunks(2).map(sum).collect();
+            }
+            // The state at the end of a step is that of its second half. A step that has only begun is taken again.
+            self.queues = self.queues.chunks_exact(2).map(|pair| pair[1]).collect();
+        }
+    }
+
+    fn at(&mut self, at: Instant, client: u32, change: impl Fn(&mut Changes)) {
+        let place = self.place(at);
+        let apply = |steps: &mut Vec<Changes>| {
+            if place >= steps.len() {
+                steps.resize(place + 1, Changes::default());
+            }
+            change(&mut steps[place]);
+        };
+        apply(&mut self.all);
+        if let Ok(own) = self.clients.binary_search_by_key(&client, |(number, _)| *number) {
+            apply(&mut self.clients[own].1);
+        }
+    }
+
+    fn finish(mut self) -> OverTime {
+        let own = self.clients.iter().map(|(_, steps)| steps.len()).max().unwrap_or(0);
+        // Timers that nothing needs any more may be due long after the last packet.
+        let waiting =
+            self.queues.iter().rposition(|queues| *queues != (0, 0)).map_or(0, |last| last + 1);
+        let length = self.all.len().max(own).max(waiting);
+        let summed = |mut steps: Vec<Changes>| {
+            steps.resize(length, Changes::default());
+            let mut in_flight = 0u32;
+            let sum = steps.into_iter().map(|one| {
+                in_flight = (in_flight + one.began).saturating_sub(one.ended);
+                TimeStep { in_flight, ..one.step }
+            });
+            sum.collect()
+        };
+        self.queues.resize(length, (0, 0));
+        let clients = self.clients.into_iter().map(|(client, steps)| (client, summed(steps)));
+        OverTime {
+            step_ns: self.step_ns,
+            clients: clients.collect(),
+            all: summed(self.all),
+            queues: self.queues,
+        }
+    }
+}
+
+impl<R: Recorder> Recorder for TimeRecorder<R> {
+    fn next_sample(&self) -> Instant {
+        let steps = self.grid.queues.len() as u64 + 1;
+        Instant::from_nanos(steps.saturating_mul(self.grid.step_ns))
+    }
+
+    fn sample_queues(&mut self, at: Instant, up: u64, down: u64) {
+        // The end of a step is the beginning of the next one, for which there must be room.
+        self.grid.place(at);
+        if Instant::from_nanos((self.grid.queues.len() as u64 + 1) * self.grid.step_ns) == at {
+            self.grid.queues.push((up, down));
+        }
+    }
+
+    fn armed(&mut self, now: Instant, tagged: Tagged, timeout: Micros) {
+        self.grid.at(now, tagged.client, |one| {
+            one.step.sent += 1;
+            one.step.timeouts += u32::from(tagged.ordinal > 0 && !tagged.probe);
+        });
+        self.inner.armed(now, tagged, timeout);
+    }
+
+    fn ended(&mut self, exchange: &ExchangeRecord) {
+        let client = exchange.client;
+        if let Some(first) = exchange.first_sent {
+            self.grid.at(first, client, |one| one.began += 1);
+            self.grid.at(exchange.ended, client, |one| one.ended += 1);
+        }
+        self.grid.at(exchange.ended, client, |one| match exchange.answered {
+            None => one.step.failed += 1,
+            Some(ordinal) => {
+                one.step.delivered += 1;
+                let later = exchange.transmissions.saturating_sub(1 + u32::from(ordinal));
+                one.step.unnecessary += later;
+            }
+        });
+        self.inner.ended(exchange);
+    }
+
+    fn wants_details(&self) -> bool {
+        self.inner.wants_details()
+    }
+
+    fn wants_frames(&self) -> bool {
+        self.inner.wants_frames()
+    }
+
+    fn whose(&mut self, class: usize) {
+        self.inner.whose(class);
+    }
+
+    fn round_trip(&mut self, rtt: Micros) {
+        self.inner.round_trip(rtt);
+    }
+
+    fn duration(&mut self, duration: Micros) {
+        self.inner.duration(duration);
+    }
+
+    fn answered_after(&mut self, time: Duration) {
+        self.inner.answered_after(time);
+    }
+
+    fn client_sent(&mut self, now: Instant, packet: &Details<'_>) {
+        self.inner.client_sent(now, packet);
+    }
+
+    fn crossed(&mut self, now: Instant, medium: &str, packet: &Details<'_>) {
+        self.inner.crossed(now, medium, packet);
+    }
+
+    fn joins_queue(&mut self, now: Instant, packet: &Details<'_>) {
+        self.inner.joins_queue(now, packet);
+    }
+
+    fn at_link(&mut self, now: Instant, packet: &Details<'_>) {
+        self.inner.at_link(now, packet);
+    }
+
+    fn at_other_link(&mut self, now: Instant, link: &str, packet: &Details<'_>) {
+        self.inner.at_other_link(now, link, packet);
+    }
+
+    fn server_sent(&mut self, now: Instant, packet: &Details<'_>) {
+        self.inner.server_sent(now, packet);
+    }
+
+    fn arrived(&mut self, now: Instant, packet: &Details<'_>) {
+        self.inner.arrived(now, packet);
+    }
+
+    fn on_air(&mut self, now: Instant, from: u32, to: u32, frame: &[u8]) {
+        self.inner.on_air(now, from, to, frame);
+    }
+
+    fn lost_at(&mut self, now: Instant, tagged: Tagged, at: &LostAt<'_>) {
+        self.inner.lost_at(now, tagged, at);
+    }
+
+    fn answered(
+        &mut self,
+        now: Instant,
+        tagged: Tagged,
+        sample: Option<Sample>,
+        metrics: &Metrics,
+    ) {
+        self.inner.answered(now, tagged, sample, metrics);
+    }
+
+    fn failed(&mut self, now: Instant, tagged: Tagged, reason: Failure) {
+        self.inner.failed(now, tagged, reason);
+    }
+
+    fn refused(&mut self, now: Instant, count: u32) {
+        self.inner.refused(now, count);
+    }
+
+    fn begins(&mut self, now: Instant, client: u32) {
+        self.inner.begins(now, client);
+    }
+
+    fn delivered(&mut self, now: Instant, client: u32) {
+        self.inner.delivered(now, client);
+    }
+
+    fn rate(&mut self, now: Instant, client: u32, rate: f64) {
+        self.inner.rate(now, client, rate);
+    }
+
+    fn goodput(&mut self, now: Instant, bytes: u64) {
+        self.inner.goodput(now, bytes);
+    }
+}
