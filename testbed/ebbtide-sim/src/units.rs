@@ -80,6 +80,12 @@ fn parse_quantity(text: &str, units: &[(&str, u64)]) -> Option<u64> {
     u64::try_from(scaled / divisor).ok()
 }
 
+/// The regular expression of the texts that [`parse_quantity`] reads.
+fn quantity_pattern(units: &[(&str, u64)]) -> String {
+    let names: Vec<&str> = units.iter().map(|(name, _)| *name).collect();
+    format!("^\\s*[0-9]+(\\.[0-9]{{0,12}})?\\s*({})\\s*$", names.join("|"))
+}
+
 /// Prints in the largest unit that gives a whole number, so that the printed text parses back.
 fn print_quantity(value: u64, units: &[(&str, u64)], f: &mut fmt::Formatter<'_>) -> fmt::Result {
     let unit = units.iter().rev().find(|(_, factor)| value.is_multiple_of(*factor));
@@ -107,6 +113,11 @@ impl Time {
         self.0 == 0
     }
 
+    /// The regular expression of its texts.
+    pub(crate) fn pattern() -> String {
+        quantity_pattern(TIME_UNITS)
+    }
+
     /// Parses a text such as `200ms` or `"1.5 s"`; `None` if it is not a time.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
@@ -114,7 +125,19 @@ impl Time {
     }
 }
 
+impl Buffer {
+    /// The regular expression of its texts, apart from `infinite`.
+    pub(crate) fn pattern() -> String {
+        quantity_pattern(BYTE_UNITS)
+    }
+}
+
 impl Rate {
+    /// The regular expression of its texts.
+    pub(crate) fn pattern() -> String {
+        quantity_pattern(RATE_UNITS)
+    }
+
     /// Parses a text such as `30 kbit/s`; returns `None` if it is not a rate.
     pub(super) fn parse(text: &str) -> Option<Self> {
         parse_quantity(text, RATE_UNITS).map(Self)

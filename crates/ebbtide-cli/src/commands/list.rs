@@ -28,9 +28,17 @@ enum Topic {
     Links,
     Figures,
     Keys,
+    /// The JSON schema of scenario files
+    Schema,
 }
 
 pub(crate) fn run(args: &ListArgs) -> Result<(), Failure> {
+    if args.what == Some(Topic::Schema) {
+        let schema = scenario::schema().map_err(Failure::work)?;
+        let mut out = stdout().lock();
+        serde_json::to_writer_pretty(&mut out, &schema).map_err(std::io::Error::from)?;
+        return Ok(writeln!(out)?);
+    }
     let wanted = |what| args.what.is_none_or(|only| only == what);
     let scenarios: Vec<Scenario> = BUILTIN
         .iter()

@@ -11,6 +11,7 @@ fn text(output: &Output) -> String {
     String::from_utf8(output.stdout.clone()).unwrap()
 }
 
+const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../packaging/wireshark/ebbtide.lua");
 const CELL: [&str; 8] =
     ["--set", "clients=20", "--set", "buffer=500", "--set", "errors=high", "--cc", "fasor-token"];
 
@@ -154,6 +155,55 @@ fn is_without_tshark() -> bool {
     true
 }
 
+/// `packaging/wireshark/ebbtide.lua` finds in a capture what the trace of the same replication says.
+#[test]
+fn the_script_for_wireshark_names_every_copy_with_its_mark_and_every_probe() {
+    if is_without_tshark() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    for (cc, marking) in [
+        ("default", ""),
+        ("fasor-token", "token"),
+        ("fasor-option", "option"),
+        ("ebb", "copy-token"),
+    ] {
+        let path = folder.path().join("run.pcapng");
+        let mut arguments = vec!["replay", "nb-iot", "--trace", "-", "--cc", cc];
+        arguments.extend(["--set", "clients=40", "--set", "exchanges=10", "--set", "buffer=1400"]);
+        arguments.extend(["--pcap", path.to_str().unwrap()]);
+        let trace = text(&ebbtide(&arguments));
+        let sent: Vec<serde_json::Value> = trace
+            .lines()
+            .filter_map(|line| serde_json::from_str(line).ok())
+            .filter(|line: &serde_json::Value| line["event"] == "sent")
+            .collect();
+        let is_probe = |line: &&serde_json::Value| line["probe"] == true;
+        let probes = sent.iter().filter(is_probe).count();
+        let copies: Vec<String> = sent
+            .iter()
+            .filter(|line| !is_probe(line) && line["ordinal"] != 0)
+            .map(|line| line["ordinal"].to_string())
+            .collect();
+        assert!(copies.len() > 10, "{cc}: {} copies", copies.len());
+        assert_eq!(probes > 0, cc == "ebb", "{cc}: {probes}");
+        let names = ["ebbtide.copy", "ebbtide.marking", "ebbtide.mark", "ebbtide.probe"];
+        let names = [&["frame.interface_name", "coap.code"], &names[..]].concat();
+        let frames = fields(&path, &names);
+        let of_clients = || frames.iter().filter(|frame| frame[0] == "clients");
+        let requests: Vec<_> =
+            of_clients().filter(|frame| frame[1] == "1" && !frame[2].is_empty()).collect();
+        let found: Vec<&String> = requests.iter().map(|frame| &frame[2]).collect();
+        assert_eq!(found, copies.iter().collect::<Vec<_>>(), "{cc}");
+        for frame in requests {
+            let mark = if marking.is_empty() { "" } else { frame[2].as_str() };
+            assert_eq!([&frame[3], &frame[4]], [marking, mark], "{cc}: {frame:?}");
+        }
+        let pings = of_clients().filter(|frame| frame[1] == "0" && !frame[5].is_empty()).count();
+        assert!(pings >= probes, "{cc}: {pings} of {probes} pings and the Resets to them");
+    }
+}
+
 #[test]
 fn wireshark_dissects_tcp_and_the_coap_in_it() {
     if is_without_tshark() {
@@ -233,6 +283,7 @@ fn fields(path: &Path, names: &[&str]) -> Vec<Vec<String>> {
         .args(["-r", path.to_str().unwrap(), "-T", "fields", "-o", "udp.check_checksum:TRUE"])
         // The prefix that compressed addresses of a low-power network leave out.
         .args(["-o", "6lowpan.context0:fd00::/64"])
+        .args(["-X", &format!("lua_script:{SCRIPT}")])
         .args(names.iter().flat_map(|name| ["-e", name]))
         .output()
         .unwrap();

@@ -6,6 +6,7 @@ use crate::keys::{
 };
 use serde::de::{self, Deserializer, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 use std::fmt;
 use std::marker::PhantomData;
 
@@ -69,6 +70,11 @@ impl<T: Copy> Each<T> {
 impl<T: KeyEntry + Serialize> KeyEntry for Each<T> {
     fn kind() -> String {
         format!("{}, or a list", T::kind())
+    }
+
+    fn schema(limits: &KeyRange) -> Value {
+        let one = T::schema(limits);
+        json!({"anyOf": [one, {"type": "array", "items": one}]})
     }
 
     fn range(limits: &KeyRange) -> String {

@@ -1,23 +1,42 @@
 //! The reference of keys says what the parser does.
 
 use crate::common::scenario;
-use ebbtide_sim::scenario::{BUILTIN, Override, load, reference, reference_page};
+use ebbtide_sim::scenario::{BUILTIN, Override, load, reference, reference_page, schema};
 use std::collections::BTreeSet;
 
-const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/scenario-keys.md");
+const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../");
 
-/// To write it, run this test with `UPDATE_DOCUMENTS=1`.
+/// With `UPDATE_DOCUMENTS=1`, writes the file instead.
+fn is_up_to_date(file: &str, text: &str) {
+    let path = format!("{ROOT}{file}");
+    if std::env::var_os("UPDATE_DOCUMENTS").is_some() {
+        std::fs::write(&path, text).unwrap();
+    }
+    let current = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(text == current, "{file} is out of date: set UPDATE_DOCUMENTS=1 and run this test");
+}
+
 #[test]
 fn the_page_of_keys_is_the_one_that_the_source_gives() {
-    let page = reference_page().unwrap();
-    if std::env::var_os("UPDATE_DOCUMENTS").is_some() {
-        std::fs::write(PAGE, &page).unwrap();
-    }
-    let current = std::fs::read_to_string(PAGE).unwrap_or_default();
-    assert!(
-        page == current,
-        "docs/scenario-keys.md is out of date: set UPDATE_DOCUMENTS=1 and run this test"
-    );
+    is_up_to_date("docs/scenario-keys.md", &reference_page().unwrap());
+}
+
+#[test]
+fn the_schema_of_scenarios_is_the_one_that_the_source_gives() {
+    let text = serde_json::to_string_pretty(&schema().unwrap()).unwrap() + "\n";
+    is_up_to_date("scenarios/schema.json", &text);
+}
+
+/// The file `required.toml` has every table, with what each requires.
+#[test]
+fn the_schema_requires_what_the_parser_requires() {
+    let schema = schema().unwrap();
+    assert_eq!(schema["required"], serde_json::json!(["name", "title"]));
+    let class = &schema["properties"]["class"]["items"];
+    assert_eq!(class["required"], serde_json::json!(["name", "count"]));
+    assert_eq!(class["properties"]["access"]["type"], "object");
+    let delay = &schema["properties"]["network"]["properties"]["up"]["properties"]["delay"];
+    assert_eq!(delay["anyOf"][1]["minItems"], 2, "{delay}");
 }
 
 #[test]
