@@ -275,6 +275,7 @@ step_peers() {
     command -v go >/dev/null || echo "no go: go-coap is left out"
     bash interop/build.sh || missing=1
     [ -z "$missing" ] || [ -z "${CI:-}" ] || die "not all peers could be built"
+    python3 interop/tests.py
     note "$(grep -c ": built" "$logs/$step.log" || true) peers built"
 }
 

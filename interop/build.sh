@@ -131,6 +131,14 @@ build_go-coap() {
     (cd go-coap && go build -mod=mod -o "$target/go-coap/peer" .)
 }
 
+# The same adapter with the newest release.
+build_go-coap-new() {
+    need go "Go 1.24"
+    rm -rf "$target/go-coap-new" && mkdir -p "$target/go-coap-new"
+    cp -r go-coap "$target/go-coap-new/source"
+    (cd "$target/go-coap-new/source" && go get github.com/plgd-dev/go-coap/v3@v3.8.0 && go build -mod=mod -o "$target/go-coap-new/peer" .)
+}
+
 build_californium() {
     need mvn Maven && need javac "Java 17"
     rm -rf "$target/californium" && mkdir -p "$target/californium"
@@ -142,7 +150,7 @@ build_californium() {
     chmod +x "$target/californium/peer"
 }
 
-[ "$*" != matrix ] || set -- matrix-libcoap matrix-libcoap-new coap-rs node-coap ebbtide aiocoap californium go-coap
+[ "$*" != matrix ] || set -- matrix-libcoap matrix-libcoap-new coap-rs node-coap ebbtide aiocoap californium go-coap go-coap-new
 failed=0
 for peer in "${@:-libcoap libcoap-q aiocoap californium go-coap mbedtls limit libcoap-c}"; do
     for name in $peer; do

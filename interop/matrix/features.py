@@ -99,6 +99,18 @@ def silent(asked: list[list[Answer]]) -> str | None:
     return gives("2.05", TEST)(asked[1:])
 
 
+def fresh(asked: list[list[Answer]]) -> str | None:
+    """Notifications reach the application in their order: one that arrives late is dropped (RFC 7641 section 3.4)."""
+    if wrong := states(None)(asked):
+        return wrong
+    numbers = [int.from_bytes(answer.options[6], "big") for answer in asked[0] if 6 in answer.options]
+    for before, after in zip(numbers, numbers[1:]):
+        # RFC 7641 section 3.4: of two numbers, the later one by serial arithmetic of 24 bits.
+        if not 0 < (after - before) % (1 << 24) < 1 << 23:
+            return f"notification {after} after {before}"
+    return None
+
+
 def states(length: int | None) -> Callable[[list[list[Answer]]], str | None]:
     def check(asked: list[list[Answer]]) -> str | None:
         answers = asked[0]
@@ -151,6 +163,7 @@ BASIC, OPTIONS, BLOCKS, OBSERVE = "methods and messages", "options and errors", 
 LOSS, TCP, DTLS = "10 % loss", "TCP", "DTLS with a pre-shared key"
 Q_BLOCK, CERTIFICATES, CID = "Q-Block", "DTLS with certificates on both sides", "DTLS with connection IDs"
 TLS, OSCORE = "TLS with certificates on both sides", "OSCORE"
+DELAY, REORDERING, MTU, MOVED = "round trip of 1.5 s", "reordering", "MTU of 1280 bytes", "the client's address changes"
 
 FEATURES = [
     Feature("GET", BASIC, "RFC 7252 5.8.1", ["GET /test"], gives("2.05", TEST)),
@@ -199,6 +212,21 @@ FEATURES = [
     Feature("Block2", LOSS, "RFC 7959 2.4", ["GET /medium wait=30"], gives("2.05", MEDIUM), mode="loss"),
     Feature("Block1", LOSS, "RFC 7959 2.5", ["PUT /length digits=10000 wait=30"], gives("2.04", b"10000"), mode="loss"),
     Feature("observe", LOSS, "RFC 7641 4.5", ["GET /time observe=6 wait=30"], states(None), mode="loss"),
+    # Longer than the timeout of adapters: whatever waits that long is repeated.
+    Feature("GET", DELAY, "RFC 7252 4.2", ["GET /test wait=15"] * 2, gives("2.05", TEST), mode="delay"),
+    Feature("POST, once each", DELAY, "RFC 7252 4.5", ["POST /count wait=15"] * 3, counts, mode="delay"),
+    Feature("Block1", DELAY, "RFC 7959 2.5", ["PUT /length digits=3000 wait=30"], gives("2.04", b"3000"), mode="delay"),
+    Feature("observe", DELAY, "RFC 7641 3", ["GET /time observe=3 wait=20"], states(None), mode="delay"),
+    Feature("POST, once each", REORDERING, "RFC 7252 4.5", ["POST /count wait=15"] * 5, counts, mode="reordering"),
+    Feature("Block2", REORDERING, "RFC 7959 2.4", ["GET /medium wait=30"], gives("2.05", MEDIUM), mode="reordering"),
+    Feature("Block1", REORDERING, "RFC 7959 2.5", ["PUT /length digits=10000 wait=30"], gives("2.04", b"10000"), mode="reordering"),
+    Feature("observe: older notifications are dropped", REORDERING, "RFC 7641 3.4", ["GET /time observe=8 wait=20"], fresh, mode="reordering"),
+    Feature("Block1 and Block2", MTU, "RFC 7252 4.6", ["PUT /echo digits=10000"], gives("2.04", MEDIUM), mode="mtu"),
+    Feature("DTLS with certificates", MTU, "RFC 6347 4.1.1.1", ["GET /test"], gives("2.05", TEST), mode="mtu", scheme="certificates"),
+    Feature("OSCORE, Block2", MTU, "RFC 8613 4.1.3.4", ["GET /medium"], gives("2.05", MEDIUM), mode="mtu", scheme="oscore"),
+    Feature("Q-Block2", MTU, "RFC 9177 4.4", ["GET /medium"], gives("2.05", MEDIUM), mode="mtu", scheme="q-block"),
+    Feature("POST, once each", MOVED, "RFC 7252 4.5", ["POST /count"] * 4, counts, mode="moved"),
+    Feature("within a Block2 transfer", MOVED, "RFC 7959 2.4", ["GET /medium wait=20"], gives("2.05", MEDIUM), mode="moved midway"),
     Feature("GET", TCP, "RFC 8323 3", ["GET /test"], gives("2.05", TEST), scheme="coap+tcp"),
     Feature("upload of 10 kB", TCP, "RFC 8323 5.3.1", ["PUT /length digits=10000"], gives("2.04", b"10000"), scheme="coap+tcp"),
     Feature("download of 1 MiB", TCP, "RFC 8323 6", ["GET /large wait=30"], gives("2.05", LARGE), scheme="coap+tcp"),

@@ -4,6 +4,7 @@ import re
 from html import escape
 
 from features import Feature
+from history import table
 from raw import RawFeature
 
 RAW_GROUP = "Raw datagrams"
@@ -106,8 +107,8 @@ def markdown(
         "# The interoperability matrix",
         "",
         f"This page is written by `interop/run.py --publish`. It shows {len(implementations)} implementations of CoAP in {len(names)} versions, each "
-        f"as server and as client of each, with {len(features) + len(raw_features)} features. All UDP traffic passes a relay that records it; for the group “10 % loss” the relay "
-        "loses a tenth of the datagrams in each direction. All clients and servers of the secured groups have the same certificate, key or "
+        f"as server and as client of each, with {len(features) + len(raw_features)} features. All UDP traffic passes a relay that records it, and that "
+        "loses, delays, reorders or repeats datagrams where a group or a feature says so. All clients and servers of the secured groups have the same certificate, key or "
         "OSCORE context. [interop/README.md](../interop/README.md) explains how to run the matrix and how to "
         "add an implementation. A run also writes an HTML page, whose cells link to the log and to the packets in the captures of each pair.",
         "",
@@ -123,7 +124,7 @@ def markdown(
         "|---|" + "---|" * len(names),
     ]
     for server in names:
-        cells = [share(list(pairs[server, client].values())) for client in names]
+        cells = [share(list(pairs.get((server, client), {}).values())) for client in names]
         out.append(f"| {titles[server]} | " + " | ".join(cells) + " |")
     for group in groups(features):
         chosen = [f for f in features if f.group == group]
@@ -178,7 +179,8 @@ HEADINGS = "<div class=wide><table><tr><th>group<th>feature<th>reference<th>resu
 
 
 def html(
-    titles: dict[str, str], features: list[Feature], results: list[dict], raw_features: list[RawFeature], raw: list[dict]
+    titles: dict[str, str], features: list[Feature], results: list[dict], raw_features: list[RawFeature], raw: list[dict],
+    runs: list[dict],
 ) -> str:
     pairs = by_pair(results)
     names = list(titles)
@@ -194,16 +196,20 @@ def html(
 
     def cell(server: str, client: str, held: list[dict]) -> str:
         text = share(held)
+        if text == "–":
+            return "<td>–"
         done = text.split("/")
         kind = "missing" if "start" in text else "pass" if len(done) == 2 and done[0] == done[1] else "fail"
         return f"<td class={kind}><a href='#{server}--{client}'>{text}</a>"
 
     for server in names:
         out.append(f"<tr><th>{escape(titles[server])}")
-        out += [cell(server, client, list(pairs[server, client].values())) for client in names]
+        out += [cell(server, client, list(pairs.get((server, client), {}).values())) for client in names]
         if raw_features:
             out.append(cell(server, "raw", list(held_raw[server].values())))
     out.append("</table></div>")
+    out += [f"<img src='badges/{name}.svg' alt='{escape(title, quote=True)}'> " for name, title in titles.items()]
+    out += [table(runs)] if runs else []
     for (server, client), held in pairs.items():
         name = f"{server}--{client}"
         out.append(

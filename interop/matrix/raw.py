@@ -194,6 +194,55 @@ def block_without_the_first(probe: Probe) -> str | None:
     return expect(answer, "4.08")
 
 
+def gap_between_blocks(probe: Probe) -> str | None:
+    """The first block of an upload, then the third (RFC 7959 section 2.5: blocks that are not in sequence)."""
+    first = probe.ask(probe.message("length", code=PUT, options=((BLOCK1, bytes([0x0A])),), payload=b"x" * 64))
+    if wrong := expect(first, "2.31"):
+        return wrong
+    return expect(probe.ask(probe.message("length", code=PUT, options=((BLOCK1, bytes([0x2A])),), payload=b"x" * 64)), "4.08")
+
+
+def short_block_with_more(probe: Probe) -> str | None:
+    """RFC 7959 section 2.2: "the block size implied by SZX MUST match the size of the payload in bytes, if the M bit is set"."""
+    answer = probe.ask(probe.message("length", code=PUT, options=((BLOCK1, bytes([0x0A])),), payload=b"x" * 40))
+    return None if answer is not None and answer.code >> 5 == 4 else f"{shown(answer)} instead of 4.xx"
+
+
+def session_after_a_malformed_message(probe: Probe) -> str | None:
+    """An upload and a separate response survive a malformed datagram from the same address (RFC 7252 section 4.2)."""
+    separate = probe.message("separate")
+    first = probe.ask(probe.message("length", code=PUT, options=((BLOCK1, bytes([0x0A])),), payload=b"x" * 64))
+    if wrong := expect(first, "2.31"):
+        return wrong
+    probe.send(encoded(separate))
+    probe.send(encoded(probe.message("test")) + b"\xff")
+    response = None
+    for _ in range(4):
+        answer = probe.receive(1.0)
+        if answer is None:
+            break
+        if answer.kind == CON:
+            probe.send(encoded(Message(ACK, 0, answer.id, b"", [], b"")))
+        if answer.token == separate.token and answer.code:
+            response = answer
+            break
+    if wrong := expect(response, "2.05"):
+        return f"a separate response: {wrong}"
+    last = probe.ask(probe.message("length", code=PUT, options=((BLOCK1, bytes([0x12])),), payload=b"x" * 8))
+    wrong = expect(last, "2.04")
+    return f"the upload: {wrong}" if wrong else None
+
+
+def malformed_confirmable(probe: Probe) -> str | None:
+    """RFC 7252 section 4.2: a Confirmable message with a format error is rejected, here by a Reset."""
+    message = probe.message("test")
+    probe.send(encoded(message) + b"\xff")
+    answer = probe.receive(0.5)
+    if answer is None:
+        raise NotSupported("ignored silently, which the clause allows")
+    return None if answer.kind == RST and answer.id == message.id else f"answered by {answer.name()}"
+
+
 def block_after_the_last(probe: Probe) -> str | None:
     answer = probe.ask(probe.message("medium", options=((BLOCK2, bytes([0x0F, 0xF6])),)))
     return None if answer is not None and answer.code >> 5 == 4 else f"{shown(answer)} instead of 4.xx"
@@ -228,12 +277,16 @@ RAW = [
     RawFeature("token of 20 bytes", "RFC 8974 2", extended_token),
     RawFeature("another version is ignored", "RFC 7252 3", another_version),
     RawFeature("a payload marker without payload is rejected", "RFC 7252 3", marker_without_payload),
+    RawFeature("a Reset for it, with its message ID", "RFC 7252 4.2", malformed_confirmable),
+    RawFeature("a malformed datagram disturbs nothing else", "RFC 7252 4.2", session_after_a_malformed_message),
     RawFeature("a truncated option is rejected", "RFC 7252 3", truncated_option),
     RawFeature("a reserved class of codes is rejected", "RFC 7252 4.2", reserved_code),
     RawFeature("an unknown critical option in a Non-confirmable request is rejected", "RFC 7252 5.4.1", critical_in_non),
     RawFeature("4.05 for an unknown method", "RFC 7252 5.8", unknown_method),
     RawFeature("a copy of a POST gets the same answer", "RFC 7252 4.5", same_answer_to_a_copy),
     RawFeature("4.08 for a second block without the first", "RFC 7959 2.9.2", block_without_the_first),
+    RawFeature("4.08 for a gap between blocks", "RFC 7959 2.5", gap_between_blocks),
+    RawFeature("an error for a short block before the last", "RFC 7959 2.2", short_block_with_more),
     RawFeature("an error for a block after the last", "RFC 7959 2.4", block_after_the_last),
     RawFeature("4.00 for the reserved block size", "RFC 7959 2.2", reserved_block_size),
     RawFeature("smaller blocks midway", "RFC 7959 2.4", smaller_blocks_midway),

@@ -1,5 +1,7 @@
-"""A UDP relay that records what passes, and loses or repeats datagrams on request."""
+"""A UDP relay that records what passes, and is a bad path on request."""
 
+import enum
+import heapq
 import random
 import selectors
 import socket
@@ -7,7 +9,40 @@ import struct
 import threading
 import time
 from pathlib import Path
+from typing import NamedTuple
 
+
+class Move(enum.Enum):
+    """When the server sees the clients at other addresses, as after a NAT's rebinding."""
+
+    NEVER = "never"
+    BETWEEN_REQUESTS = "between requests"
+    MIDWAY = "midway"
+
+
+class Conditions(NamedTuple):
+    """What the relay does to each datagram."""
+
+    loss: float = 0.0  # share that is lost, each way
+    copies: int = 1
+    delay: float = 0.0  # s, each way
+    jitter: float = 0.0  # s at most, added to the delay and drawn for each datagram, which reorders them
+    mtu: int | None = None  # bytes of the largest IPv4 packet that passes
+    move: Move = Move.NEVER
+
+
+CONDITIONS = {
+    "clean": Conditions(),
+    "loss": Conditions(loss=0.1),
+    "twice": Conditions(copies=2),
+    "delay": Conditions(delay=0.75),
+    "reordering": Conditions(jitter=0.6),
+    "mtu": Conditions(mtu=1280),
+    "moved": Conditions(move=Move.BETWEEN_REQUESTS),
+    "moved midway": Conditions(move=Move.MIDWAY),
+}
+MIDWAY = 4  # datagrams to the server
+HEADERS = 28  # bytes of IPv4 and UDP
 
 class Capture:
     """Writes datagrams into a pcap file, with IPv4 and UDP headers made up around them."""
@@ -39,25 +74,25 @@ HANDSHAKE, WITH_CID = 22, 25
 
 
 class Relay:
-    """Stands between clients and one server on the loopback interface.
-
-    `mode` is "clean", "loss" (a tenth of the datagrams each way), "twice" (each one comes twice) or "moved" (clean, and the
-    runner calls `move`).
-    """
+    """Stands between clients and one server on the loopback interface, under one of CONDITIONS."""
 
     def __init__(self, server_port: int, capture: Path) -> None:
         self.server = ("127.0.0.1", server_port)
         self.capture = Capture(capture)
         self.front = self.bound()
         self.port = self.front.getsockname()[1]
-        self.mode = "clean"
+        self.conditions = Conditions()
         self.random = random.Random(0)
-        self.to_client = 0
+        self.to_client = self.to_server = 0
         # How many datagrams to the server began with a DTLS record of each type.
         self.records: dict[int, int] = {}
         self.behind: dict[tuple[str, int], socket.socket] = {}
         self.selector = selectors.DefaultSelector()
         self.selector.register(self.front, selectors.EVENT_READ, None)
+        # Instant, order, payload, and the client it is from or for.
+        self.waiting: list[tuple[float, int, bytes, tuple[str, int], bool]] = []
+        self.order = 0
+        self.lock = threading.Lock()
         self.running = True
         self.thread = threading.Thread(target=self.run, daemon=True)
         self.thread.start()
@@ -70,47 +105,69 @@ class Relay:
         return made
 
     def set(self, mode: str, seed: str) -> None:
-        self.random = random.Random(seed)
-        self.mode = mode
+        with self.lock:
+            self.random = random.Random(seed)
+            self.conditions = CONDITIONS[mode]
+            self.to_server = 0
 
     def move(self) -> None:
         """The server sees the clients at other addresses from now on."""
-        moved, self.behind = self.behind, {}
-        for behind in moved.values():
+        with self.lock:
+            self.moved()
+
+    def moved(self) -> None:
+        old, self.behind = self.behind, {}
+        for behind in old.values():
             self.selector.unregister(behind)
             behind.close()
         self.records = {}
 
-    def copies(self) -> int:
-        if self.mode == "loss":
-            return 0 if self.random.random() < 0.1 else 1
-        return 2 if self.mode == "twice" else 1
-
     def run(self) -> None:
         while self.running:
-            for key, _ in self.selector.select(0.1):
+            wait = min(0.1, self.waiting[0][0] - time.monotonic()) if self.waiting else 0.1
+            for key, _ in self.selector.select(max(0.0, wait)):
                 try:
                     payload, source = key.fileobj.recvfrom(65535)
-                    self.forward(payload, source, key.data)
-                except OSError:
-                    continue  # a client or server that has ended
+                except (OSError, ValueError):
+                    continue  # a client or server that has ended, or a socket of another address
+                with self.lock:
+                    self.take(payload, key.data or source, key.data is None)
+            with self.lock:
+                while self.waiting and self.waiting[0][0] <= time.monotonic():
+                    _, _, payload, client, is_request = heapq.heappop(self.waiting)
+                    self.deliver(payload, client, is_request)
 
-    def forward(self, payload: bytes, source: tuple[str, int], client: tuple[str, int] | None) -> None:
-        if client is None:
-            behind = self.behind.get(source)
-            if behind is None:
-                behind = self.behind[source] = self.bound()
-                self.selector.register(behind, selectors.EVENT_READ, source)
-            self.capture.write(payload, source[1], self.port)
+    def take(self, payload: bytes, client: tuple[str, int], from_client: bool) -> None:
+        """Decides on the fate of a datagram."""
+        if from_client:
+            self.capture.write(payload, client[1], self.port)
             if payload:
                 self.records[payload[0]] = self.records.get(payload[0], 0) + 1
-            for _ in range(self.copies()):
-                behind.sendto(payload, self.server)
-        else:
-            self.to_client += 1
-            for _ in range(self.copies()):
+        conditions = self.conditions
+        too_long = conditions.mtu is not None and HEADERS + len(payload) > conditions.mtu
+        if too_long or self.random.random() < conditions.loss:
+            return
+        for _ in range(conditions.copies):
+            self.order += 1
+            at = time.monotonic() + conditions.delay + self.random.random() * conditions.jitter
+            heapq.heappush(self.waiting, (at, self.order, payload, client, from_client))
+
+    def deliver(self, payload: bytes, client: tuple[str, int], from_client: bool) -> None:
+        try:
+            if from_client:
+                self.to_server += 1
+                if self.conditions.move is Move.MIDWAY and self.to_server == MIDWAY:
+                    self.moved()
+                if client not in self.behind:
+                    self.behind[client] = self.bound()
+                    self.selector.register(self.behind[client], selectors.EVENT_READ, client)
+                self.behind[client].sendto(payload, self.server)
+            else:
+                self.to_client += 1
                 self.capture.write(payload, self.port, client[1])
                 self.front.sendto(payload, client)
+        except OSError:
+            pass  # one that has ended
 
     def close(self) -> None:
         self.running = False

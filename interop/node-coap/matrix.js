@@ -84,8 +84,9 @@ function serve(port, host, scheme) {
 }
 
 const number = { "If-Match": 1, "If-None-Match": 5, Accept: 17, "Proxy-Uri": 35, Observe: 6, "Content-Format": 12, ETag: 4, "Max-Age": 14, Block2: 23, Block1: 27, Size2: 28 };
+const even = (digits) => (digits.length % 2 ? "0" : "") + digits;
 const hexadecimal = (value) =>
-  Buffer.isBuffer(value) ? value.toString("hex") : typeof value === "string" ? Buffer.from(value).toString("hex") : Number(value).toString(16);
+  Buffer.isBuffer(value) ? value.toString("hex") : typeof value === "string" ? Buffer.from(value).toString("hex") : even(Number(value).toString(16));
 function show(message) {
   const options = (message._packet?.options || [])
     .map((option) => [number[option.name] || Number(option.name) || 0, option.value])

@@ -1,0 +1,190 @@
+"""One server with one client, or with datagrams of the runner, feature by feature."""
+
+import socket
+import time
+from pathlib import Path
+from typing import TextIO
+
+from adapter import Adapter, AdapterError, Endpoint, Limits, Program, Unsupported
+from features import SETTINGS, Feature, Setting
+from raw import NotSupported, Probe, RawFeature
+from relay import CONDITIONS, HANDSHAKE, WITH_CID, Move, Relay
+
+
+def free_port(host: str) -> int:
+    """A port that is free for UDP and TCP."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    for _ in range(50):
+        with socket.socket(family, socket.SOCK_DGRAM) as udp, socket.socket(family, socket.SOCK_STREAM) as tcp:
+            udp.bind((host, 0))
+            try:
+                tcp.bind((host, udp.getsockname()[1]))
+            except OSError:
+                continue  # a connection has it
+            return udp.getsockname()[1]
+    raise AdapterError(f"no port of {host} is free")
+
+
+class Pair:
+    """One server and one client."""
+
+    def __init__(self, server: Adapter, client: Adapter, out: Path, limits: Limits) -> None:
+        self.server, self.client, self.out, self.limits = server, client, out, limits
+        self.name = f"{server.name}--{client.name}"
+        self.results: list[dict] = []
+
+    def run(self, features: list[Feature]) -> dict:
+        began = time.monotonic()
+        with (self.out / f"{self.name}.log").open("w", buffering=1) as log:
+            # Each has programs of its own, so that one does not suffer from what another left behind.
+            for key in dict.fromkeys((feature.scheme, feature.mode) for feature in features):
+                chosen = [f for f in features if (f.scheme, f.mode) == key]
+                self.run_scheme(*key, chosen, log)
+        passed = sum(result["status"] == "pass" for result in self.results)
+        print(f"{self.name}: {passed} of {len(self.results)} in {time.monotonic() - began:.0f} s", flush=True)
+        return {"server": self.server.name, "client": self.client.name, "results": self.results}
+
+    def record(self, feature: Feature, status: str, reason: str | None, log: TextIO, relay: Relay | None = None, first: int = 0) -> None:
+        print(f"{status.upper()} {feature.group}, {feature.name}: {reason or ''}\n", file=log)
+        result = {"group": feature.group, "name": feature.name, "status": status, "reason": reason}
+        if relay and relay.capture.packets > first:
+            result |= {"capture": relay.capture.name, "packets": [first + 1, relay.capture.packets]}
+        self.results.append(result)
+
+    def setting(self, scheme: str) -> Setting:
+        """The scheme and the environment of the adapters."""
+        setting = SETTINGS.get(scheme)
+        if setting is None:
+            return Setting("coap" if scheme == "coap6" else scheme, "", {})
+        for which, adapter in (("server", self.server), ("client", self.client)):
+            if setting.extension not in adapter.extensions:
+                raise Unsupported(f"{which}: not supported")
+        folder = str(self.out.resolve() / "certificates")
+        return setting._replace(environment={name: value or folder for name, value in setting.environment.items()})
+
+    def run_scheme(self, scheme: str, mode: str, features: list[Feature], log: TextIO) -> None:
+        host = "::1" if scheme == "coap6" else "127.0.0.1"
+        relay = server = client = None
+        try:
+            plain, _, settings = self.setting(scheme)
+            at = Endpoint(plain, host, free_port(host))
+            server = self.server.program("server", at, settings, log, self.limits)
+            if plain in ("coap", "coaps") and scheme != "coap6":
+                suffix = "".join(f"-{part.replace(' ', '-')}" for part in (scheme, mode) if part not in ("coap", "clean"))
+                relay = Relay(at.port, self.out / f"{self.name}{suffix}.pcap")
+                at = at._replace(port=relay.port)
+            for feature in features:
+                if client is None or client.process.poll() is not None:
+                    client = self.client.program("client", at, settings, log, self.limits)
+                first = relay.capture.packets if relay else 0
+                try:
+                    status, reason = self.one(feature, client, relay, log)
+                    self.record(feature, status, reason, log, relay, first)
+                    if status == "fail":
+                        # What a failure leaves behind in the client must not spoil the next feature.
+                        client.stop()
+                        client = None
+                except AdapterError as error:
+                    self.record(feature, "fail", str(error), log, relay, first)
+                    client.stop()
+                    client = None
+                except Unsupported as error:
+                    self.record(feature, "unsupported", str(error), log)
+        except (AdapterError, Unsupported) as error:
+            status = "missing" if isinstance(error, AdapterError) else "unsupported"
+            which = "client" if server else "server"
+            text = str(error) if ":" in str(error) else f"{which}: {error}"
+            done = {(result["group"], result["name"]) for result in self.results}
+            for feature in features:
+                if (feature.group, feature.name) not in done:
+                    self.record(feature, status, text, log)
+        finally:
+            for program in (client, server):
+                if program:
+                    program.stop()
+            if relay:
+                relay.close()
+
+    def one(self, feature: Feature, client: Program, relay: Relay | None, log: TextIO) -> tuple[str, str | None]:
+        first = relay.capture.packets if relay else 0
+        if relay:
+            relay.set(feature.mode, f"{self.name} {feature.group} {feature.name}")
+        asked = []
+        for request in feature.requests:
+            if CONDITIONS[feature.mode].move is Move.BETWEEN_REQUESTS and asked and relay:
+                relay.move()
+            settings = [word.partition("=") for word in request.split()]
+            wait = next((float(value) for key, _, value in settings if key == "wait"), self.limits.request)
+            print(f"  > {request[:200]}", file=log)
+            asked.append(client.ask(request, wait))
+            if asked[-1][0].code == "error" and len(feature.requests) > 2:
+                break
+        wrong = feature.check(asked)
+        if not wrong and relay and relay.capture.packets == first:
+            wrong = "the client reports answers, but sent no datagram"
+        if not wrong and feature.scheme == "cid" and relay:
+            if not relay.records.get(WITH_CID):
+                wrong = "no connection ID was negotiated"
+            elif feature.mode == "moved" and relay.records.get(HANDSHAKE):
+                wrong = "the client made another handshake"
+        if not wrong and feature.name == "observation cancelled" and relay:
+            time.sleep(0.8)
+            before = relay.to_client
+            time.sleep(1.0)
+            if relay.to_client > before:
+                wrong = f"{relay.to_client - before} more datagrams in the second after it"
+        return ("fail", wrong) if wrong else ("pass", None)
+
+
+class RawPair:
+    """One server, and datagrams that no library sends."""
+
+    def __init__(self, server: Adapter, out: Path, limits: Limits) -> None:
+        self.server, self.out, self.limits = server, out, limits
+        self.name = f"{server.name}--raw"
+
+    def run(self, features: list[RawFeature]) -> dict:
+        began = time.monotonic()
+        results: list[dict] = []
+        server = relay = None
+        with (self.out / f"{self.name}.log").open("w", buffering=1) as log:
+            try:
+                for feature in features:
+                    if server is None:
+                        at = Endpoint("coap", "127.0.0.1", free_port("127.0.0.1"))
+                        server = self.server.program("server", at, {}, log, self.limits)
+                        relay = relay or Relay(at.port, self.out / f"{self.name}.pcap")
+                        relay.server = ("127.0.0.1", at.port)
+                    print(feature.name, file=log)
+                    first = relay.capture.packets
+                    status, wrong = self.one(feature, relay, log)
+                    if server.has_ended(0.05):
+                        status, wrong, server = "fail", f"the server died ({wrong or 'after it answered'})", None
+                    print(f"{status.upper()} {wrong or ''}\n", file=log)
+                    results.append({
+                        "name": feature.name, "status": status, "reason": wrong, "capture": relay.capture.name,
+                        "packets": [first + 1, relay.capture.packets],
+                    })
+            except (AdapterError, Unsupported) as error:
+                done = {result["name"] for result in results}
+                results += [{"name": f.name, "status": "missing", "reason": str(error)} for f in features if f.name not in done]
+            finally:
+                if server:
+                    server.stop()
+                if relay:
+                    relay.close()
+        passed = sum(result["status"] == "pass" for result in results)
+        print(f"{self.name}: {passed} of {len(results)} in {time.monotonic() - began:.0f} s", flush=True)
+        return {"server": self.server.name, "results": results}
+
+    def one(self, feature: RawFeature, relay: Relay, log: TextIO) -> tuple[str, str | None]:
+        probe = Probe(relay.port, log)
+        try:
+            wrong = feature.check(probe)
+        except NotSupported as error:
+            return "unsupported", str(error)
+        except (IndexError, ValueError, OSError) as error:
+            wrong = f"an answer that is no CoAP message ({error})"
+        finally:
+            probe.close()
+        return ("fail", wrong) if wrong else ("pass", None)
