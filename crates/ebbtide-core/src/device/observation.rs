@@ -5,6 +5,7 @@ use super::request::DeviceRequestParts;
 use super::transfer::{DeviceBody, DeviceStep, DeviceTransfer, DeviceTransferError};
 use crate::cc::CongestionControl;
 use crate::exchange::Freshness;
+use crate::params::Parameters;
 use crate::time::{Instant, Micros};
 use crate::wire::{Code, Message, OptionNumber};
 use rand_core::Rng;
@@ -196,9 +197,10 @@ impl<'r, A: Copy + Eq> DeviceObservation<'r, A> {
     /// The server answers, but does not register the client.
     fn refused(&mut self, io: &mut Io<'_, A>, message: &Message<'_>) {
         self.state = RegistrationState::Ending;
-        if self.was_registered && message.code() == Code::SERVICE_UNAVAILABLE {
+        let is_busy = matches!(message.code(), Code::SERVICE_UNAVAILABLE | Code::TOO_MANY_REQUESTS);
+        if self.was_registered && is_busy {
             self.transfer = None;
-            let pause = self.pause(io.rng).max(max_age(message));
+            let pause = self.pause(io.rng).saturating_add(max_age(message));
             self.state = RegistrationState::Unregistered(io.now + pause);
         }
     }
@@ -261,8 +263,9 @@ impl<'r, A: Copy + Eq> DeviceObservation<'r, A> {
     }
 }
 
-/// How long a state is fresh, as far as a span reaches.
+/// How long a state counts as fresh, and a busy server is not asked: a day at most, so that no server silences a device for good.
 fn max_age(message: &Message<'_>) -> Micros {
     let seconds = message.option(OptionNumber::MAX_AGE).and_then(|it| it.as_uint());
-    Micros::from_millis(seconds.unwrap_or(MAX_AGE).saturating_mul(1000))
+    let span = Micros::from_millis(seconds.unwrap_or(MAX_AGE).saturating_mul(1000));
+    span.min(Parameters::LONGEST_SPAN)
 }

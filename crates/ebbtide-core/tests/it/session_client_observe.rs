@@ -238,11 +238,40 @@ fn an_error_of_the_server_is_the_last_state() {
 
 #[test]
 fn a_server_that_is_not_ready_is_asked_again_after_its_max_age() {
-    let mut driver = Driver::new(|_| ());
-    let id = driver.registered("1");
-    driver.answer(id, Response::new(Code::SERVICE_UNAVAILABLE).max_age(7), false);
-    assert!(matches!(driver.wait(), ObservationStep::Renew));
-    assert_eq!(driver.now, Instant::ZERO + 7 * SECOND);
+    for code in [Code::SERVICE_UNAVAILABLE, Code::TOO_MANY_REQUESTS] {
+        let mut driver = Driver::new(|_| ());
+        let id = driver.registered("1");
+        driver.answer(id, Response::new(code).max_age(7), false);
+        assert!(matches!(driver.wait(), ObservationStep::Renew));
+        // And up to 1.5 s, so that those refused at one time do not come back at one time.
+        let waited = driver.now.saturating_since(Instant::ZERO);
+        assert!((8 * SECOND..=9 * SECOND).contains(&waited), "{code}: {waited:?}");
+    }
+}
+
+#[test]
+fn no_max_age_silences_an_observer_for_more_than_a_day() {
+    let day = 86_400 * SECOND;
+    for (response, longest) in [
+        (Response::new(Code::SERVICE_UNAVAILABLE), day + 2 * SECOND),
+        (Response::new(Code::TOO_MANY_REQUESTS), day + 2 * SECOND),
+        (notification("2", 2), day + 15 * SECOND),
+    ] {
+        let mut driver = Driver::new(|_| ());
+        let id = driver.registered("1");
+        let is_state = response.is_success();
+        driver.answer(id, response.max_age(u32::MAX), is_state);
+        loop {
+            match driver.wait() {
+                ObservationStep::State(_) => {}
+                // 136 years have passed otherwise.
+                ObservationStep::Renew | ObservationStep::Send { .. } => break,
+                step => panic!("{step:?}"),
+            }
+        }
+        let waited = driver.now.saturating_since(Instant::ZERO);
+        assert!((day..=longest).contains(&waited), "{waited:?}");
+    }
 }
 
 #[test]

@@ -4,9 +4,10 @@ use super::request::{Backoff, Patience, RequestParts, TransferSettings};
 use super::step::{Loss, Outgoing, Step, TransferError};
 use super::transfer::Transfer;
 use crate::Freshness;
+use crate::params::Parameters;
 use crate::session::Response;
 use crate::time::{Duration, Instant};
-use crate::wire::{Code, OptionNumber};
+use crate::wire::OptionNumber;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use rand_core::Rng;
@@ -314,13 +315,13 @@ impl Observation {
     /// The server answers, but does not register the client, or no longer.
     fn not_registered(&mut self, now: Instant, response: Response, rng: &mut dyn Rng) {
         let retries = self.was_registered && !self.settings.end_at_error;
-        if retries && response.code() == Code::SERVICE_UNAVAILABLE {
+        if let Some(wait) = response.retry_after().filter(|_| retries) {
             self.registration = None;
-            // A server may allow another attempt at once, and refuse that one as well.
+            // A server may allow another attempt at once, and refuse that one as well. Clients that it refused at one
+            // time do not all come back at one time.
             let pause = BACKOFF.pause(self.failures, rng);
             self.failures = self.failures.saturating_add(1);
-            let again = now + lifetime(&response).max(pause);
-            self.state = ObservationState::Lost { again: Some(again) };
+            self.state = ObservationState::Lost { again: Some(now + wait + pause) };
         } else {
             self.told.push_back(ObservationStep::State(response));
             self.end();
@@ -494,10 +495,11 @@ impl Observation {
     }
 }
 
-/// How long a state is fresh.
+/// How long a state counts as fresh. A client may register again at any time (RFC 7641 section 3.3.1), and does not leave it to the
+/// server whether it ever will.
 fn lifetime(response: &Response) -> Duration {
     let max_age = response.options().get_uint(OptionNumber::MAX_AGE).unwrap_or(MAX_AGE);
-    Duration::from_secs(max_age.into())
+    Duration::from_secs(max_age.into()).min(Parameters::LONGEST_SPAN.to_duration())
 }
 
 fn number(response: &Response) -> u32 {

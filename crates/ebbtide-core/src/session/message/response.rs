@@ -1,6 +1,7 @@
 //! Responses of clients and servers.
 
 use super::options::Options;
+use crate::params::Parameters;
 use crate::wire::{Body, Code, Message, Opt, OptionNumber};
 use alloc::borrow::Cow;
 use alloc::boxed::Box;
@@ -203,14 +204,15 @@ impl Response {
 
     /// The time after which the server, which is busy now, accepts the same request: the Max-Age of
     /// a 5.03 (Service Unavailable) or 4.29 (Too Many Requests), 60 s if it has none (RFC 7252
-    /// section 5.9.3.4, RFC 8516 section 3). `None` for other responses.
+    /// section 5.9.3.4, RFC 8516 section 3); at most a day, since Max-Age reaches to 136 years, and no server may
+    /// silence a client for good. `None` for other responses.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         if !matches!(self.code, Code::SERVICE_UNAVAILABLE | Code::TOO_MANY_REQUESTS) {
             return None;
         }
         let seconds = self.options.get_uint(OptionNumber::MAX_AGE).unwrap_or(60);
-        Some(Duration::from_secs(seconds.into()))
+        Some(Duration::from_secs(seconds.into()).min(Parameters::LONGEST_SPAN.to_duration()))
     }
 
     /// The Content-Format, if the response has one.
