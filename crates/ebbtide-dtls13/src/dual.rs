@@ -118,6 +118,9 @@ impl DualEndpoint {
 
     /// Signs no hello before `until`. See [`Endpoint::rest_until`]. Both versions sign hellos one at a time.
     pub fn rest_until(&mut self, until: Instant) {
+        if let Some(v13) = &mut self.v13 {
+            v13.rest_until(until);
+        }
         self.v12.rest_until(until);
     }
 
@@ -187,6 +190,8 @@ impl DualEndpoint {
         if let Some(v13) = &self.v13 {
             let more = v13.counters();
             sum.hellos_verified += more.hellos_verified;
+            sum.hellos_withheld += more.hellos_withheld;
+            sum.signatures += more.signatures;
             sum.established += more.established;
             sum.handshakes_failed += more.handshakes_failed;
             sum.wrong_keys += more.wrong_keys;

@@ -4,6 +4,7 @@
 //! sessions have no connection IDs: a record belongs to the session with its sender's address.
 
 mod server;
+mod shares;
 #[cfg(test)]
 mod tests;
 
@@ -245,8 +246,9 @@ impl Dtls13Endpoint {
         self.remove(number);
     }
 
-    /// Processes everything that is due.
+    /// Processes everything that is due, and answers one hello that needs a signature.
     pub(crate) fn handle_timeout(&mut self, now: Instant) {
+        self.answer_waiting_hello(now);
         while let Some((at, number)) = self.due.first().copied().filter(|(at, _)| *at <= now) {
             self.due.remove(&(at, number));
             if let Some(session) = self.sessions.get_mut(&number) {
@@ -258,7 +260,15 @@ impl Dtls13Endpoint {
 
     /// The next instant at which to call [`Self::handle_timeout`].
     pub(crate) fn next_timeout(&self) -> Option<Instant> {
-        self.due.first().map(|(at, _)| *at)
+        let waiting = self.server.as_ref().and_then(|server| server.next_hello());
+        self.due.first().map(|(at, _)| *at).into_iter().chain(waiting).min()
+    }
+
+    /// No hello that needs a signature is answered before this instant.
+    pub(crate) fn rest_until(&mut self, until: Instant) {
+        if let Some(server) = &mut self.server {
+            server.rest_until(until);
+        }
     }
 
     /// A datagram to send, or an event.
@@ -367,7 +377,7 @@ impl Dtls13Endpoint {
         let session = SessionId::from_u64(number);
         self.events.push_back(Event::Established { session, resumed: false });
         while self.by_use.len() > self.limits.sessions {
-            let Some((_, oldest)) = self.by_use.first().copied() else { break };
+            let Some(oldest) = self.surplus_session() else { break };
             self.counters.evicted += 1;
             self.end(oldest, Failure::Evicted);
         }

@@ -9,7 +9,8 @@ use crate::retry::{Confirmed, Retry};
 use crate::session::Dtls13Session;
 use dimpl::{Config, Dtls};
 use ebbtide_core::time::Instant;
-use ebbtide_dtls::{CertificateVerifier, Failure, SessionId, Timing};
+use ebbtide_core::turns::Turns;
+use ebbtide_dtls::{CertificateVerifier, Failure, Limits, SessionId, Timing};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -19,6 +20,32 @@ pub(super) struct Dtls13Server {
     served: ServedCertificate,
     clients: Option<Arc<dyn CertificateVerifier>>,
     config: Arc<Config>,
+    /// Hellos with correct cookies. Their answers need a signature and a key agreement, so they wait for their turn,
+    /// as those of DTLS 1.2 do.
+    waiting: Turns<WaitingHello>,
+    rest: Instant,
+}
+
+/// A second ClientHello whose cookie was correct.
+struct WaitingHello {
+    from: SocketAddr,
+    confirmed: Confirmed,
+    datagram: Vec<u8>,
+}
+
+impl Dtls13Server {
+    /// When the next hello that waits may be answered.
+    pub(super) fn next_hello(&self) -> Option<Instant> {
+        self.waiting.due().map(|due| due.max(self.rest))
+    }
+
+    pub(super) fn rest_until(&mut self, until: Instant) {
+        self.rest = self.rest.max(until);
+    }
+
+    fn take_hello(&mut self, now: Instant) -> Option<WaitingHello> {
+        if self.rest > now { None } else { self.waiting.pop(now) }
+    }
 }
 
 impl Dtls13Endpoint {
@@ -44,8 +71,14 @@ impl Dtls13Endpoint {
             .handshake_timeout(limits.handshake_timeout)
             .build()
             .ok()?;
-        let server =
-            Dtls13Server { retry: Retry::new(secret)?, served, clients, config: Arc::new(config) };
+        let server = Dtls13Server {
+            retry: Retry::new(secret)?,
+            served,
+            clients,
+            config: Arc::new(config),
+            waiting: Turns::new(Limits::default().signatures),
+            rest: Instant::ZERO,
+        };
         Some(Self::new(Epoch(epoch), limits, Some(server)))
     }
 
@@ -60,13 +93,12 @@ impl Dtls13Endpoint {
     ) -> Option<bool> {
         let server = self.server.as_mut()?;
         let hello = Hello::parse(datagram)?;
-        let own = server.served.current();
         let fits =
             datagram.len() <= MAX_HANDSHAKE_DATAGRAM && hello.has_key_share && hello.has_suite;
-        let Some(own) = own.filter(|_| fits) else {
+        if !fits || server.served.current().is_none() {
             self.declined = true;
             return Some(false);
-        };
+        }
         if hello.has_cookie_of_1_2 || hello.cookie.is_none() {
             let std_now = self.epoch.to_std(now);
             let answer = server.retry.answer(now, std_now, from, &hello);
@@ -83,10 +115,11 @@ impl Dtls13Endpoint {
             }
             return Some(true);
         }
-        let Some(Confirmed { cookie, first }) = server.retry.confirm(now, from, &hello) else {
+        let Some(confirmed) = server.retry.confirm(now, from, &hello) else {
             self.counters.records_malformed += 1;
             return Some(true);
         };
+        let cookie = confirmed.cookie;
         let known = self.handshakes.get(&from).copied();
         let is_repeated =
             known.and_then(|number| self.sessions.get(&number)?.cookie) == Some(cookie);
@@ -95,16 +128,33 @@ impl Dtls13Endpoint {
             self.step(now, number, true, repeat, deliver);
             return Some(true);
         }
+        if !server.waiting.any_of(from.ip(), |waiting| waiting.from == from) {
+            let hello = WaitingHello { from, confirmed, datagram: datagram.into() };
+            if server.waiting.push(now, from.ip(), hello).is_err() {
+                // The client repeats it, as if the network had lost it.
+                self.counters.hellos_withheld += 1;
+            }
+        }
+        Some(true)
+    }
+
+    /// Begins the handshake of the next hello that waits, if it may be answered now.
+    pub(super) fn answer_waiting_hello(&mut self, now: Instant) {
+        let Some(server) = &mut self.server else { return };
+        let Some(WaitingHello { from, confirmed, datagram }) = server.take_hello(now) else {
+            return;
+        };
+        let Some(own) = server.served.current() else { return };
+        let Confirmed { cookie, first } = confirmed;
         let expected = server.clients.clone().map(|verifier| (verifier, None));
         let engine = Dtls::new_13(server.config.clone(), own.to_dimpl(), self.epoch.to_std(now));
-        if let Some(number) = known {
+        self.counters.signatures += 1;
+        if let Some(number) = self.handshakes.get(&from).copied() {
             self.end(number, Failure::Replaced);
         }
-        while self.handshakes.len() >= self.limits.handshakes.max(1) {
-            // Numbers are given in order, so the oldest handshake has the lowest.
-            let Some(oldest) = self.handshakes.values().min().copied() else { break };
+        while let Some(surplus) = self.surplus_handshake(from) {
             self.counters.evicted += 1;
-            self.end(oldest, Failure::Evicted);
+            self.end(surplus, Failure::Evicted);
         }
         let mut session = Dtls13Session::new(engine, from, expected);
         session.cookie = Some(cookie);
@@ -113,10 +163,10 @@ impl Dtls13Endpoint {
         // answer already.
         let waiting = self.out.len();
         let again = |engine: &mut Dtls| with_cookie(cookie, || engine.handle_packet(&first));
-        self.step(now, number, false, again, deliver);
+        // A ClientHello carries no data.
+        self.step(now, number, false, again, &mut |_, _| ());
         self.out.truncate(waiting);
-        let proceed = |engine: &mut Dtls| with_cookie(cookie, || engine.handle_packet(datagram));
-        self.step(now, number, false, proceed, deliver);
-        Some(true)
+        let proceed = |engine: &mut Dtls| with_cookie(cookie, || engine.handle_packet(&datagram));
+        self.step(now, number, false, proceed, &mut |_, _| ());
     }
 }

@@ -55,6 +55,10 @@ fn address(port: u16) -> SocketAddr {
     ([192, 0, 2, 1], port).into()
 }
 
+fn other_address(host: u8) -> SocketAddr {
+    ([198, 51, 100, host], 40_000).into()
+}
+
 fn connect(client: &mut Dtls13Endpoint, now: Instant) -> SessionId {
     let verifier = Arc::new(Anyone);
     let credentials =
@@ -86,6 +90,13 @@ fn outputs(endpoint: &mut Dtls13Endpoint) -> Outputs {
     outputs
 }
 
+/// A datagram arrives. As a driver does, what is due at once is done at once.
+fn arrive(to: &mut Dtls13Endpoint, now: Instant, from: SocketAddr, datagram: &[u8]) -> bool {
+    let taken = to.handle_datagram(now, from, datagram, &mut |_, _| ());
+    to.handle_timeout(now);
+    taken
+}
+
 /// Runs a handshake over a network that loses the datagrams with these numbers. Returns the sessions of
 /// client and server, and the round trips that the client measured.
 fn shake_hands(
@@ -105,7 +116,7 @@ fn shake_hands(
         for datagram in &sent.datagrams {
             count += 1;
             if !lost(count - 1) {
-                assert!(server.handle_datagram(*now, from, datagram, &mut |_, _| ()));
+                assert!(arrive(server, *now, from, datagram));
             }
             let answered = outputs(server);
             at_server = at_server.or(answered.established);
@@ -115,7 +126,7 @@ fn shake_hands(
         for datagram in answers {
             count += 1;
             if !lost(count - 1) {
-                assert!(client.handle_datagram(*now, AT_SERVER, &datagram, &mut |_, _| ()));
+                assert!(arrive(client, *now, AT_SERVER, &datagram));
             }
         }
         if quiet {
@@ -162,10 +173,10 @@ fn hellos(server: &mut Dtls13Endpoint, from: SocketAddr, now: Instant) -> [Vec<u
     let mut client = client();
     connect(&mut client, now);
     let first = outputs(&mut client).datagrams.remove(0);
-    server.handle_datagram(now, from, &first, &mut |_, _| ());
+    arrive(server, now, from, &first);
     let retry = outputs(server).datagrams.remove(0);
     assert!(retry.len() < first.len());
-    client.handle_datagram(now, AT_SERVER, &retry, &mut |_, _| ());
+    arrive(&mut client, now, AT_SERVER, &retry);
     [first, outputs(&mut client).datagrams.remove(0)]
 }
 
@@ -174,7 +185,7 @@ fn forged_hellos_leave_nothing_behind() {
     let (mut server, now) = (server(16), Instant::ZERO);
     let [first, _] = hellos(&mut server, address(1), now);
     for port in 2..2000 {
-        server.handle_datagram(now, address(port), &first, &mut |_, _| ());
+        arrive(&mut server, now, address(port), &first);
         let answers = outputs(&mut server).datagrams;
         assert!(answers.iter().map(Vec::len).sum::<usize>() <= 3 * first.len());
         assert_eq!(answers.len(), 1);
@@ -190,7 +201,7 @@ fn a_cookie_is_valid_for_one_address_one_hello_and_two_minutes() {
     let accepted = |server: &mut Dtls13Endpoint, at: u64, port: u16, datagram: &[u8]| {
         let before = server.sessions();
         let now = now + Duration::from_secs(at);
-        server.handle_datagram(now, address(port), datagram, &mut |_, _| ());
+        arrive(server, now, address(port), datagram);
         outputs(server);
         server.sessions() > before
     };
@@ -215,11 +226,11 @@ fn at_the_limit_the_oldest_handshake_goes_and_sessions_stay() {
     let from = address(1);
     let (at_client, at_server, _) =
         shake_hands((&mut client, from), &mut server, &mut now, |_| false);
-    for port in 10..20 {
-        let [_, second] = hellos(&mut server, address(port), now);
-        server.handle_datagram(now, address(port), &second, &mut |_, _| ());
+    for host in 10..20 {
+        let [_, second] = hellos(&mut server, other_address(host), now);
+        arrive(&mut server, now, other_address(host), &second);
         let ended = outputs(&mut server).ended;
-        assert_eq!(ended, if port < 13 { vec![] } else { vec![Failure::Evicted] });
+        assert_eq!(ended, if host < 13 { vec![] } else { vec![Failure::Evicted] });
     }
     assert_eq!((server.sessions(), server.counters().evicted), (1 + 3, 7));
     assert!(passes((&mut client, at_client, from), &mut server, now));
@@ -250,8 +261,8 @@ fn forged_datagrams_do_not_end_a_session() {
             forged.truncate(forged.len().min(1 + random.next_u32() as usize % 1200));
         }
         if round % 4 != 0 || round >= 4 {
-            server.handle_datagram(now, from, &forged, &mut |_, _| ());
-            client.handle_datagram(now, AT_SERVER, &forged, &mut |_, _| ());
+            arrive(&mut server, now, from, &forged);
+            arrive(&mut client, now, AT_SERVER, &forged);
         }
         outputs(&mut server);
         outputs(&mut client);
@@ -277,7 +288,7 @@ fn a_certificate_may_be_long() {
 fn a_handshake_takes_no_datagram_that_is_longer_than_those_of_handshakes() {
     let (mut server, now, from) = (server(16), Instant::ZERO, address(1));
     let [_, second] = hellos(&mut server, from, now);
-    server.handle_datagram(now, from, &second, &mut |_, _| ());
+    arrive(&mut server, now, from, &second);
     outputs(&mut server);
     // Messages that come before their turn wait for it.
     for sequence in 0..25 {
@@ -285,7 +296,7 @@ fn a_handshake_takes_no_datagram_that_is_longer_than_those_of_handshakes() {
         long.extend_from_slice(&[11, 0, 0xea, 0x54, 0, 10 + sequence, 0, 0, 0, 0, 0xea, 0x54]);
         long.resize(13 + 60_000, 0);
         let before = server.counters().records_malformed;
-        server.handle_datagram(now, from, &long, &mut |_, _| ());
+        arrive(&mut server, now, from, &long);
         assert_eq!(server.counters().records_malformed, before + 1);
     }
     assert_eq!(server.sessions(), 1);
@@ -301,20 +312,20 @@ fn a_late_copy_of_a_handshake_disturbs_nobody() {
         let outputs_of_client = outputs(&mut client);
         at_client = at_client.or(outputs_of_client.established);
         for datagram in outputs_of_client.datagrams {
-            server.handle_datagram(now, from, &datagram, &mut |_, _| ());
+            arrive(&mut server, now, from, &datagram);
             sent.push(datagram);
         }
         let answers = outputs(&mut server);
         at_server = at_server.or(answers.established);
         for datagram in answers.datagrams {
-            client.handle_datagram(now, AT_SERVER, &datagram, &mut |_, _| ());
+            arrive(&mut client, now, AT_SERVER, &datagram);
         }
     }
     let (at_client, at_server) = (at_client.unwrap(), at_server.unwrap());
     for copy in sent.iter().chain(&sent) {
-        server.handle_datagram(now, from, copy, &mut |_, _| ());
+        arrive(&mut server, now, from, copy);
         for datagram in outputs(&mut server).datagrams {
-            client.handle_datagram(now, AT_SERVER, &datagram, &mut |_, _| ());
+            arrive(&mut client, now, AT_SERVER, &datagram);
         }
         assert!(passes((&mut client, at_client, from), &mut server, now));
         assert!(passes((&mut server, at_server, AT_SERVER), &mut client, now));
@@ -344,11 +355,11 @@ fn damaged_handshakes_end_or_go_on_and_leave_nothing_behind() {
             };
             for mut datagram in outputs(&mut client).datagrams {
                 damage(&mut datagram);
-                server.handle_datagram(now, from, &datagram, &mut |_, _| ());
+                arrive(&mut server, now, from, &datagram);
             }
             for mut datagram in outputs(&mut server).datagrams {
                 damage(&mut datagram);
-                client.handle_datagram(now, AT_SERVER, &datagram, &mut |_, _| ());
+                arrive(&mut client, now, AT_SERVER, &datagram);
             }
             now = now + Duration::from_secs(3);
             client.handle_timeout(now);
@@ -372,8 +383,57 @@ fn data_is_sent_however_many_datagrams_wait() {
     let (_, at_server, _) = shake_hands((&mut client, from), &mut server, &mut now, |_| false);
     let [hello, _] = hellos(&mut server, address(2), now);
     for port in 3..5000 {
-        server.handle_datagram(now, address(port), &hello, &mut |_, _| ());
+        arrive(&mut server, now, address(port), &hello);
     }
     assert!(passes((&mut server, at_server, AT_SERVER), &mut client, now));
     assert!(outputs(&mut server).datagrams.len() <= MAX_WAITING);
+}
+
+#[test]
+fn hellos_replayed_from_one_address_cost_no_more_signatures_than_its_budget() {
+    let (mut server, mut now) = (server(16), Instant::ZERO + Duration::from_secs(1000));
+    let replayed: Vec<_> =
+        (0..150).map(|port| hellos(&mut server, address(port), now)).map(|[_, two]| two).collect();
+    let (mut client, from, mut established) = (client(), other_address(1), 0);
+    connect(&mut client, now);
+    for round in 0..2000 {
+        now = now + Duration::from_micros(500);
+        let port = round % replayed.len();
+        arrive(&mut server, now, address(port as u16), &replayed[port]);
+        // In a round trip of 100 ms an honest client says what it has to say.
+        if round % 200 == 0 {
+            for datagram in outputs(&mut client).datagrams {
+                arrive(&mut server, now, from, &datagram);
+            }
+        }
+        while let Some(output) = server.poll_output() {
+            match output {
+                Output::Transmit { to, datagram } if to == from => {
+                    arrive(&mut client, now, AT_SERVER, datagram);
+                }
+                Output::Event(Event::Established { .. }) => established += 1,
+                _ => {}
+            }
+        }
+    }
+    let (signatures, withheld) = (server.counters().signatures, server.counters().hellos_withheld);
+    assert!((128..=128 + 64 + 2).contains(&signatures), "{signatures}");
+    assert!(withheld == 0, "150 ports have their places");
+    assert_eq!(established, 1, "the handshake of another address beside them");
+}
+
+#[test]
+fn a_source_with_very_many_sessions_loses_its_own() {
+    let limits = Dtls13Config { sessions: 4, ..Dtls13Config::default() };
+    let mut server = Dtls13Endpoint { limits, ..server(16) };
+    let (mut first, from, mut now) = (client(), other_address(1), Instant::ZERO);
+    let (at_client, ..) = shake_hands((&mut first, from), &mut server, &mut now, |_| false);
+    for port in 1..8 {
+        shake_hands((&mut client(), address(port)), &mut server, &mut now, |_| false);
+    }
+    assert_eq!(server.sessions(), 4);
+    assert!(
+        passes((&mut first, at_client, from), &mut server, now),
+        "it is not the oldest of most"
+    );
 }
