@@ -1,8 +1,8 @@
 //! A peer's change of address (RFC 9146 section 6) and the check that it receives at the new one
 //! (RFC 9853).
 //!
-//! Data is sent to the new address at once, but at most three times the bytes that came from
-//! there, until the peer has answered a challenge from it. Both addresses are challenged at the
+//! Data is sent to both addresses at once, but to the new one at most three times the bytes that came
+//! from there, until the peer has answered a challenge from it. Both addresses are challenged at the
 //! same time. An attacker who forwards the peer's records and answers from another address is
 //! thereby detected, because the peer also answers at the old address.
 
@@ -54,6 +54,11 @@ impl NewPath {
 
     pub(crate) const fn previous(&self) -> SocketAddr {
         self.previous
+    }
+
+    /// Whether it is not known yet at which of the addresses the peer is.
+    pub(crate) const fn is_open(&self) -> bool {
+        !self.confirmed
     }
 
     pub(crate) const fn due(&self) -> Option<Instant> {

@@ -114,9 +114,6 @@ pub enum SendError {
     NotEstablished,
     /// The data exceeds the maximum of a record, 16384 bytes (RFC 5246 section 6.2.1).
     TooLong,
-    /// The peer has not confirmed its new address yet, and three times the bytes received from
-    /// there have been sent to it.
-    Unverified,
     /// The sequence numbers are used up, and the session has ended.
     SequenceNumbersUsedUp,
 }
@@ -127,7 +124,6 @@ impl fmt::Display for SendError {
             Self::NoSession => "the DTLS session has ended",
             Self::NotEstablished => "the DTLS handshake is not complete",
             Self::TooLong => "more than 16384 bytes for a DTLS record",
-            Self::Unverified => "the peer has not confirmed its new address",
             Self::SequenceNumbersUsedUp => "the DTLS sequence numbers are used up",
         })
     }

@@ -245,8 +245,7 @@ impl Sessions {
             None => Err(SendError::NoSession),
         };
         match (sent, &mut self.links) {
-            // What may not be sent to an unverified address counts as lost by the network.
-            (Ok(()) | Err(SendError::Unverified), _) => {}
+            (Ok(()), _) => {}
             (Err(_), Some(links)) => links.keep(to, datagram, what, &mut self.unsent),
             (Err(_), None) => self.unsent.push(what),
         }
