@@ -87,6 +87,9 @@ impl Site {
         let device = open_tun()?;
         let name = device.name()?;
         let _ = fs::write(format!("/proc/sys/net/ipv6/conf/{name}/disable_ipv6"), "1");
+        // RFC 3704: no packet with a forged source comes from behind the link into this network, and through it to others.
+        // In a container that may not set it, what is behind the link is within that container.
+        let _ = fs::write(format!("/proc/sys/net/ipv4/conf/{name}/rp_filter"), "1");
         Ok((Self { namespace: None, device: name }, device))
     }
 

@@ -9,11 +9,17 @@ pub fn is_harmless(c: char) -> bool {
         c,
         '\u{ad}'
             | '\u{61c}'
+            | '\u{115f}' | '\u{1160}'
+            | '\u{180e}'
             | '\u{200b}'..='\u{200f}'
             | '\u{2028}'..='\u{202e}'
             | '\u{2060}'..='\u{206f}'
+            | '\u{3164}'
             | '\u{feff}'
+            | '\u{ffa0}'
             | '\u{fff9}'..='\u{fffb}'
+            | '\u{1bca0}'..='\u{1bca3}'
+            | '\u{1d173}'..='\u{1d17a}'
             | '\u{e0000}'..='\u{e007f}'
     );
     !c.is_control() && !formats
@@ -36,6 +42,9 @@ mod tests {
             '\u{61c}',
             '\u{feff}',
             '\u{e0041}',
+            // A filler that is no letter to see, and a mark of shorthand.
+            '\u{3164}',
+            '\u{1bca0}',
         ] {
             assert!(!is_harmless(c), "{c:?}");
         }
