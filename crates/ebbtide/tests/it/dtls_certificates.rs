@@ -87,11 +87,17 @@ async fn a_client_whose_certificate_is_not_accepted_or_missing_is_refused() {
     let tls = TlsServer::new(of_server(&ours));
     let (server, at) = serve_as(&tls.clone().require_client_certificates(&trust(&ours)).unwrap());
     let stranger = issue(&others, &params(&["device"]));
-    for own in [None, Some(&stranger)] {
+    let [expired, early] = [2000, 3000].map(|year| {
+        let mut dated = params(&["device"]);
+        dated.not_before = date_time_ymd(year, 1, 1);
+        dated.not_after = date_time_ymd(year + 1, 1, 1);
+        issue(&ours, &dated)
+    });
+    for own in [None, Some(&stranger), Some(&expired), Some(&early)] {
         let refused = ask(&client(&trust(&ours), own), at).await;
         assert!(matches!(refused, Err(Failure::Refused(_))), "{refused:?}");
     }
-    assert_eq!(server.snapshot().dtls.certificates_refused, 2);
+    assert_eq!(server.snapshot().dtls.certificates_refused, 4);
     let (_server, at) = serve_as(&tls.request_client_certificates(&trust(&ours)).unwrap());
     assert_eq!(ask(&client(&trust(&ours), None), at).await.unwrap(), "nobody false");
 }

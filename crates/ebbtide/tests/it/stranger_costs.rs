@@ -3,11 +3,14 @@
 
 use crate::common::counting::{allocations, bytes_in_use};
 use crate::common::many_clients::{GET, ManyClients, Outgoing};
+use ebbtide::oscore::{Algorithm, OscoreContext, OscoreContexts};
 use ebbtide::server::{Call, Router, Server, Subject, Verify, get};
 use ebbtide::{Response, ServerConfig};
-use ebbtide_core::wire::{Code, Message, Type};
+use ebbtide_core::oscore::{MasterSecret, SecurityContext, Volatile};
+use ebbtide_core::wire::{Code, Content, Message, Opt, OptionNumber, Type};
 
 const OBSERVE: u16 = 6;
+const OSCORE: u16 = 9;
 const PATH: u16 = 11;
 const Q_BLOCK1: u16 = 19;
 const BLOCK2: u16 = 23;
@@ -93,7 +96,42 @@ fn lines() -> Vec<Line> {
         line("an acknowledgement", Outgoing { kind: Type::Acknowledgement, ..EMPTY }, [10, 1, 0]),
         line("a Reset", Outgoing { kind: Type::Reset, ..EMPTY }, [10, 1, 0]),
         line("a response", Outgoing { code: Code::CONTENT, payload: short, ..NON }, [10, 1, 0]),
+        // Flags, a Partial IV of one byte and `kid` (RFC 8613 section 6.1).
+        line("OSCORE without a context", sealed(&[(OSCORE, b"\x09\x05x")], short), [105, 1, 120]),
+        line(
+            "OSCORE that is not authentic",
+            sealed(&[(OSCORE, b"\x09\x05c")], short),
+            [105, 1, 120],
+        ),
+        line("OSCORE with a malformed option", sealed(&[(OSCORE, b"\x0f")], short), [105, 1, 120]),
+        replayed(),
     ]
+}
+
+const SECRET: &[u8; 16] = b"sixteen bytes 16";
+
+const fn sealed(
+    options: &'static [(u16, &'static [u8])],
+    payload: &'static [u8],
+) -> Outgoing<'static> {
+    Outgoing { code: Code::POST, options, payload, ..GET }
+}
+
+/// An authentic request, recorded and sent again.
+fn replayed() -> Line {
+    let algorithm = Algorithm::AesCcm16_64_128;
+    let secret = MasterSecret { secret: SECRET, salt: &[], id_context: None, algorithm };
+    let mut client = SecurityContext::new(&secret, b"c", b"s", Volatile).unwrap();
+    let path = [Opt { number: OptionNumber::URI_PATH, value: b"short" }];
+    let content = Content { code: Code::POST, options: &path, payload: &[7; 16] };
+    let buf = Box::leak(Box::new([0; 64]));
+    let (outer, _) = client.protect_request(&content, buf).unwrap();
+    let value: &[u8] = outer.value.as_slice().to_vec().leak();
+    line(
+        "OSCORE that is replayed",
+        sealed(vec![(OSCORE, value)].leak(), outer.payload),
+        [10, 1, 80],
+    )
 }
 
 /// What the datagrams of a line cost: allocations for a hundred, bytes held for each, bytes sent for a hundred.
@@ -103,9 +141,9 @@ async fn measure(line: &Line) -> (usize, isize, usize) {
     let router = Router::new()
         .route("/short", get(body).post(body).put(body).observable(&Subject::default()))
         .route("/long", get(long));
-    let server =
-        Server::with_config(router, ServerConfig::new().verify(Verify::All), ["127.0.0.1:0"])
-            .unwrap();
+    let contexts = OscoreContexts::new([OscoreContext::new(SECRET, b"s", b"c")]).unwrap();
+    let config = ServerConfig::new().verify(Verify::All).oscore(contexts);
+    let server = Server::with_config(router, config, ["127.0.0.1:0"]).unwrap();
     let mut many = ManyClients::new(server.local_addrs()[0]);
     let (mut made, mut left, mut held) = (0, 0, 0);
     for round in 0..2 * ROUNDS {

@@ -1,9 +1,11 @@
 //! Certificates of clients, and a server's certificate that is replaced while it serves.
 
+use crate::common::dtls::{authority_with, issue, of_server, params};
 use crate::common::stream::{Certificates, base};
 use ebbtide::server::{Call, Router, Server, get};
 use ebbtide::stream::{Identity, Listen, TlsServer, Trust};
 use ebbtide::{Client, ClientConfig, Code, Scheme, ServerConfig};
+use rcgen::{KeyPair, date_time_ymd};
 use std::net::SocketAddr;
 
 /// Who the server takes the client for.
@@ -75,4 +77,27 @@ async fn a_certificate_is_replaced_while_connections_are_open() {
     // Its connection goes on; one that it opens now is not trusted any more.
     assert!(old.get(&*uri).await.is_ok());
     assert!(client(&before, None).get(&*uri).await.unwrap_err().is_connect());
+}
+
+#[tokio::test]
+async fn a_certificate_that_has_expired_or_is_not_valid_yet_is_refused_at_both_ends() {
+    let authority = authority_with("ours", KeyPair::generate().unwrap());
+    let ours = crate::common::dtls::trust(&authority);
+    for (year, reason) in [(2000, "expired"), (3000, "not valid yet")] {
+        let mut dated = params(&["localhost"]);
+        (dated.not_before, dated.not_after) =
+            (date_time_ymd(year, 1, 1), date_time_ymd(year + 1, 1, 1));
+        let dated = issue(&authority, &dated);
+        let server = serve(TlsServer::new(dated.clone()));
+        let client = Client::with_config(ClientConfig::new().trust(ours.clone()));
+        let uri = format!("{}/whoami", base(&server, Scheme::CoapsTcp));
+        let error = client.get(&*uri).await.unwrap_err().to_string();
+        assert!(error.contains(reason), "{error}");
+        let tls = TlsServer::new(of_server(&authority));
+        let server = serve(tls.require_client_certificates(&ours).unwrap());
+        let config = ClientConfig::new().trust(ours.clone()).identity(Some(dated));
+        let uri = format!("{}/whoami", base(&server, Scheme::CoapsTcp));
+        let error = Client::with_config(config).get(&*uri).await.unwrap_err().to_string();
+        assert!(error.contains("CertificateExpired"), "{error}");
+    }
 }
