@@ -51,6 +51,7 @@ mod endpoint_trust;
 mod endpoint_unsent;
 mod endpoint_waits;
 mod frame_format;
+mod oscore_machine;
 mod oscore_messages;
 mod oscore_restarts;
 mod oscore_vectors;

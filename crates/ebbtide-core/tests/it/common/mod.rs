@@ -4,6 +4,7 @@
 pub(crate) mod ebb;
 pub(crate) mod machine;
 pub(crate) mod node;
+pub(crate) mod oscore_machine;
 pub(crate) mod pair;
 pub(crate) mod path;
 pub(crate) mod receiver;
