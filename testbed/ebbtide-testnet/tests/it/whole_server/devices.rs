@@ -3,14 +3,14 @@
 use super::application::{Database, path, value, version};
 use super::world::{PLAIN, SECOND, SECURE, millis, packets};
 use ebbtide::dtls::{Credentials, Psk};
+use ebbtide::oscore::{OscoreContext, OscoreContexts};
 use ebbtide::{Client, Code, Error, Request, Response};
 use ebbtide_sim::random::uniform;
 use ebbtide_testnet::TestNetwork;
 use rand_chacha::ChaCha8Rng;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
-use tokio::sync::watch;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use tokio::time::{sleep, timeout};
 
 const STEPS: u32 = 14;
@@ -24,9 +24,24 @@ pub(super) const fn address(number: usize) -> SocketAddr {
     SocketAddr::new(std::net::IpAddr::V4(host), 40_000)
 }
 
-/// Whether a device has a session.
-pub(super) const fn is_secure(number: usize) -> bool {
-    number % 2 == 1
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(super) enum Protection {
+    None,
+    Dtls,
+    Oscore,
+}
+
+pub(super) const fn protection(number: usize) -> Protection {
+    match number % 5 {
+        1 | 3 => Protection::Dtls,
+        4 => Protection::Oscore,
+        _ => Protection::None,
+    }
+}
+
+/// What a device and the server share, as the one with this ID uses it.
+pub(super) fn oscore_context(own: &[u8], other: &[u8]) -> OscoreContext {
+    OscoreContext::new(b"sixteen bytes 16", own, other)
 }
 
 pub(super) struct Device {
@@ -49,9 +64,16 @@ impl Device {
     pub(super) fn new(number: usize, network: &TestNetwork, random: ChaCha8Rng) -> Self {
         let credentials = Credentials::new("device", Psk::new(b"key").unwrap());
         let config = network.client_config().local_address(address(number));
-        let (config, server) = match is_secure(number) {
-            false => (config, format!("coap://10.0.0.1:{PLAIN}")),
-            true => (config.credentials(credentials), format!("coaps://10.0.0.1:{SECURE}")),
+        let plain = format!("coap://10.0.0.1:{PLAIN}");
+        let (config, server) = match protection(number) {
+            Protection::None => (config, plain),
+            Protection::Dtls => {
+                (config.credentials(credentials), format!("coaps://10.0.0.1:{SECURE}"))
+            }
+            Protection::Oscore => {
+                let context = oscore_context(b"d", b"s");
+                (config.oscore(OscoreContexts::new([context]).unwrap()), plain)
+            }
         };
         Self {
             number,
@@ -67,7 +89,7 @@ impl Device {
         }
     }
 
-    pub(super) async fn live(mut self, database: Database, mut is_calm: watch::Receiver<bool>) {
+    pub(super) async fn live(mut self, database: Database, is_calm: Arc<AtomicBool>) {
         let observer = tokio::spawn(observe(
             self.client.clone(),
             format!("{}{}", self.server, path(self.number)),
@@ -83,7 +105,10 @@ impl Device {
                 _ => drop(self.get().await),
             }
         }
-        is_calm.wait_for(|is_calm| *is_calm).await.unwrap();
+        // Tokio's channel wakes those that wait in an order of its own.
+        while !is_calm.load(Ordering::SeqCst) {
+            sleep(SECOND).await;
+        }
         sleep(RECOVERY * SECOND).await;
         self.post("/log").await.expect("a device is locked out");
         self.put().await.expect("a device is locked out");
@@ -94,7 +119,8 @@ impl Device {
             }
         };
         let told = timeout(UP_TO_DATE * SECOND, is_up_to_date).await;
-        assert!(told.is_ok(), "device {}: its observation is not told", self.number);
+        let (number, seen) = (self.number, self.seen.load(Ordering::SeqCst));
+        assert!(told.is_ok(), "device {number}: told {seen}, not {}:{}", self.put, self.packets());
         assert!(!observer.is_finished());
         observer.abort();
         let records = database.records();
@@ -145,7 +171,7 @@ impl Device {
         let response = self.client.request(request).await?;
         let (device, code) = (self.number, response.code());
         assert!(code != Code::SERVICE_UNAVAILABLE, "device {device} does not get its share");
-        if code == Code::UNAUTHORIZED && !is_secure(device) {
+        if code == Code::UNAUTHORIZED && protection(device) != Protection::Dtls {
             // Starts and suspensions of a server can make three values stale in a row, and a client then gives up.
             return Ok(response.error_for_status()?);
         }

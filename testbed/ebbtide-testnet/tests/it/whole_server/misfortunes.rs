@@ -1,7 +1,7 @@
 //! What befalls a server and its devices.
 
 use super::application::Database;
-use super::devices::{address, is_secure};
+use super::devices::{Protection, address, protection};
 use super::world::{DEVICES, Life, SECOND, SERVER, millis};
 use ebbtide::server::StateStore;
 use ebbtide_sim::random::uniform;
@@ -9,8 +9,10 @@ use ebbtide_testnet::TestNetwork;
 use rand_chacha::ChaCha8Rng;
 use std::io;
 use std::ops::RangeInclusive;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use tempfile::TempDir;
 use tokio::time::{advance, sleep};
 
 const STEPS: u32 = 10;
@@ -26,11 +28,23 @@ enum Works {
     Nothing,
 }
 
-/// A disk that keeps what was stored last, whole: files are replaced by renaming.
+/// What a kill does to a disk.
+#[derive(Copy, Clone, Debug, PartialEq)]
+enum Wreck {
+    Nothing,
+    /// The last change that was appended is there in part, or not at all.
+    Tears,
+    /// A byte is another one.
+    Damages,
+}
+
+/// A disk that replaces files whole, by renaming, and that may keep a part of what is appended.
 #[derive(Clone, Debug)]
 pub(super) struct Disk {
     network: TestNetwork,
     contents: Arc<Mutex<Contents>>,
+    /// Of the real disk, for what has no other place than files.
+    folder: Arc<TempDir>,
 }
 
 #[derive(Debug, Default)]
@@ -41,17 +55,24 @@ struct Contents {
     /// When the state was stored, and whether it could not be stored again since.
     stored: Duration,
     is_stale: bool,
+    /// Where the change begins that was appended last, and when the state before it was stored.
+    last_change: Option<(usize, Duration)>,
     /// The times that servers which were killed had not stored.
     unstored: Vec<RangeInclusive<Duration>>,
 }
 
 impl Disk {
     pub(super) fn new(network: &TestNetwork) -> Self {
-        Self { network: network.clone(), contents: Arc::default() }
+        let folder = Arc::new(tempfile::tempdir().unwrap());
+        Self { network: network.clone(), contents: Arc::default(), folder }
     }
 
     fn contents(&self) -> MutexGuard<'_, Contents> {
         self.contents.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn sequence_numbers(&self) -> PathBuf {
+        self.folder.path().join("numbers")
     }
 
     pub(super) fn mend(&self) {
@@ -59,13 +80,28 @@ impl Disk {
     }
 
     /// The server was killed.
-    pub(super) fn left(&self) {
-        let mut contents = self.contents();
+    fn left(&self, wreck: Wreck, random: &mut ChaCha8Rng) {
+        let mut guard = self.contents();
+        let contents = &mut *guard;
         let now = self.network.elapsed();
-        let since = match contents.is_stale {
+        let mut since = match contents.is_stale {
             true => contents.stored,
             false => contents.stored.max(now.saturating_sub(STORED_EVERY)),
         };
+        let state = contents.state.as_mut().filter(|state| !state.is_empty());
+        match (wreck, state, contents.last_change) {
+            (Wreck::Tears, Some(state), Some((begin, stored))) => {
+                let end = state.len() as u64 - 1;
+                state.truncate(uniform(random, begin as u64, end) as usize);
+                since = stored;
+            }
+            (Wreck::Damages, Some(state), _) => {
+                let at = uniform(random, 0, state.len() as u64 - 1) as usize;
+                state[at] ^= 1 << uniform(random, 0, 7);
+                since = Duration::ZERO;
+            }
+            _ => {}
+        }
         let unstored = since..=now;
         contents.unstored.push(unstored);
     }
@@ -78,6 +114,15 @@ impl Disk {
     /// Bytes of the longest state so far.
     pub(super) fn longest(&self) -> usize {
         self.contents().longest
+    }
+}
+
+impl Contents {
+    fn keep(&mut self, now: Duration, state: Vec<u8>) {
+        self.longest = self.longest.max(state.len());
+        self.state = Some(state);
+        self.stored = now;
+        self.is_stale = false;
     }
 }
 
@@ -96,11 +141,25 @@ impl StateStore for Disk {
             contents.is_stale = true;
             return Err(io::ErrorKind::StorageFull.into());
         }
-        contents.longest = contents.longest.max(state.len());
-        contents.state = Some(state.to_vec());
-        contents.stored = self.network.elapsed();
-        contents.is_stale = false;
+        contents.last_change = None;
+        contents.keep(self.network.elapsed(), state.to_vec());
         Ok(())
+    }
+
+    fn append(&self, changes: &[u8]) -> io::Result<bool> {
+        let mut contents = self.contents();
+        let Some(mut state) = contents.state.clone() else { return Ok(false) };
+        if contents.works != Works::All {
+            contents.is_stale = true;
+            // A full disk takes a part.
+            state.extend_from_slice(&changes[..changes.len() / 2]);
+            contents.state = Some(state);
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        contents.last_change = Some((state.len(), contents.stored));
+        state.extend_from_slice(changes);
+        contents.keep(self.network.elapsed(), state);
+        Ok(true)
     }
 }
 
@@ -134,8 +193,8 @@ impl<'w> Misfortunes<'w> {
                 4 => self.disk.mend(),
                 5 => self.network.cut(SERVER, device.ip()),
                 6 => self.network.unplug(device.ip()),
-                // To a server of plain CoAP a new address is another client.
-                7 if is_secure(number) => drop(self.network.rebind(device)),
+                // Without a session a new address is another client.
+                7 if protection(number) == Protection::Dtls => drop(self.network.rebind(device)),
                 7 => {}
                 // As after a suspension. What is under way before it is lost, since no network keeps packets for so long.
                 8 => {
@@ -161,7 +220,12 @@ impl<'w> Misfortunes<'w> {
 
     async fn restart(&mut self, life: Life) -> Life {
         life.kill().await;
-        self.disk.left();
+        let wreck = match uniform(&mut self.random, 0, 7) {
+            0 => Wreck::Damages,
+            1..=3 => Wreck::Tears,
+            _ => Wreck::Nothing,
+        };
+        self.disk.left(wreck, &mut self.random);
         loop {
             sleep(millis(&mut self.random, 0, 20_000)).await;
             if let Some(life) = Life::start(self.network, self.database, self.disk) {

@@ -1,5 +1,6 @@
-//! A whole server by seeds: handlers, blocks, observers and DTLS sessions, while it is killed and starts again with its state, disks
-//! fail, clocks jump, links lose, double, reorder and break, and strangers forge and replay. What must hold for every seed:
+//! A whole server by seeds: handlers, blocks, observers, DTLS sessions and OSCORE, while it is killed and starts again with its state,
+//! disks fail and tear what they write, clocks jump, links lose, double, reorder and break, and strangers forge and replay. What must
+//! hold for every seed:
 //!
 //! - what was acknowledged was done, and stays;
 //! - no request is done twice in one life of the server;
@@ -14,9 +15,18 @@ mod strangers;
 mod world;
 
 use ebbtide_testnet::{PacketTrace, SEED_VARIABLE, play};
+use std::ops::Range;
+use std::panic::catch_unwind;
+use std::sync::Mutex;
+use std::thread::{Builder, available_parallelism, scope};
 use world::{conditions, story};
 
 const SEEDS: u64 = 100;
+/// The environment variable with the seeds of the long test: `FROM..TO`.
+const SEEDS_VARIABLE: &str = "EBBTIDE_TEST_SEEDS";
+const MANY: Range<u64> = SEEDS..SEEDS + 100_000;
+/// Failures after which the long test ends.
+const ENOUGH: usize = 10;
 
 #[test]
 fn a_server_keeps_its_promises_whatever_happens_to_it() {
@@ -25,6 +35,39 @@ fn a_server_keeps_its_promises_whatever_happens_to_it() {
     for seed in (0..SEEDS).filter(|_| only.is_none()).chain(only) {
         told(seed);
     }
+}
+
+#[test]
+#[ignore = "a hundred thousand seeds: ./ci.sh statistics"]
+fn a_server_keeps_its_promises_for_a_hundred_thousand_seeds() {
+    let seeds = match std::env::var(SEEDS_VARIABLE) {
+        Ok(range) => {
+            let (from, to) = range.split_once("..").expect("the variable is FROM..TO");
+            from.parse().unwrap()..to.parse().unwrap()
+        }
+        Err(_) => MANY,
+    };
+    let (left, failed) = (Mutex::new(seeds), Mutex::new(Vec::new()));
+    let work = || {
+        while failed.lock().unwrap().len() < ENOUGH {
+            let Some(seed) = left.lock().unwrap().next() else { break };
+            if catch_unwind(|| told(seed)).is_err() {
+                failed.lock().unwrap().push(seed);
+            }
+            if seed % 1000 == 999 {
+                println!("seed {seed}");
+            }
+        }
+    };
+    scope(|scope| {
+        for _ in 0..available_parallelism().unwrap().get() {
+            // A failure names its thread as the test that repeats it.
+            let name = "whole_server::a_server_keeps_its_promises_whatever_happens_to_it";
+            Builder::new().name(name.into()).spawn_scoped(scope, work).unwrap();
+        }
+    });
+    let (left, failed) = (left.into_inner().unwrap(), failed.into_inner().unwrap());
+    assert!(failed.is_empty(), "seeds that failed, before {}: {failed:?}", left.start);
 }
 
 fn told(seed: u64) -> PacketTrace {

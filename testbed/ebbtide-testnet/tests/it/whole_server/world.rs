@@ -1,26 +1,28 @@
 //! One story: a server and its devices, what befalls them, and what must hold meanwhile and at the end.
 
 use super::application::Database;
-use super::devices::Device;
+use super::devices::{Device, oscore_context};
 use super::misfortunes::{Disk, Misfortunes};
 use super::strangers;
 use ebbtide::dtls::{DtlsBind, Psk};
 use ebbtide::metrics::Snapshot;
+use ebbtide::oscore::OscoreContexts;
 use ebbtide::{Server, ServerConfig};
 use ebbtide_sim::random::{Streams, uniform};
 use ebbtide_testnet::{Conditions, TestNetwork, TracedPacket};
 use rand_chacha::ChaCha8Rng;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::sleep;
 
 pub(super) const SERVER: [u8; 4] = [10, 0, 0, 1];
 pub(super) const PLAIN: u16 = 5683;
 pub(super) const SECURE: u16 = 5684;
-pub(super) const DEVICES: usize = 4;
+pub(super) const DEVICES: usize = 5;
 pub(super) const SECOND: Duration = Duration::from_secs(1);
 /// IPv4 and UDP.
 const HEADERS: usize = 28;
@@ -31,8 +33,8 @@ const WORKING: usize = 32;
 const BLOCK_BYTES: usize = 65_536;
 const OUTBOX: usize = 100_000;
 const PEERS: usize = 256;
-/// The stored state: an address takes 25 bytes, an observer 60 and its request.
-const STATE: usize = 20_000;
+/// The stored state: an address takes 25 bytes, an observer 60 and its request. Changes of 65,536 bytes are appended to it.
+const STATE: usize = 20_000 + 65_536;
 
 pub(super) fn stream(seed: u64, name: &str) -> ChaCha8Rng {
     Streams::new(seed, 0).stream(&format!("story/{name}"))
@@ -61,7 +63,10 @@ pub(super) struct Life {
 impl Life {
     /// Starts a server; its disk may be one that cannot be read.
     pub(super) fn start(network: &TestNetwork, database: &Database, disk: &Disk) -> Option<Self> {
-        let config = bounds(network.server_config()).state(disk.clone());
+        // The numbers of its own that a server uses are for notifications and challenges.
+        let context = oscore_context(b"s", b"d").state_file(disk.sequence_numbers());
+        let contexts = OscoreContexts::new([context]).ok()?;
+        let config = bounds(network.server_config()).state(disk.clone()).oscore(contexts);
         let keys = |_: &[u8]| Psk::new(b"key").ok();
         let config = config.bind_dtls(DtlsBind::new((SERVER, SECURE), keys));
         let router = database.router(DEVICES);
@@ -114,7 +119,7 @@ fn within_bounds(now: &Snapshot) {
 pub(super) async fn story(seed: u64, network: TestNetwork) {
     let (database, disk) = (Database::new(&network), Disk::new(&network));
     let life = Life::start(&network, &database, &disk).unwrap();
-    let (calm, is_calm) = watch::channel(false);
+    let is_calm = Arc::new(AtomicBool::new(false));
     let mut devices = JoinSet::new();
     for number in 0..DEVICES {
         let device = Device::new(number, &network, stream(seed, &format!("device/{number}")));
@@ -132,7 +137,7 @@ pub(super) async fn story(seed: u64, network: TestNetwork) {
     network.restore();
     disk.mend();
     network.set_conditions(Conditions::new());
-    calm.send_replace(true);
+    is_calm.store(true, Ordering::SeqCst);
     while let Some(device) = devices.join_next().await {
         device.unwrap();
     }
