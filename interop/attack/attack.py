@@ -11,7 +11,7 @@ on the second core. An attack that costs honest clients something is directed at
 address without a host, in turn; its figure is the ratio of what the honest client gets. floods.py and
 connections.py, beside this program, hold the floods of forged addresses and of slow connections.
 
-It needs `unshare`, `nsenter`, `ip`, `taskset` and `openssl`, and the right to make user namespaces.
+It needs `unshare`, `nsenter`, `ip`, `taskset`, `openssl` and `cc`, and the right to make user namespaces.
 """
 
 import argparse
@@ -26,9 +26,11 @@ import tempfile
 import time
 
 import oscore as forged
-from network import NOBODY, SERVER, Namespaces, memory, prefer, serve
+from hostile import tls_hello
+from network import NOBODY, SERVER, Namespaces, memory, prefer, serve, speaks_dtls13
 
 HOSTILE = pathlib.Path(__file__).with_name("hostile.py")
+CHURN = HOSTILE.with_name("churn.c")
 
 
 class Row:
@@ -63,11 +65,11 @@ class Stage:
                            check=True, capture_output=True)
         return str(self.folder / known[word])
 
-    def start(self, *command):
+    def start(self, *command, stdin=None):
         """A process in the clients' namespace, on their core."""
         core = ["taskset", "-c", "1"] if os.cpu_count() > 1 else []
         process = self.stack.enter_context(subprocess.Popen(
-            self.spaces.inside(self.spaces.client, *core, *command), stdout=subprocess.PIPE, text=True))
+            self.spaces.inside(self.spaces.client, *core, *command), stdin=stdin, stdout=subprocess.PIPE, text=True))
         self.stack.callback(process.kill)
         return process
 
@@ -75,14 +77,14 @@ class Stage:
         """One of hostile.py's, or of another program's, when it is ready."""
         words = [f"--{name.replace('_', '-')}" + ("" if value is True else f"={value}")
                  for name, value in settings.items()]
-        process = self.start(sys.executable, str(program), *what, *words)
-        if process.stdout.readline() != "ready\n":
-            sys.exit(f"{what[0]}: the attacker ended at once")
-        return process
+        return begun(self.start(sys.executable, str(program), *what, *words))
 
-    def ask(self):
-        """What a client gets that asks plain CoAP 200 times a second."""
-        return result(self.hostile("ask", f"{SERVER}:5683", seconds=self.options.seconds, rate=200))
+    def bench(self, uri=f"coap://{SERVER}/test", *arguments):
+        """What a client gets that asks again as soon as it has its answer, 16 requests at a time."""
+        done = self.start(self.options.ebbtide, "bench", uri, "--json", "--window", "16",
+                          "--duration", str(self.options.seconds), *arguments)
+        said = json.loads(done.communicate(timeout=120)[0] or '{"per_second": 0, "p50_us": 0}')
+        return {"per_second": said["per_second"], "p50_ms": said["p50_us"] / 1000}
 
     def get(self, *arguments):
         """The seconds of a request of the command, or None if it has failed."""
@@ -94,6 +96,12 @@ class Stage:
             done.kill()
             return None
         return time.monotonic() - began if done.returncode == 0 and said[0] else None
+
+
+def begun(process):
+    if process.stdout.readline() != "ready\n":
+        sys.exit(f"{process.args[-1]}: the attacker ended at once")
+    return process
 
 
 def result(process):
@@ -118,13 +126,14 @@ def beside(stage, attack, ask):
     return statistics.median(ratios), asked, said
 
 
-def ratio_row(stage, attack, bound, ask=Stage.ask):
-    """A row whose figure is the honest client's ratio."""
+def ratio_row(stage, attack, bound, ask=Stage.bench):
+    """A row whose figure is the ratio of the honest client's throughput."""
     ratio, asked, said = beside(stage, attack, ask)
     bound = stage.options.generous or bound
     remark = ", ".join(f"{name} {value:,.0f}" for name, value in said.items())
     return Row(f"{ratio:.2f}", f"at least {bound}", ratio >= bound,
-               f"{remark}; honest p50 {asked['p50_ms']:.1f} ms; {memory(stage.server.pid, 'VmHWM'):.0f} MB")
+               f"{remark}; honest {asked['per_second']:,.0f}/s, p50 {asked['p50_ms']:.1f} ms; "
+               f"{memory(stage.server.pid, 'VmHWM'):.0f} MB")
 
 
 SECURE = ("--bind", f"coaps://{SERVER}:5684", "--cert", "CERT", "--key", "KEY", "--psk-file", "PSK")
@@ -136,6 +145,16 @@ def hellos(stack, options):
     return ratio_row(stage, lambda to: stage.hostile(
         "hellos", f"{SERVER}:5684", to=f"{to}:5684", rate=4000, count=options.ports,
         seconds=options.seconds + 1.5, certificates=True), 0.9)
+
+
+def hellos13(stack, options):
+    """The same of DTLS 1.3, if the program was built with the feature `dtls13`."""
+    if not speaks_dtls13(options):
+        return Row("skipped", "at least 0.9", True, "without the feature dtls13")
+    stage = Stage(stack, options, *SECURE[:-2], "--dtls13")
+    return ratio_row(stage, lambda to: stage.hostile(
+        "hellos", f"{SERVER}:5684", to=f"{to}:5684", rate=4000, count=options.ports,
+        seconds=options.seconds + 1.5, version_13=True), 0.9)
 
 
 def distant(stack, options):
@@ -167,8 +186,46 @@ def amplification(stack, options):
 def churn(stack, options):
     """TLS connections of 90 addresses at 4,000/s that leave when the server has signed, and plain CoAP over UDP."""
     stage = Stage(stack, options, "--bind", f"coaps+tcp://{SERVER}:5684", "--cert", "CERT", "--key", "KEY")
-    return ratio_row(stage, lambda to: stage.hostile(
-        "churn", f"{SERVER}:5684", to=f"{to}:5684", rate=4000, seconds=options.seconds + 1.5), 0.8)
+    program, hello = stage.folder / "churn", stage.folder / "hello"
+    subprocess.run(["cc", "-O2", "-o", str(program), str(CHURN)], check=True)
+    hello.write_bytes(tls_hello())
+
+    def attack(to):
+        with hello.open("rb") as said:
+            return begun(stage.start(str(program), to, "5684", "4000", str(options.seconds + 1.5), "90", stdin=said))
+
+    return ratio_row(stage, attack, 0.8)
+
+
+def takeover(stack, options):
+    """A copy of each record of a client's session from another address, which arrives first: bytes towards that address for each that
+    came from there, and what the client gets, of the control."""
+    stage, seconds = Stage(stack, options, *SECURE), options.seconds + 3
+
+    def copies(to):
+        return stage.hostile("takeover", f"{SERVER}:5684", to=f"{to}:5684", seconds=seconds)
+
+    def ask(stage):
+        return stage.bench("coaps://127.0.0.1/test", "--engine", "client", "-u", "device", "-k", "secret")
+
+    ratio, _, said = beside(stage, copies, ask)
+    factor = said["stolen"] / max(said["copied"], 1)
+    return Row(f"{factor:.2f}; {ratio:.2f}", "at most 3; above 0", factor <= 3 and ratio > 0, f"{said['copied']:,} bytes copied")
+
+
+def emulator(stack, options):
+    """A program behind the emulator, which runs as root, that forges the sources of its packets and sends what is no IPv4: how many forged ones
+    reach the host."""
+    spaces = Namespaces(stack)
+    within = spaces.inside(spaces.server)
+    heard = begun(stack.enter_context(subprocess.Popen(
+        [*within, sys.executable, str(HOSTILE), "listen", "10.83.0.1:5683", "--seconds=60"], stdout=subprocess.PIPE, text=True)))
+    stack.callback(heard.kill)
+    ran = subprocess.run([*within, options.ebbtide, "emulate", "--link", "building", "--", sys.executable, str(HOSTILE), "behind", "10.83.0.1:5683",
+                          "--count=200"], check=False, capture_output=True, text=True)
+    got = result(heard)
+    return Row(str(got["forged"]), "none", not got["forged"] and got["honest"] and ran.returncode == 0,
+               f"{got['honest']} honest; {ran.stderr.strip().splitlines()[-1:]}")
 
 
 def scrapes(stack, options):
@@ -202,18 +259,14 @@ def oscore(stack, options):
     server, client = forged.contexts(pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory())))
     stage = Stage(stack, options, *server)
 
-    def bench(_stage):
-        done = stage.start(options.ebbtide, "bench", f"coap://{SERVER}/test", "--json", "--duration", str(options.seconds), *client)
-        said = json.loads(done.communicate(timeout=120)[0] or '{"per_second": 0, "p50_us": 0}')
-        return {"per_second": said["per_second"], "p50_ms": said["p50_us"] / 1000}
-
     def attack(to):
         return stage.hostile(f"{to}:5683", program=forged.__file__, rate=50_000, seconds=options.seconds + 1.5)
 
-    return ratio_row(stage, attack, 0.9, bench)
+    return ratio_row(stage, attack, 0.9, lambda stage: stage.bench(f"coap://{SERVER}/test", *client))
 
 
-ROWS = {each.__name__: each for each in (hellos, distant, amplification, churn, scrapes, leftovers, oscore)}
+ROWS = {each.__name__: each for each in (
+    hellos, hellos13, distant, amplification, churn, takeover, scrapes, leftovers, oscore, emulator)}
 
 
 def main():

@@ -26,7 +26,7 @@ import tempfile
 import time
 
 import oscore
-from network import NOBODY, SERVER, Namespaces, dropped, memory, prefer, processor, serve
+from network import NOBODY, SERVER, Namespaces, dropped, memory, prefer, processor, serve, speaks_dtls13
 
 KINDS = ["get", "long-get", "folder-list", "post", "observe", "observe-from-one", "block1", "q-block1", "ack",
          "reset", "ping", "malformed", "mix", "client-hello", "client-hello-13", "oscore"]
@@ -35,12 +35,6 @@ FILES = 2000
 
 def over_dtls(kind):
     return kind.startswith("client-hello")
-
-
-def speaks_dtls13(options):
-    """Whether `ebbtide` was built with the feature `dtls13`."""
-    helped = subprocess.run([options.ebbtide, "serve", "--help"], capture_output=True, text=True)
-    return "--dtls13" in helped.stdout
 
 
 def credentials(stack, kind):

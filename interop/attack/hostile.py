@@ -8,11 +8,11 @@ import argparse
 import contextlib
 import json
 import os
+import pathlib
 import resource
-import selectors
+import select
 import socket
 import ssl
-import statistics
 import struct
 import time
 
@@ -146,6 +146,34 @@ def client_hello(random, cookie, sequence, suite):
     return b"\x16\xfe\xfd" + sequence.to_bytes(8, "big") + struct.pack("!H", len(message)) + message
 
 
+# The base point of P-256, as a key share.
+SHARE = bytes.fromhex("046b17d1f2e12c4247f8bce6e563a440f277037d812deb33a0f4a13945d898c296"
+                      "4fe342e2fe1a7f9b8ee7eb4a7c0f9e162bce33576b315ececbb6406837bf51f5")
+
+
+def client_hello_13(random, cookie, sequence):
+    """The same of DTLS 1.3 (RFC 9147 section 5.3)."""
+    extensions = bytes([0, 43, 0, 3, 2, 0xfe, 0xfc, 0, 10, 0, 4, 0, 2, 0, 23, 0, 13, 0, 4, 0, 2, 4, 3, 0, 51, 0, 71, 0, 69, 0, 23, 0, 65])
+    extensions += SHARE
+    if cookie:
+        extensions += struct.pack("!HHH", 44, 2 + len(cookie), len(cookie)) + cookie
+    body = b"\xfe\xfd" + random + b"\0\0\0\2\x13\x01\1\0" + struct.pack("!H", len(extensions)) + extensions
+    length = len(body).to_bytes(3, "big")
+    message = b"\1" + length + struct.pack("!H", sequence) + b"\0\0\0" + length + body
+    return b"\x16\xfe\xfd" + sequence.to_bytes(8, "big") + struct.pack("!H", len(message)) + message
+
+
+def cookie_13(answer):
+    """The cookie of a HelloRetryRequest: after headers of 13 and 12 bytes, 40 others and the session ID."""
+    at = 13 + 12 + 40 + answer[13 + 12 + 34]
+    while at < len(answer):
+        kind, length = struct.unpack("!HH", answer[at:at + 4])
+        if kind == 44:
+            return answer[at + 6:at + 4 + length]
+        at += 4 + length
+    raise SystemExit("the server has sent no cookie")
+
+
 def hellos(options):
     """Gathers a cookie for each port of one address, and replays these ClientHellos."""
     server, to = place(options.server), place(options.to or options.server)
@@ -155,12 +183,16 @@ def hellos(options):
     for number in range(options.count):
         each = udp("10.0.0.7")
         random = os.urandom(32)
-        each.sendto(client_hello(random, b"", 0, suite), server)
+        first = client_hello_13(random, b"", 0) if options.version_13 else client_hello(random, b"", 0, suite)
+        each.sendto(first, server)
         each.settimeout(1)
         with contextlib.suppress(TimeoutError):
             answer = each.recv(2048)
-            # A HelloVerifyRequest: headers of 13 and 12 bytes, a version, the cookie's length.
-            known.append((each, client_hello(random, answer[28:28 + answer[27]], 1, suite)))
+            if options.version_13:
+                known.append((each, client_hello_13(random, cookie_13(answer), 1)))
+            else:
+                # A HelloVerifyRequest: headers of 13 and 12 bytes, a version, the cookie's length.
+                known.append((each, client_hello(random, answer[28:28 + answer[27]], 1, suite)))
         each.setblocking(False)
     ready()
     sent = 0
@@ -170,6 +202,78 @@ def hellos(options):
             each.sendto(hello, to)
             sent += 1
     print(json.dumps({"sent": sent / options.seconds, "bits": sent * (len(known[0][1]) + HEADERS) * 8 / options.seconds}))
+
+
+def takeover(options):
+    """Passes a client's records on, after a copy of each from another address, to `to`: the copy is the first to arrive."""
+    server, to = place(options.server), place(options.to or options.server)
+    inner, outer, thief = udp("127.0.0.1", 5684), udp("10.3.0.1"), udp("10.3.0.2")
+    client, copied, stolen = None, 0, 0
+    ready()
+    end = time.monotonic() + options.seconds
+    while time.monotonic() < end:
+        for source in select.select((inner, outer, thief), (), (), 0.1)[0]:
+            with contextlib.suppress(BlockingIOError):
+                while True:
+                    datagram, sender = source.recvfrom(2048)
+                    if source is inner:
+                        client = sender
+                        # 25: protected, with a connection ID (RFC 9146 section 4).
+                        if datagram[0] == 25:
+                            thief.sendto(datagram, to)
+                            copied += len(datagram) + HEADERS
+                        outer.sendto(datagram, server)
+                    elif source is outer:
+                        inner.sendto(datagram, client)
+                    else:
+                        stolen += len(datagram) + HEADERS
+    print(json.dumps({"copied": copied, "stolen": stolen}))
+
+
+# IP
+
+def ipv4(source, destination, payload, **other):
+    """A datagram over IPv4 (RFC 791 section 3.1); `other` names fields that are wrong."""
+    udp_header = struct.pack("!HHHH", 5000, 5683, 8 + len(payload), 0)
+    words = [other.get("first", 0x4500), other.get("length", 28 + len(payload)), 0, 0, 0x4011, 0]
+    words += struct.unpack("!4H", socket.inet_aton(source) + socket.inet_aton(destination))
+    words[5] = ~sum(divmod(sum(words), 0x10000)) & 0xFFFF
+    return struct.pack("!10H", *words) + udp_header + payload
+
+
+def behind(options):
+    """A program behind the emulator that sends what its own network would not: forged sources, and what is no IPv4."""
+    host, _ = place(options.server)
+    names = [line.split(":")[0].strip() for line in pathlib.Path("/proc/net/dev").read_text().splitlines()[2:]]
+    device = next(name for name in names if name != "lo")
+    link = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM)
+    own, sent = "10.83.1.1", 0
+    for number in range(options.count):
+        for source in ("192.0.2.2", "192.0.2.1", "127.0.0.1", "198.51.100.9", "10.5.5.5", "10.83.0.1", "0.0.0.0", "255.255.255.255"):
+            link.sendto(ipv4(source, host, b"forged"), (device, 0x0800))
+            sent += 1
+        for junk in (b"", b"\x45", os.urandom(40), b"\x60" + bytes(60), ipv4(own, host, b"junk", length=9000),
+                     ipv4(own, host, b"junk", first=0x4F00), ipv4(own, host, b"junk", first=0x4100), bytes(9000)):
+            with contextlib.suppress(OSError):
+                link.sendto(junk, (device, 0x0800))
+        time.sleep(0.002)
+    honest = udp(own)
+    for _ in range(20):
+        honest.sendto(b"honest", place(options.server))
+        time.sleep(0.05)
+    print(json.dumps({"forged": sent}))
+
+
+def listen(options):
+    """Counts the datagrams that arrive."""
+    found, end, count = udp("0.0.0.0", 5683), time.monotonic() + options.seconds, {"forged": 0, "honest": 0, "junk": 0}
+    ready()
+    while time.monotonic() < end and count["honest"] < 10:
+        with contextlib.suppress(BlockingIOError):
+            count[found.recv(2048).decode()] += 1
+            continue
+        time.sleep(0.01)
+    print(json.dumps(count))
 
 
 # TLS and HTTP
@@ -183,50 +287,6 @@ def tls_hello():
     with contextlib.suppress(ssl.SSLWantReadError):
         context.wrap_bio(received, sends).do_handshake()
     return sends.read()
-
-
-def churn(options):
-    """TLS connections of 90 addresses that leave when the server has signed."""
-    to, hello = place(options.to or options.server), tls_hello()
-    many_files()
-    selector, opened, answered, held = selectors.DefaultSelector(), 0, 0, {}
-    reset = struct.pack("ii", 1, 0)
-    ready()
-
-    def leave(connection):
-        selector.unregister(connection)
-        held.pop(connection, None)
-        connection.close()
-
-    for number in steadily(options.rate, options.seconds):
-        connection = socket.socket()
-        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, reset)
-        connection.setsockopt(socket.IPPROTO_IP, 24, 1)  # IP_BIND_ADDRESS_NO_PORT
-        connection.setblocking(False)
-        connection.bind((f"10.0.1.{1 + number % 90}", 0))
-        with contextlib.suppress(BlockingIOError):
-            connection.connect(to)
-        selector.register(connection, selectors.EVENT_WRITE)
-        held[connection] = time.monotonic()
-        opened += 1
-        if number % 16:
-            continue
-        for key, mask in selector.select(0):
-            try:
-                if mask & selectors.EVENT_WRITE:
-                    key.fileobj.send(hello)
-                    selector.modify(key.fileobj, selectors.EVENT_READ)
-                elif key.fileobj.recv(64):
-                    answered += 1
-                    leave(key.fileobj)
-                else:
-                    leave(key.fileobj)
-            except OSError:
-                leave(key.fileobj)
-        old = time.monotonic() - 1
-        while held and next(iter(held.values())) < old:
-            leave(next(iter(held)))
-    print(json.dumps({"opened": opened / options.seconds, "answered": answered / options.seconds}))
 
 
 def creep(options):
@@ -257,33 +317,6 @@ def creep(options):
 
 
 # Honest
-
-def ask(options):
-    """A client that asks `rate` times a second, whatever the server does; late answers do not count."""
-    server, client = place(options.server), udp("10.2.0.1")
-    waits, sent, asked, spans = {}, 0, coap(CONFIRMABLE, 0, [(URI_PATH, b"test")], b""), []
-    ready()
-
-    def receive():
-        with contextlib.suppress(BlockingIOError):
-            while True:
-                number = client.recv(2048)[2:4]
-                if (since := waits.pop(number, None)) is not None:
-                    spans.append(time.monotonic() - since)
-
-    for number in steadily(options.rate, options.seconds):
-        name = struct.pack("!H", number & 0xFFFF)
-        waits[name] = time.monotonic()
-        with contextlib.suppress(BlockingIOError):
-            client.sendto(asked[:2] + name + asked[4:], server)
-        sent += 1
-        receive()
-    time.sleep(0.2)
-    receive()
-    quick = [span for span in spans if span < 1]
-    print(json.dumps({"per_second": len(quick) / options.seconds, "asked": sent / options.seconds,
-                      "p50_ms": 1000 * statistics.median(quick or [float("inf")])}))
-
 
 def scrape(options):
     """Reads the metrics again and again; one that has not come within a second counts as none."""
@@ -331,11 +364,12 @@ def main():
     parser.add_argument("--count", type=int, default=1)
     parser.add_argument("--round-trip", type=float, default=2)
     parser.add_argument("--certificates", action="store_true")
+    parser.add_argument("--version-13", action="store_true", help="DTLS 1.3")
     options = parser.parse_args()
     next(each for each in WHAT if each.__name__ == options.what)(options)
 
 
-WHAT = (forged, hellos, churn, creep, ask, scrape, relay)
+WHAT = (forged, hellos, takeover, behind, listen, creep, scrape, relay)
 
 if __name__ == "__main__":
     main()

@@ -62,6 +62,12 @@ def processor(pid):
     return [int(ticks) / os.sysconf("SC_CLK_TCK") for ticks in fields[11:13]]
 
 
+def speaks_dtls13(options):
+    """Whether `ebbtide` was built with the feature `dtls13`."""
+    helped = subprocess.run([options.ebbtide, "serve", "--help"], capture_output=True, text=True)
+    return "--dtls13" in helped.stdout
+
+
 def prefer(nice):
     """Gives this process and its children another niceness."""
     if nice:
