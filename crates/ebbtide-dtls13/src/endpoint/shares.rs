@@ -1,4 +1,4 @@
-//! What gives way at a limit: a source that has very many handshakes or sessions loses its own first. A source is an
+//! Shares at a limit: a source that has very many handshakes or sessions loses its own first. A source is an
 //! IPv4 address or an IPv6 network of 64 bits.
 //!
 //! The sources are counted each time, which costs a small part of the handshake for which room is made.
