@@ -14,7 +14,7 @@ fn run(arguments: &Arguments) {
     let mut tables = DeviceTables::<_, _, 4, 4, 320>::new();
     let mut endpoint = tables.endpoint(config(arguments));
     let mut driver = Driver::new(arguments);
-    let mut serving = FixedServing::default();
+    let mut serving = FixedServing::new(&mut driver.rng);
     semihosting::say("serving\n");
     driver.drive(&mut endpoint, &mut serving);
     serving.report();

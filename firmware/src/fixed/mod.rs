@@ -70,7 +70,8 @@ fn v4(address: SocketAddr) -> Option<SocketAddrV4> {
 /// The link and the random numbers.
 pub struct Driver {
     link: Link,
-    rng: SplitMix,
+    /// Its random numbers.
+    pub rng: SplitMix,
 }
 
 impl Driver {

@@ -5,10 +5,11 @@ use crate::board;
 use crate::semihosting::report;
 use core::net::SocketAddrV4;
 use ebbtide_core::device::{
-    DeviceAnswer, DeviceExchangeId, DeviceHandler, DeviceReceived, DeviceServer,
+    DeviceAnswer, DeviceExchangeId, DeviceHandler, DeviceReceived, DeviceServer, DeviceVerify,
 };
 use ebbtide_core::time::{Duration, Instant};
 use ebbtide_core::wire::{Code, Message, OptionNumber};
+use rand_core::Rng;
 
 const TICKS: u8 = 1;
 const TICK: Duration = Duration::from_millis(500);
@@ -35,8 +36,10 @@ pub struct FixedServing {
     malformed: u32,
 }
 
-impl Default for FixedServing {
-    fn default() -> Self {
+impl FixedServing {
+    /// A server whose challenges have keys from `rng`.
+    #[must_use]
+    pub fn new(rng: &mut dyn Rng) -> Self {
         let resources = Resources {
             ticks: 0,
             led: [0; 2048],
@@ -45,11 +48,15 @@ impl Default for FixedServing {
             requests: 0,
             has_ended: false,
         };
-        Self { server: DeviceServer::new(), resources, next_tick: Instant::ZERO, malformed: 0 }
+        let verify = DeviceVerify::Challenge { key: (rng.next_u64(), rng.next_u64()) };
+        Self {
+            server: DeviceServer::new(verify),
+            resources,
+            next_tick: Instant::ZERO,
+            malformed: 0,
+        }
     }
-}
 
-impl FixedServing {
     /// Reports what it did.
     pub fn report(&self) {
         report("requests", self.resources.requests);

@@ -234,6 +234,15 @@ impl<'t, A: Copy + Eq, C: CongestionControl + Clone> DeviceEndpoint<'t, A, C> {
         peer.ids.allocate(self.now, Some(self.lifetime)).unwrap_or(id)
     }
 
+    /// Transmits an exchange at most so many times, because its address may be forged.
+    pub(super) fn limit(&mut self, exchange: DeviceExchangeId, transmissions: u8) {
+        if let Some(index) = self.find(exchange)
+            && let Some(exchange) = self.memory.exchanges.get_mut(index)
+        {
+            exchange.max_transmissions = transmissions;
+        }
+    }
+
     /// Ends an exchange. Unknown and ended exchanges are ignored.
     pub fn cancel(&mut self, io: &mut Io<'_, A>, exchange: DeviceExchangeId) {
         self.advance(io);
@@ -345,6 +354,7 @@ impl<'t, A: Copy + Eq, C: CongestionControl + Clone> DeviceEndpoint<'t, A, C> {
                 idempotent: content.is_idempotent(),
                 peer,
                 transmissions: 0,
+                max_transmissions: u8::MAX,
                 // At most MESSAGE, which fits.
                 length: encoded.len as u16,
                 token,
@@ -470,7 +480,14 @@ impl<'t, A: Copy + Eq, C: CongestionControl + Clone> DeviceEndpoint<'t, A, C> {
         let left = cx.params.max_retransmit.saturating_sub(ordinal);
         // After the last transmission a peer gets at least PROCESSING_DELAY (RFC 7252 section 4.8.2).
         let least = if left == 0 { cx.params.ack_timeout } else { Micros::ZERO };
-        exchange.due = now + Shell::wait(timeout.max(least), left.into(), since_first, cx);
+        let (timeout, left) = (timeout.max(least), left.into());
+        let wait = match exchange.purpose {
+            Purpose::Notification => {
+                Shell::wait_for_observer(timeout, left, since_first, remaining, cx)
+            }
+            Purpose::Request | Purpose::Registration => Shell::wait(timeout, left, since_first, cx),
+        };
+        exchange.due = now + wait;
         let (to, length) = (peer.address, usize::from(exchange.length));
         let is_marked = exchange.marking == Marking::Token;
         if let Some(sent) = exchange.sent.get_mut(usize::from(ordinal)) {
@@ -487,9 +504,16 @@ impl<'t, A: Copy + Eq, C: CongestionControl + Clone> DeviceEndpoint<'t, A, C> {
     fn expire(&mut self, io: &mut Io<'_, A>, index: usize) {
         let Some((exchange, peer)) = self.memory.both(index) else { return };
         let transmissions = exchange.transmissions;
+        // As few transmissions as a forged address receives are worth the longest first timeout of RFC 7252 section 4.2.
+        let Parameters { ack_timeout, ack_random_permille, .. } = self.config.params;
+        let processed = exchange.last + ack_timeout.scale(ack_random_permille, 1000);
+        if exchange.max_transmissions < u8::MAX && self.now < processed {
+            exchange.due = processed;
+            return;
+        }
         let effort = Attempts { transmissions, ..Attempts::default() };
         let end = exchange.first + if exchange.idempotent { self.lifetime } else { self.span };
-        let more = self.now <= end + LATENESS;
+        let more = transmissions < exchange.max_transmissions && self.now <= end + LATENESS;
         let cx = &mut context(self.now, &self.config, io.rng);
         match peer.shell.on_expire(effort, &exchange.slot, cx) {
             Some(_) if more => self.transmit(io, index),

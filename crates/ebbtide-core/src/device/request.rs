@@ -3,9 +3,10 @@
 use crate::wire::{Code, Content, Opt, OptionNumber, encode_uint};
 
 /// The options of a message, at most, and the added ones among them: in a request Echo, Request-Tag, Block1, Block2, Size1
-/// and Observe, in a response ETag, Content-Format, Max-Age, Block1, Block2, Size2 and Observe.
+/// and Observe, in a response ETag, Content-Format, Max-Age, Block1, Block2, Size2,
+/// Observe and Echo.
 const OPTIONS: usize = 16;
-const ADDED: usize = 7;
+const ADDED: usize = 8;
 /// The longest value that is added, an Echo (RFC 9175 section 2.2.1).
 const VALUE: usize = 40;
 

@@ -1,96 +1,36 @@
 //! The requests that a server answers: duplicates, blocks (RFC 7959) and observers (RFC 7641).
 
 use super::answer::{DeviceAnswer, DeviceHandler};
+use super::duplicates::{DeviceDuplicates, Remembered, Stored};
 use super::endpoint::{DeviceEndpoint, DeviceExchangeId, Io};
-use super::observers::DeviceObservers;
+use super::observers::{DeviceObservers, DeviceRegistration, Standing};
+use super::proof::{CHALLENGE, CHALLENGE_LENGTH, DeviceVerify, Sender, Trust};
 use super::receive::{DeviceRequest, unknown_critical};
 use super::request::{AddedOptions, Parts};
+use super::upload::{ArrivingBody, Blocks, Refusal, take};
 use crate::cc::CongestionControl;
-use crate::time::{Duration, Instant};
-use crate::wire::{
-    Block, Code, Content, HEADER_LEN, MAX_HEADER, Message, MessageId, OptionNumber, Type,
-};
+use crate::exchange::amplification::{HEADERS, allowance, is_short, longest};
+use crate::wire::{Block, Code, HEADER_LEN, Message, OptionNumber, Type};
+use core::hash::Hash;
 
 /// The room for a message's header, token and options beside its payload.
 const HEAD: usize = 64;
-/// The longest response that is kept for duplicates: options and payload.
-const STORED: usize = 24;
-/// How long another body waits for the next block of the one that is arriving.
-const PATIENCE: Duration = Duration::from_secs(5);
-
-/// The body that is arriving in blocks.
-#[derive(Copy, Clone, Debug)]
-struct ArrivingBody<A> {
-    from: A,
-    /// A hash of the options that identify the request.
-    key: u32,
-    /// The message with the first block, of which a late copy does not begin the body again.
-    first: MessageId,
-    next: usize,
-    advanced: Instant,
-}
-
-/// A request that must not be processed twice, with its response.
-#[derive(Copy, Clone, Debug)]
-struct Remembered<A> {
-    from: A,
-    id: MessageId,
-    until: Instant,
-    /// Longer responses are not kept.
-    stored: Option<Stored>,
-}
-
-/// A response without header and token.
-#[derive(Copy, Clone, Debug)]
-struct Stored {
-    code: Code,
-    length: u8,
-    rest: [u8; STORED],
-}
-
-impl Stored {
-    fn new(code: Code, bytes: &[u8]) -> Option<Self> {
-        let mut rest = [0; STORED];
-        rest.get_mut(..bytes.len())?.copy_from_slice(bytes);
-        Some(Self { code, length: bytes.len() as u8, rest })
-    }
-
-    /// Sends it with the duplicate's own ID and token.
-    fn send<A: Copy>(&self, io: &mut Io<'_, A>, request: &DeviceRequest<A>) {
-        let kind = match request.kind {
-            Type::Confirmable => Type::Acknowledgement,
-            _ => Type::NonConfirmable,
-        };
-        let empty = Content { code: self.code, options: &[], payload: &[] };
-        let mut datagram = [0; MAX_HEADER + STORED];
-        let Ok(head) = empty.encode(&mut datagram, kind, request.id, request.token) else { return };
-        let end = head.len + usize::from(self.length);
-        let rest = self.rest.get(..usize::from(self.length)).unwrap_or_default();
-        if let Some(room) = datagram.get_mut(head.len..end) {
-            room.copy_from_slice(rest);
-            (io.send)(request.from, datagram.get(..end).unwrap_or_default());
-        }
-    }
-}
+/// The longest option Observe.
+const OBSERVE: usize = 4;
 
 /// A server for `OBSERVERS` observations, which remembers `REMEMBERED` requests that are not idempotent, each for
 /// EXCHANGE_LIFETIME. Its messages have `MESSAGE` bytes at most: 64, and a block.
+///
+/// Half of the observations and of these requests are for clients that have proved their addresses.
 #[derive(Debug)]
 pub struct DeviceServer<A, const OBSERVERS: usize, const REMEMBERED: usize, const MESSAGE: usize> {
+    verify: DeviceVerify,
     observers: DeviceObservers<A, OBSERVERS>,
-    remembered: [Option<Remembered<A>>; REMEMBERED],
+    remembered: DeviceDuplicates<A, REMEMBERED>,
     upload: Option<ArrivingBody<A>>,
 }
 
-impl<A: Copy + Eq, const OBSERVERS: usize, const REMEMBERED: usize, const MESSAGE: usize> Default
-    for DeviceServer<A, OBSERVERS, REMEMBERED, MESSAGE>
-{
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-impl<A: Copy + Eq, const OBSERVERS: usize, const REMEMBERED: usize, const MESSAGE: usize>
+impl<A: Copy + Eq + Hash, const OBSERVERS: usize, const REMEMBERED: usize, const MESSAGE: usize>
     DeviceServer<A, OBSERVERS, REMEMBERED, MESSAGE>
 {
     /// The size exponent of its blocks.
@@ -102,10 +42,10 @@ impl<A: Copy + Eq, const OBSERVERS: usize, const REMEMBERED: usize, const MESSAG
     ///
     /// At compile time, if a message has no room for a block of 16 bytes.
     #[must_use]
-    pub const fn new() -> Self {
+    pub const fn new(verify: DeviceVerify) -> Self {
         const { assert!(MESSAGE >= HEAD + 16) };
-        let observers = DeviceObservers::new();
-        Self { observers, remembered: [const { None }; REMEMBERED], upload: None }
+        let (observers, remembered) = (DeviceObservers::new(), DeviceDuplicates::new());
+        Self { verify, observers, remembered, upload: None }
     }
 
     /// The number of observers.
@@ -128,7 +68,7 @@ impl<A: Copy + Eq, const OBSERVERS: usize, const REMEMBERED: usize, const MESSAG
     ) {
         let mut buffer = [0; MESSAGE];
         let room = buffer.get_mut(..16 << Self::SZX).unwrap_or_default();
-        self.observers.notify(endpoint, io, handler, room);
+        self.observers.notify(endpoint, io, &self.verify, handler, room);
     }
 
     /// A notification was [acknowledged](super::DeviceReceived::Acknowledged).
@@ -150,14 +90,8 @@ impl<A: Copy + Eq, const OBSERVERS: usize, const REMEMBERED: usize, const MESSAG
         message: &Message<'_>,
         handler: &mut dyn DeviceHandler,
     ) {
-        let now = endpoint.now;
-        let mut known = self.remembered.iter().flatten();
-        let is_copy = |it: &&Remembered<A>| it.from == request.from && it.id == request.id;
-        if let Some(known) = known.find(|it| now < it.until && is_copy(it)) {
-            // A duplicate receives what the first copy received (RFC 7252 section 4.5).
-            if let Some(stored) = known.stored {
-                stored.send(io, request);
-            }
+        let (now, lifetime) = (endpoint.now, endpoint.lifetime);
+        if self.remembered.answer(now, io, request) {
             return;
         }
         let mut room = [0; MESSAGE];
@@ -171,29 +105,47 @@ impl<A: Copy + Eq, const OBSERVERS: usize, const REMEMBERED: usize, const MESSAG
             }
             return;
         }
-        let is_free = |it: &Option<Remembered<A>>| it.is_none_or(|it| it.until <= now);
-        let place = match message.is_idempotent() {
-            true => None,
-            false => match self.remembered.iter().position(is_free) {
-                Some(place) => Some(place),
-                None => {
-                    // Processing it would mean to process its duplicates as well.
-                    if request.kind == Type::Confirmable {
-                        let (code, options) = (Code::SERVICE_UNAVAILABLE, AddedOptions::NONE);
-                        let reply = ServerReply { code, options, payload: &[] };
-                        Self::respond(endpoint, io, request, &reply);
-                    }
-                    return;
+        if message.body().is_for_proxy() {
+            // Section 5.7.2.
+            let (code, options) = (Code::PROXYING_NOT_SUPPORTED, AddedOptions::NONE);
+            Self::respond(endpoint, io, request, &ServerReply { code, options, payload: &[] });
+            return;
+        }
+        let sender = self.verify.read(now, lifetime, request.from, message);
+        let unproved = sender.trust.may_be_forged();
+        let idempotent = message.is_idempotent();
+        if !idempotent {
+            // RFC 9175 section 2.3: a request with another server's Echo option is not processed.
+            let is_doubtful = sender.trust == Trust::Doubtful;
+            if is_doubtful || unproved && self.remembered.is_half_full(now) {
+                return self.challenge(endpoint, io, request, message);
+            }
+            if !self.remembered.has_room(now) {
+                // Processing it would mean to process its duplicates as well.
+                if request.kind == Type::Confirmable {
+                    let (code, options) = (Code::SERVICE_UNAVAILABLE, AddedOptions::NONE);
+                    Self::respond(
+                        endpoint,
+                        io,
+                        request,
+                        &ServerReply { code, options, payload: &[] },
+                    );
                 }
-            },
-        };
+                return;
+            }
+        }
         let Blocks { one, two } = Blocks::of(message);
         let at = two.map_or(0, |block| block.offset() as usize);
-        let szx = two.map_or(Self::SZX, |block| block.szx().min(Self::SZX));
+        let mut szx = two.map_or(Self::SZX, |block| block.szx().min(Self::SZX));
+        if unproved && !idempotent {
+            szx = szx.min(sender.largest_block(request.token));
+        }
         let room = room.get_mut(..16 << szx).unwrap_or_default();
-        let mut answer = match self.take(now, request, message, handler) {
+        let taken = take(&mut self.upload, now, lifetime, request, &sender, message, handler);
+        let mut answer = match taken {
             Ok(()) => handler.answer(message, at, room),
-            Err(code) => DeviceAnswer::new(code),
+            Err(Refusal::Code(code)) => DeviceAnswer::new(code),
+            Err(Refusal::Challenge) => return self.challenge(endpoint, io, request, message),
         };
         if answer.is_beyond(at) {
             answer = DeviceAnswer::new(Code::BAD_REQUEST);
@@ -202,70 +154,65 @@ impl<A: Copy + Eq, const OBSERVERS: usize, const REMEMBERED: usize, const MESSAG
         if let Some(block) = one {
             options.push_uint(OptionNumber::BLOCK1, block.to_uint());
         }
-        let asked = message.option(OptionNumber::OBSERVE).and_then(|it| it.as_uint());
-        match asked.filter(|_| matches!(message.code(), Code::GET | Code::FETCH)) {
-            Some(1) => self.observers.deregister(request.from, request.token),
-            Some(0) if answer.code.class() == 2 => {
-                let subject = answer.subject;
-                let number =
-                    subject.and_then(|it| self.observers.register(endpoint, io, request, it));
-                if let Some(number) = number {
-                    options.push_uint(OptionNumber::OBSERVE, number);
-                }
-            }
-            _ => {}
-        }
         let payload = room.get(..answer.length).unwrap_or_default();
+        let asked = message.option(OptionNumber::OBSERVE).and_then(|it| it.as_uint());
+        let asked = asked.filter(|_| matches!(message.code(), Code::GET | Code::FETCH));
+        let subject = answer.subject.filter(|_| asked == Some(0) && answer.code.class() == 2);
+        let length = HEADER_LEN
+            + request.token.len()
+            + options.with(Parts::added(answer.code), payload, |content| content.encoded_len());
+        if unproved && idempotent && !self.may_answer(&sender, length, subject.is_some()) {
+            return self.challenge(endpoint, io, request, message);
+        }
+        if asked == Some(1) {
+            self.observers.deregister(request.from, request.token);
+        } else if let Some(subject) = subject {
+            let sent = length + OBSERVE + HEADERS;
+            let room = (longest(sender.request) + HEADERS).saturating_sub(sent);
+            let standing = if unproved { Standing::Unproved } else { Standing::Proved };
+            let registration = DeviceRegistration { subject, standing, room };
+            if let Some(number) = self.observers.register(endpoint, io, request, registration) {
+                options.push_uint(OptionNumber::OBSERVE, number);
+            }
+        }
+        if sender.trust == Trust::Proved
+            && answer.code.class() == 2
+            && answer.code != Code::CONTINUE
+        {
+            self.verify.add_value(now, lifetime, request.from, &mut options);
+        }
         let reply = ServerReply { code: answer.code, options, payload };
         let stored = Self::respond(endpoint, io, request, &reply);
         // A copy of a block that others follow is recognized by its number.
-        let place = place.filter(|_| !one.is_some_and(Block::more));
-        if let Some(place) = place.and_then(|place| self.remembered.get_mut(place)) {
-            let until = now + endpoint.lifetime;
-            *place = Some(Remembered { from: request.from, id: request.id, until, stored });
+        if !idempotent && !one.is_some_and(Block::more) {
+            let (from, id, until) = (request.from, request.id, now + lifetime);
+            let first = sender.first.unwrap_or(id);
+            self.remembered.remember(now, Remembered { from, id, first, until, stored });
         }
     }
 
-    /// Takes the request's body, or a block of it. An error is the code of the response: 2.31 (Continue), or a refusal.
-    fn take(
-        &mut self,
-        now: Instant,
+    /// Whether a request that is not proved may have an answer of this length. A registration leaves room for a notification, and
+    /// for a challenge if the state becomes longer.
+    fn may_answer(&self, sender: &Sender, length: usize, registers: bool) -> bool {
+        match registers {
+            true if self.observers.is_half_full() => false,
+            true => allowance(sender.request, 0, (length + OBSERVE).max(CHALLENGE_LENGTH)) >= 2,
+            false => is_short(sender.request, length),
+        }
+    }
+
+    /// Asks the client to repeat its request with an Echo option (RFC 9175 section 2.3).
+    fn challenge<C: CongestionControl + Clone>(
+        &self,
+        endpoint: &mut DeviceEndpoint<'_, A, C>,
+        io: &mut Io<'_, A>,
         request: &DeviceRequest<A>,
         message: &Message<'_>,
-        handler: &mut dyn DeviceHandler,
-    ) -> Result<(), Code> {
-        let block = match Blocks::check(message)? {
-            Blocks { one: Some(block), .. } => block,
-            // A later block of a response, whose request has been processed.
-            Blocks { two: Some(block), .. } if block.num() > 0 => return Ok(()),
-            Blocks { .. } => return handler.take(message, 0),
-        };
-        let (payload, offset) = (message.payload(), block.offset() as usize);
-        if payload.len() > block.size() || block.more() && !block.is_full(payload.len()) {
-            return Err(Code::BAD_REQUEST);
-        }
-        let (key, from) = (key(message), request.from);
-        let own = |it: &ArrivingBody<A>| it.from == from && it.key == key;
-        if offset == 0 && !self.upload.is_some_and(|it| own(&it) && it.first == request.id) {
-            let is_busy = |it: ArrivingBody<A>| !own(&it) && now < it.advanced + PATIENCE;
-            if block.more() && self.upload.is_some_and(is_busy) {
-                return Err(Code::SERVICE_UNAVAILABLE);
-            }
-            let first = request.id;
-            self.upload = Some(ArrivingBody { from, key, first, next: 0, advanced: now });
-        }
-        // Earlier blocks are missing (RFC 7959 section 2.9.2).
-        let upload = self.upload.as_mut().filter(|it| own(it) && offset <= it.next);
-        let upload = upload.ok_or(Code::REQUEST_ENTITY_INCOMPLETE)?;
-        // The others are copies.
-        if offset == upload.next {
-            if let Err(code) = handler.take(message, offset) {
-                self.upload = None;
-                return Err(code);
-            }
-            (upload.next, upload.advanced) = (offset + payload.len(), now);
-        }
-        if block.more() { Err(Code::CONTINUE) } else { Ok(()) }
+    ) {
+        let (now, lifetime) = (endpoint.now, endpoint.lifetime);
+        let options = self.verify.challenge(now, lifetime, request.from, message);
+        let reply = ServerReply { code: CHALLENGE, options, payload: &[] };
+        Self::respond(endpoint, io, request, &reply);
     }
 
     /// Sends a response: on the acknowledgement of a Confirmable request, and otherwise Non-confirmable (RFC 7252 sections
@@ -295,53 +242,6 @@ struct ServerReply<'p> {
     code: Code,
     options: AddedOptions,
     payload: &'p [u8],
-}
-
-/// The blocks that a request names.
-struct Blocks {
-    one: Option<Block>,
-    two: Option<Block>,
-}
-
-impl Blocks {
-    /// Those that are valid.
-    fn of(message: &Message<'_>) -> Self {
-        Self::check(message).unwrap_or(Self { one: None, two: None })
-    }
-
-    /// An error is the code of the response to a request with an invalid one (RFC 7959 section 2.2).
-    fn check(message: &Message<'_>) -> Result<Self, Code> {
-        let block = |number| {
-            let block = message.option(number).map(|option| Block::from_option(&option));
-            block.transpose().map_err(|_| Code::BAD_REQUEST)
-        };
-        Ok(Self { one: block(OptionNumber::BLOCK1)?, two: block(OptionNumber::BLOCK2)? })
-    }
-}
-
-/// The identity of a request whose body arrives in blocks (RFC 7959 section 2.3, RFC 9175 section 3.3): a hash of its code and
-/// options, without a secret, because a client that finds two requests with the same hash confuses only its own.
-fn key(message: &Message<'_>) -> u32 {
-    // FNV-1a.
-    let add = |hash: u32, byte: &u8| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193);
-    let mut hash = add(0x811c_9dc5, &message.code().0);
-    for option in message.options() {
-        let number = option.number;
-        let of_block = matches!(
-            number,
-            OptionNumber::BLOCK1 | OptionNumber::BLOCK2 | OptionNumber::SIZE1 | OptionNumber::SIZE2
-        );
-        let of_first = matches!(
-            number,
-            OptionNumber::OBSERVE | OptionNumber::IF_NONE_MATCH | OptionNumber::ECHO
-        );
-        if !of_block && !of_first {
-            let length = (option.value.len() as u16).to_be_bytes();
-            let number = number.0.to_be_bytes();
-            hash = number.iter().chain(&length).chain(option.value).fold(hash, add);
-        }
-    }
-    hash
 }
 
 /// The text that names an option that is not understood.

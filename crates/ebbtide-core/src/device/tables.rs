@@ -74,6 +74,8 @@ pub(super) struct FixedExchange {
     pub(super) peer: u8,
     pub(super) generation: u8,
     pub(super) transmissions: u8,
+    /// The maximum number of them beside that of MAX_RETRANSMIT.
+    pub(super) max_transmissions: u8,
     /// The length of the datagram.
     pub(super) length: u16,
     pub(super) id: MessageId,
@@ -98,6 +100,7 @@ impl FixedExchange {
         peer: 0,
         generation: 0,
         transmissions: 0,
+        max_transmissions: u8::MAX,
         length: 0,
         id: MessageId(0),
         token: Token::EMPTY,

@@ -1,8 +1,10 @@
 //! The state kept between a message and its end: exchanges, message IDs, tokens, duplicates,
 //! timers.
 
+pub(crate) mod amplification;
 #[cfg(feature = "alloc")]
 pub(crate) mod dedup;
+pub(crate) mod echo;
 #[cfg(feature = "alloc")]
 pub(crate) mod mark;
 pub(crate) mod message_id;

@@ -4,9 +4,9 @@
 //! port: only then may its answers be long. That an address was proved within the hour does not suffice, since a
 //! stranger forges exactly such an address; it decides who has precedence where memory and work are scarce.
 
-use super::echo::{Echo, EchoValue, Name, Values};
 use super::message::Response;
 use super::recency::RecencyMap;
+use crate::exchange::echo::{Echo, EchoValue, Name, Values};
 use crate::peer::{PeerId, Source};
 use crate::time::{Duration, Instant};
 use crate::wire::{Code, OptionNumber};
@@ -15,13 +15,6 @@ use rand_core::Rng;
 
 /// How long an address stays verified.
 const VERIFIED: Duration = Duration::from_secs(3600);
-/// Bytes of IPv4 and UDP headers, which count on both sides of an amplification. IPv6 headers are
-/// longer on both sides, so the ratio is smaller there.
-pub(super) const HEADERS: usize = 28;
-/// The maximum ratio of the bytes of all responses to those of a request that is not proved (RFC 9175
-/// section 2.4: "anti-amplification").
-const FACTOR: usize = 3;
-
 /// Which addresses must be verified before they receive long responses.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub enum Verify {
@@ -179,30 +172,5 @@ impl AddressValidation {
 
     fn expire(&mut self, now: Instant) {
         while self.verified.pop_oldest(now, VERIFIED).is_some() {}
-    }
-}
-
-/// How many datagrams of `length` bytes may be sent in answer to a request of `request` bytes that is not
-/// proved, after `sent` bytes with their headers.
-pub(super) fn allowance(request: usize, sent: usize, length: usize) -> u8 {
-    let times = (FACTOR * (request + HEADERS)).saturating_sub(sent) / (length + HEADERS);
-    u8::try_from(times).unwrap_or(u8::MAX)
-}
-
-/// Whether a message of at most `bound` bytes is within the limit for every request of
-/// this length.
-pub(super) fn is_short(request: usize, bound: usize) -> bool {
-    bound + HEADERS <= FACTOR * (request + HEADERS)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::allowance;
-
-    #[test]
-    fn a_request_that_is_not_proved_yields_three_times_its_bytes() {
-        assert_eq!(allowance(20, 0, 116), 1, "headers included");
-        assert_eq!(allowance(20, 0, 117), 0);
-        assert_eq!(allowance(20, 32, 26), 2, "less what was sent before");
     }
 }

@@ -7,7 +7,6 @@
 mod address_validation;
 mod blocks;
 pub mod client;
-mod echo;
 mod etags;
 mod finished;
 mod key;

@@ -31,6 +31,8 @@ mod cc_tcp;
 mod clock_jumps;
 mod common;
 mod device_endpoint;
+mod device_forgery;
+mod device_server;
 mod device_transfer;
 mod endpoint_block;
 mod endpoint_buffers;

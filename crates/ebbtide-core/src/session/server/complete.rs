@@ -2,8 +2,8 @@
 
 use super::stages::{Answered, BlockScheme, Handled, Outgoing};
 use super::{Server, ServerState, SharedState};
-use crate::session::address_validation::{self, HEADERS, is_short};
-use crate::session::echo::{Challenged, Name};
+use crate::exchange::amplification::{self, HEADERS, is_short};
+use crate::exchange::echo::{Challenged, Name};
 use crate::session::finished::{Finished, FinishedRef};
 use crate::session::key::TransferKey;
 use crate::session::message::Response;
@@ -243,7 +243,7 @@ pub(super) fn allowance(requester: &Requester, length: usize, needed: u8) -> u8 
     if !requester.may_be_forged() {
         u8::MAX
     } else {
-        address_validation::allowance(request, sent, length)
+        amplification::allowance(request, sent, length)
     }
 }
 

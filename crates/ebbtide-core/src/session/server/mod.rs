@@ -42,15 +42,16 @@ pub use stages::{
     RequestSlot, Verified,
 };
 
-use super::address_validation::{AddressValidation, allowance};
+use super::address_validation::AddressValidation;
 use super::blocks::BlockTransfers;
-use super::echo::Name;
 use super::finished::Finished;
 use super::message::{BlockSizes, Response};
 use super::observers::Due;
 use super::q_block::QBlockTransfers;
 use super::rate_limiter::RateLimiter;
 use super::requester::Requester;
+use crate::exchange::amplification::allowance;
+use crate::exchange::echo::Name;
 use crate::peer::Source;
 use crate::time::{Duration, Instant};
 use crate::wire::OptionNumber;

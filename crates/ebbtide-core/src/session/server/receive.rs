@@ -4,8 +4,8 @@ use super::stages::{Admitted, Arrived, Handled, Next, Outgoing, Received, Reques
 use super::withheld::WithheldAnswer;
 use super::{Server, ServerState, SharedState};
 use crate::endpoint::Remember;
+use crate::exchange::echo::{Challenged, Echo, Name};
 use crate::peer::PeerId;
-use crate::session::echo::{Challenged, Echo, Name};
 use crate::session::finished::Finished;
 use crate::session::key::{fingerprint, transfer_key};
 use crate::session::message::Response;

@@ -434,7 +434,7 @@ impl PendingRequest {
         self.0.requester = after;
         if after.is_confirmable() {
             self.0.requester.sent =
-                crate::wire::HEADER_LEN + crate::session::address_validation::HEADERS;
+                crate::wire::HEADER_LEN + crate::exchange::amplification::HEADERS;
         }
         acknowledgement
     }

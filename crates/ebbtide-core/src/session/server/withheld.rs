@@ -10,7 +10,7 @@ use crate::time::{Duration, Instant};
 const LOST: usize = 32;
 
 /// The withheld answers, by the number in their challenge
-/// ([`Challenged::Answered`](crate::session::echo::Challenged)).
+/// ([`Challenged::Answered`](crate::exchange::echo::Challenged)).
 #[derive(Debug)]
 pub(super) struct Withheld {
     answers: RecencyMap<u32, Response>,

@@ -45,6 +45,7 @@ pub(crate) struct Bench {
     pub(crate) observers: Observers,
     pub(crate) now: Instant,
     pub(crate) max_body: usize,
+    pub(crate) max_observers: usize,
     pub(crate) pending: Vec<PendingRequest>,
     /// All that left, and to whom.
     pub(crate) log: Vec<(PeerId, Vec<u8>)>,
@@ -70,6 +71,7 @@ impl Bench {
             observers: Observers::new(3),
             now: at(100),
             max_body: usize::MAX,
+            max_observers: 1000,
             pending: Vec::new(),
             log: Vec::new(),
             notifications: Vec::new(),
@@ -139,7 +141,7 @@ impl Bench {
                 let observe = Observe {
                     observers: &mut self.observers,
                     subject: SUBJECT,
-                    max: 1000,
+                    max: self.max_observers,
                     missed_a_change: false,
                 };
                 let outgoing = self.session.complete(self.now, &mut handled, Some(observe));
@@ -171,7 +173,7 @@ impl Bench {
         let observe = Observe {
             observers: &mut self.observers,
             subject: SUBJECT,
-            max: 1000,
+            max: self.max_observers,
             missed_a_change: false,
         };
         let outgoing = self.session.complete(self.now, &mut handled, Some(observe));

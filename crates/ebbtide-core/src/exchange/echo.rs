@@ -6,10 +6,9 @@
 //! one that was challenged and the one that echoes. Only one of them may be processed, so the value
 //! names the first.
 
-use crate::peer::PeerId;
 use crate::time::{Duration, Instant};
 use crate::wire::MessageId;
-use core::hash::{Hash as _, Hasher};
+use core::hash::{Hash, Hasher};
 use siphasher::sip::SipHasher24;
 
 /// The maximum length of a value in bytes: a time, the name of a request, and a keyed hash (RFC
@@ -21,7 +20,7 @@ const HASH: usize = 8;
 
 /// The fate of a non-idempotent request that was answered with a challenge.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(super) enum Challenged {
+pub(crate) enum Challenged {
     /// It was neither processed nor remembered: the message with this ID. Its later copies look
     /// new.
     Forgotten(MessageId),
@@ -31,23 +30,23 @@ pub(super) enum Challenged {
 
 /// A request that is answered with a challenge.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(super) struct Name {
-    pub(super) what: Challenged,
+pub(crate) struct Name {
+    pub(crate) what: Challenged,
     /// A hash of the request: a client may include a value in other requests as well (section 2.3).
-    pub(super) fingerprint: u32,
+    pub(crate) fingerprint: u32,
 }
 
 /// The meaning of a value that this server made.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(super) struct Echo {
+pub(crate) struct Echo {
     /// Whether it is recent enough to prove that the client receives at its address and port.
-    pub(super) fresh: bool,
+    pub(crate) fresh: bool,
     name: Option<Name>,
 }
 
 impl Echo {
     /// The fate of the request with this fingerprint, if the value was sent in answer to it.
-    pub(super) fn answers(&self, fingerprint: impl FnOnce() -> u32) -> Option<Challenged> {
+    pub(crate) fn answers(&self, fingerprint: impl FnOnce() -> u32) -> Option<Challenged> {
         let name = self.name?;
         (name.fingerprint == fingerprint()).then_some(name.what)
     }
@@ -55,13 +54,13 @@ impl Echo {
 
 /// The bytes of a value.
 #[derive(Copy, Clone, Debug)]
-pub(super) struct EchoValue {
+pub(crate) struct EchoValue {
     bytes: [u8; MAX_LEN],
     len: usize,
 }
 
 impl EchoValue {
-    pub(super) fn as_slice(&self) -> &[u8] {
+    pub(crate) fn as_slice(&self) -> &[u8] {
         &self.bytes[..self.len]
     }
 
@@ -73,7 +72,7 @@ impl EchoValue {
 
 /// Creates and reads values.
 #[derive(Debug)]
-pub(super) struct Values {
+pub(crate) struct Values {
     key: (u64, u64),
     /// How long a value is fresh.
     fresh: Duration,
@@ -83,11 +82,11 @@ impl Values {
     /// Creates a source of values. The key must be unpredictable. A value is fresh for less than
     /// EXCHANGE_LIFETIME (RFC 7252 section 4.8.2), for as long as the endpoint remembers a copy
     /// that was processed after the challenge.
-    pub(super) const fn new(key: (u64, u64), fresh: Duration) -> Self {
+    pub(crate) const fn new(key: (u64, u64), fresh: Duration) -> Self {
         Self { key, fresh }
     }
 
-    pub(super) fn make(&self, now: Instant, from: PeerId, name: Option<Name>) -> EchoValue {
+    pub(crate) fn make(&self, now: Instant, from: impl Hash, name: Option<Name>) -> EchoValue {
         let stamp = seconds(now) as u32;
         let mut value = EchoValue { bytes: [0; MAX_LEN], len: 0 };
         value.push(&stamp.to_be_bytes());
@@ -106,7 +105,7 @@ impl Values {
     }
 
     /// The meaning of a value; `None` if this server did not make it for this address and port.
-    pub(super) fn read(&self, now: Instant, from: PeerId, value: &[u8]) -> Option<Echo> {
+    pub(crate) fn read(&self, now: Instant, from: impl Hash, value: &[u8]) -> Option<Echo> {
         let (said, hash) = value.split_last_chunk::<HASH>()?;
         if self.hash(from, said) != *hash {
             return None;
@@ -130,7 +129,7 @@ impl Values {
         Some(Echo { fresh, name })
     }
 
-    fn hash(&self, from: PeerId, said: &[u8]) -> [u8; HASH] {
+    fn hash(&self, from: impl Hash, said: &[u8]) -> [u8; HASH] {
         let mut hasher = SipHasher24::new_with_keys(self.key.0, self.key.1);
         from.hash(&mut hasher);
         hasher.write(said);
@@ -145,6 +144,7 @@ fn seconds(now: Instant) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::peer::PeerId;
 
     fn at(seconds: u64) -> Instant {
         Instant::from_nanos(seconds * 1_000_000_000)

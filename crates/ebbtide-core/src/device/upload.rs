@@ -1,0 +1,137 @@
+//! Bodies of requests that arrive in blocks (RFC 7959).
+
+use super::answer::DeviceHandler;
+use super::proof::{Sender, Trust};
+use super::receive::DeviceRequest;
+use crate::time::{Duration, Instant};
+use crate::wire::{Block, Code, Message, MessageId, OptionNumber};
+
+/// How long another body waits for the next block of the one that is arriving.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The body that is arriving in blocks.
+#[derive(Copy, Clone, Debug)]
+pub(super) struct ArrivingBody<A> {
+    from: A,
+    /// A hash of the options that identify the request.
+    key: u32,
+    /// The message with the first block, of which a late copy does not begin the body again.
+    first: MessageId,
+    next: usize,
+    advanced: Instant,
+    trust: Trust,
+}
+
+/// The reason why a request is not processed, or not yet.
+pub(super) enum Refusal {
+    /// It is answered with this code: 2.31 (Continue), or an error.
+    Code(Code),
+    /// Its address has to be proved first.
+    Challenge,
+}
+
+/// Takes the request's body, or a block of it. A body that does not advance for `lifetime` is forgotten.
+pub(super) fn take<A: Copy + Eq>(
+    upload: &mut Option<ArrivingBody<A>>,
+    now: Instant,
+    lifetime: Duration,
+    request: &DeviceRequest<A>,
+    sender: &Sender,
+    message: &Message<'_>,
+    handler: &mut dyn DeviceHandler,
+) -> Result<(), Refusal> {
+    let block = match Blocks::check(message).map_err(Refusal::Code)? {
+        Blocks { one: Some(block), .. } => block,
+        // A later block of a response, whose request has been processed.
+        Blocks { two: Some(block), .. } if block.num() > 0 => return Ok(()),
+        Blocks { .. } => return handler.take(message, 0).map_err(Refusal::Code),
+    };
+    let (payload, offset) = (message.payload(), block.offset() as usize);
+    if payload.len() > block.size() || block.more() && !block.is_full(payload.len()) {
+        return Err(Refusal::Code(Code::BAD_REQUEST));
+    }
+    let (key, from, trust) = (key(message), request.from, sender.trust);
+    *upload = upload.filter(|it| now < it.advanced + lifetime);
+    let own = |it: &ArrivingBody<A>| it.from == from && it.key == key;
+    if offset == 0 && !upload.is_some_and(|it| own(&it) && it.first == request.id) {
+        let is_busy = |it: &ArrivingBody<A>| !own(it) && now < it.advanced + PATIENCE;
+        match upload.filter(|it| block.more() && is_busy(it)) {
+            // A body whose address is proved replaces one whose address may be forged.
+            Some(_) if trust.may_be_forged() => return Err(Refusal::Challenge),
+            Some(other) if !other.trust.may_be_forged() => {
+                return Err(Refusal::Code(Code::SERVICE_UNAVAILABLE));
+            }
+            _ => {}
+        }
+        let first = request.id;
+        *upload = Some(ArrivingBody { from, key, first, next: 0, advanced: now, trust });
+    }
+    // Earlier blocks are missing (RFC 7959 section 2.9.2).
+    let arriving = upload.as_mut().filter(|it| own(it) && offset <= it.next);
+    let arriving = arriving.ok_or(Refusal::Code(Code::REQUEST_ENTITY_INCOMPLETE))?;
+    // The others are copies.
+    if offset == arriving.next {
+        if let Err(code) = handler.take(message, offset) {
+            *upload = None;
+            return Err(Refusal::Code(code));
+        }
+        (arriving.next, arriving.advanced) = (offset + payload.len(), now);
+    }
+    if block.more() { Err(Refusal::Code(Code::CONTINUE)) } else { Ok(()) }
+}
+
+/// The blocks that a request names.
+pub(super) struct Blocks {
+    pub(super) one: Option<Block>,
+    pub(super) two: Option<Block>,
+}
+
+impl Blocks {
+    /// Those that are valid.
+    pub(super) fn of(message: &Message<'_>) -> Self {
+        Self::check(message).unwrap_or(Self { one: None, two: None })
+    }
+
+    /// An error is the code of the response to a request with an invalid one (RFC 7959 section 2.2).
+    pub(super) fn check(message: &Message<'_>) -> Result<Self, Code> {
+        let block = |number| {
+            let block = message.option(number).map(|option| Block::from_option(&option));
+            block.transpose().map_err(|_| Code::BAD_REQUEST)
+        };
+        Ok(Self { one: block(OptionNumber::BLOCK1)?, two: block(OptionNumber::BLOCK2)? })
+    }
+}
+
+/// The identity of a request whose body arrives in blocks (RFC 7959 section 2.3, RFC 9175 section 3.3): a hash of its code and
+/// options, without a secret, because a client that finds two requests with the same hash confuses only its own.
+fn key(message: &Message<'_>) -> u32 {
+    let mut hash = add(0x811c_9dc5, &message.code().0);
+    for option in message.options() {
+        let number = option.number;
+        let of_block = matches!(
+            number,
+            OptionNumber::BLOCK1 | OptionNumber::BLOCK2 | OptionNumber::SIZE1 | OptionNumber::SIZE2
+        );
+        let of_first = matches!(
+            number,
+            OptionNumber::OBSERVE | OptionNumber::IF_NONE_MATCH | OptionNumber::ECHO
+        );
+        if !of_block && !of_first {
+            let length = (option.value.len() as u16).to_be_bytes();
+            let number = number.0.to_be_bytes();
+            hash = number.iter().chain(&length).chain(option.value).fold(hash, add);
+        }
+    }
+    hash
+}
+
+/// Distinguishes a request from others of the same client, whose blocks and payload are part of it.
+pub(super) fn request_hash(message: &Message<'_>) -> u32 {
+    let block = message.option(OptionNumber::BLOCK1).map_or(&[][..], |option| option.value);
+    block.iter().chain(message.payload()).fold(key(message), add)
+}
+
+/// FNV-1a.
+fn add(hash: u32, byte: &u8) -> u32 {
+    (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193)
+}
