@@ -17,6 +17,10 @@ pub(crate) enum CallRefusal {
     Order,
     Busy,
     GaveUp,
+    TooLarge,
+    Refused,
+    Protocol,
+    Absent,
 }
 
 /// `ebbtide_settings`.
@@ -34,6 +38,15 @@ pub struct RfcSettings {
 impl RfcSettings {
     /// RFC 7252's (section 4.8).
     pub(crate) const DEFAULT: Self = Self { ack_timeout_ms: 2000, max_retransmit: 4, nstart: 1 };
+
+    pub(crate) fn check(&self) -> Result<(), CallRefusal> {
+        let ack_timeout = Micros::from_millis(self.ack_timeout_ms);
+        let fits = (Shell::FLOOR..=Shell::CEILING).contains(&ack_timeout);
+        match !fits || self.nstart == 0 || self.max_retransmit > 20 {
+            true => Err(CallRefusal::Range),
+            false => Ok(()),
+        }
+    }
 }
 
 /// `ebbtide_control`. All zeros are valid: a control that was not initialised.
@@ -88,11 +101,8 @@ impl Default for PeerControl {
 
 impl PeerControl {
     pub(crate) fn init(&mut self, settings: &RfcSettings) -> Result<(), CallRefusal> {
+        settings.check()?;
         let ack_timeout = Micros::from_millis(settings.ack_timeout_ms);
-        let fits = (Shell::FLOOR..=Shell::CEILING).contains(&ack_timeout);
-        if !fits || settings.nstart == 0 || settings.max_retransmit > 20 {
-            return Err(CallRefusal::Range);
-        }
         *self = Self {
             magic: MAGIC,
             nstart: settings.nstart,

@@ -1,19 +1,22 @@
-//! Congestion control for CoAP stacks in C. `include/ebbtide.h` is the reference; a test compares it with this file.
+//! CoAP in C: the congestion control alone (`include/ebbtide.h`), and an endpoint (`include/ebbtide_endpoint.h`). Tests compare
+//! the headers with the functions.
 #![no_std]
 #![expect(
     unsafe_code,
-    reason = "C finds functions by their names, which no_mangle must promise to be unique"
+    reason = "C finds functions by their names, which no_mangle must promise to be unique, and passes pointers"
 )]
 
 #[cfg(not(target_os = "none"))]
 extern crate std;
 
 mod control;
+mod endpoint;
 mod random;
 #[cfg(test)]
 mod tests;
 
 pub use control::{OpenExchange, PeerControl, RfcSettings};
+pub use endpoint::*;
 
 use control::CallRefusal;
 use core::ffi::c_int;
@@ -24,7 +27,7 @@ const OK: c_int = 0;
 
 impl CallRefusal {
     /// The code of this refusal in C.
-    const fn code(self) -> c_int {
+    pub(crate) const fn code(self) -> c_int {
         match self {
             Self::Null => -1,
             Self::Size => -2,
@@ -32,6 +35,10 @@ impl CallRefusal {
             Self::Order => -4,
             Self::Busy => -5,
             Self::GaveUp => -6,
+            Self::TooLarge => -7,
+            Self::Refused => -8,
+            Self::Protocol => -9,
+            Self::Absent => -10,
         }
     }
 }

@@ -1,15 +1,18 @@
 //! The functions that C calls, and the header that declares them.
 
 use crate::{
-    OpenExchange, PeerControl, ebbtide_admit, ebbtide_init, ebbtide_on_close, ebbtide_on_expire,
-    ebbtide_on_feedback, ebbtide_on_transmit,
+    EndpointMemory, OpenExchange, PeerControl, ebbtide_admit, ebbtide_init, ebbtide_on_close,
+    ebbtide_on_expire, ebbtide_on_feedback, ebbtide_on_transmit,
 };
 
 use std::format;
 use std::vec::Vec;
 
 const HEADER: &str = include_str!("../include/ebbtide.h");
+const ENDPOINT_HEADER: &str = include_str!("../include/ebbtide_endpoint.h");
 const SOURCE: &str = include_str!("lib.rs");
+const ENDPOINT_SOURCE: &str = include_str!("endpoint/calls.rs");
+const MANUAL: &str = include_str!("../man/ebbtide.3");
 
 fn control() -> PeerControl {
     let mut control = PeerControl::default();
@@ -28,16 +31,20 @@ fn parameters(text: &str, name: &str) -> usize {
 
 #[test]
 fn the_header_declares_every_function_with_as_many_parameters() {
-    let names: Vec<&str> = SOURCE
-        .split("extern \"C\" fn ")
-        .skip(1)
-        .filter_map(|rest| rest.split('(').next())
-        .collect();
-    assert_eq!(names.len(), 6);
-    for name in names {
-        let declaration = format!("int {name}");
-        let definition = format!("fn {name}");
-        assert_eq!(parameters(HEADER, &declaration), parameters(SOURCE, &definition), "{name}");
+    for (source, header, functions) in [(SOURCE, HEADER, 6), (ENDPOINT_SOURCE, ENDPOINT_HEADER, 8)]
+    {
+        let names: Vec<&str> = source
+            .split("extern \"C\" fn ")
+            .skip(1)
+            .filter_map(|rest| rest.split('(').next())
+            .collect();
+        assert_eq!(names.len(), functions);
+        for name in names {
+            let declaration = format!("int {name}");
+            let definition = format!("fn {name}");
+            assert_eq!(parameters(header, &declaration), parameters(source, &definition), "{name}");
+            assert!(MANUAL.contains(&declaration), "{name} is not in the manual");
+        }
     }
 }
 
@@ -50,6 +57,9 @@ fn the_header_has_the_sizes_of_the_library() {
             format!("typedef struct ebbtide_{name} {{ uint32_t opaque[{}]; }}", size / 4);
         assert!(HEADER.contains(&declaration), "{declaration}");
     }
+    let declaration =
+        format!("uint64_t opaque[{}]; }} ebbtide_endpoint", size_of::<EndpointMemory>() / 8);
+    assert!(ENDPOINT_HEADER.contains(&declaration), "{declaration}");
 }
 
 #[test]

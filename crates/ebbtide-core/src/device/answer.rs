@@ -6,6 +6,7 @@ use crate::wire::{Block, Code, Message, OptionNumber};
 /// The program behind a server.
 pub trait DeviceHandler {
     /// Takes a piece of a request's body, the payload of `message`, which belongs at `offset`. A piece at 0 begins a body.
+    /// Not called for methods that have none, such as GET.
     ///
     /// # Errors
     ///

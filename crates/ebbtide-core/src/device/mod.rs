@@ -29,6 +29,7 @@ mod observers;
 mod proof;
 mod receive;
 mod request;
+mod request_key;
 mod server;
 mod tables;
 mod transfer;

@@ -34,7 +34,7 @@ pub(super) enum Standing {
     Acknowledged,
 }
 
-/// What an observer's registration states.
+/// The facts of an observer's registration.
 #[derive(Copy, Clone, Debug)]
 pub(super) struct DeviceRegistration {
     pub(super) subject: u8,

@@ -1,7 +1,7 @@
 //! Requests from addresses that may be forged (RFC 9175 section 2.4).
 
 use super::request::AddedOptions;
-use super::upload::request_hash;
+use super::request_key::request_hash;
 use crate::exchange::amplification::longest;
 use crate::exchange::echo::{Challenged, Name, Values};
 use crate::time::{Duration, Instant};
@@ -12,7 +12,7 @@ use core::hash::Hash;
 /// Block1, Size2 and the payload marker.
 const RESPONSE_HEAD: usize = HEADER_LEN + 5 + 4 + 3 + 5 + 4 + 4 + 5 + 1;
 
-/// What a server does about forged addresses.
+/// The treatment of addresses that may be forged.
 #[derive(Copy, Clone, Debug)]
 pub enum DeviceVerify {
     /// An address that has not echoed a challenge receives at most three times the bytes that it sent. Longer answers
@@ -43,7 +43,7 @@ impl Trust {
     }
 }
 
-/// What is known of a request's sender.
+/// The facts that are known of a request's sender.
 #[derive(Copy, Clone, Debug)]
 pub(super) struct Sender {
     pub(super) trust: Trust,

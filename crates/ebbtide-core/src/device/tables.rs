@@ -74,7 +74,7 @@ pub(super) struct FixedExchange {
     pub(super) peer: u8,
     pub(super) generation: u8,
     pub(super) transmissions: u8,
-    /// The maximum number of them beside that of MAX_RETRANSMIT.
+    /// The limit of an address that may be forged, alongside MAX_RETRANSMIT.
     pub(super) max_transmissions: u8,
     /// The length of the datagram.
     pub(super) length: u16,
