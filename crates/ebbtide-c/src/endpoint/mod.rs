@@ -20,7 +20,7 @@ use ebbtide_core::device::{
 };
 use ebbtide_core::time::{Instant, Micros};
 use rand_core::Rng as _;
-use requests::{Pinned, Requests};
+use requests::{Pinned, RequestPlaces};
 use serving::Resources;
 
 const PEERS: usize = 4;
@@ -31,8 +31,8 @@ const MESSAGE: usize = 320;
 const SZX: u8 = 4;
 
 type Tables = DeviceTables<CallerAddress, Fasor, PEERS, EXCHANGES, MESSAGE>;
-type Device = DeviceEndpoint<'static, CallerAddress, Fasor>;
-type Server = DeviceServer<CallerAddress, 4, 8, MESSAGE>;
+type CallersEndpoint = DeviceEndpoint<'static, CallerAddress, Fasor>;
+type CallersServer = DeviceServer<CallerAddress, 4, 8, MESSAGE>;
 
 /// `ebbtide_endpoint`. All zeros are valid: an endpoint that was not initialised.
 #[repr(C, align(8))]
@@ -40,12 +40,12 @@ type Server = DeviceServer<CallerAddress, 4, 8, MESSAGE>;
 pub struct EndpointMemory([u64; WORDS]);
 
 const WORDS: usize = 1024;
-const _: () = assert!(size_of::<State>() <= size_of::<EndpointMemory>());
-const _: () = assert!(align_of::<State>() <= align_of::<EndpointMemory>());
+const _: () = assert!(size_of::<EndpointInPlace>() <= size_of::<EndpointMemory>());
+const _: () = assert!(align_of::<EndpointInPlace>() <= align_of::<EndpointMemory>());
 
 /// The contents of that memory. `core` refers to `tables` and `pinned`, so it is never moved, and no reference to it as a whole exists.
 #[repr(C)]
-struct State {
+struct EndpointInPlace {
     magic: u32,
     /// 1 during a call.
     is_in_call: u32,
@@ -58,9 +58,9 @@ struct State {
 const MAGIC: u32 = 0xebb7_1de0;
 
 struct Core {
-    endpoint: Device,
-    requests: Requests,
-    server: Server,
+    endpoint: CallersEndpoint,
+    requests: RequestPlaces,
+    server: CallersServer,
     handler: Option<CallerHandler>,
     io: CallerIo,
 }
@@ -81,7 +81,7 @@ impl EndpointMemory {
         config.params.ack_timeout = ack_timeout;
         config.params.max_retransmit = settings.max_retransmit;
         config.settings.nstart = Some(settings.nstart.into());
-        let state = memory.cast::<State>();
+        let state = memory.cast::<EndpointInPlace>();
         let mut callbacks = Callbacks(&io);
         let key = (callbacks.next_u64(), callbacks.next_u64());
         let tag = callbacks.next_u32();
@@ -92,9 +92,9 @@ impl EndpointMemory {
             addr_of_mut!((*state).tables).write(Tables::new());
             addr_of_mut!((*state).pinned).write(Pinned::EMPTY);
             let tables: &'static mut Tables = &mut *addr_of_mut!((*state).tables);
-            let requests = Requests::new(addr_of_mut!((*state).pinned), tag);
+            let requests = RequestPlaces::new(addr_of_mut!((*state).pinned), tag);
             let endpoint = tables.endpoint(config);
-            let server = Server::new(DeviceVerify::Challenge { key });
+            let server = CallersServer::new(DeviceVerify::Challenge { key });
             let core = Core { endpoint, requests, server, handler: None, io };
             addr_of_mut!((*state).core).write(core);
             addr_of_mut!((*state).is_in_call).write(0);
@@ -116,7 +116,7 @@ impl EndpointMemory {
         if memory.is_null() {
             return CallRefusal::Null.code();
         }
-        let state = memory.cast::<State>();
+        let state = memory.cast::<EndpointInPlace>();
         // SAFETY: by this function's contract these two words can be read, and `core` exists if `magic` is right. No other reference
         // to `core` exists, since that would be a call under way.
         unsafe {

@@ -1,7 +1,7 @@
 //! The requests under way.
 
 use super::caller::{CallerAddress, CallerMessage, CallerRequest, slice};
-use super::{Device, SZX};
+use super::{CallersEndpoint, SZX};
 use crate::control::CallRefusal;
 use core::ffi::c_int;
 use ebbtide_core::device::{
@@ -24,14 +24,14 @@ impl Pinned {
         Self([[Opt { number: OptionNumber(0), value: &[] }; OPTIONS]; REQUESTS]);
 }
 
-enum Stage {
+enum CallStage {
     Free,
     Transfer(DeviceTransfer<'static, CallerAddress>),
     Observation(DeviceObservation<'static, CallerAddress>),
 }
 
 struct RequestPlace {
-    stage: Stage,
+    stage: CallStage,
     /// How often the place was used.
     generation: u16,
     caller: Option<Caller>,
@@ -65,17 +65,17 @@ impl Caller {
     }
 }
 
-pub(super) struct Requests {
+pub(super) struct RequestPlaces {
     places: [RequestPlace; REQUESTS],
     pinned: *mut Pinned,
     /// The next Request-Tag.
     tag: u32,
 }
 
-impl Requests {
+impl RequestPlaces {
     /// `pinned` lives as long as this, and nothing else uses it.
     pub(super) fn new(pinned: *mut Pinned, tag: u32) -> Self {
-        let place = || RequestPlace { stage: Stage::Free, generation: 0, caller: None };
+        let place = || RequestPlace { stage: CallStage::Free, generation: 0, caller: None };
         Self { places: core::array::from_fn(|_| place()), pinned, tag }
     }
 
@@ -101,7 +101,7 @@ impl Requests {
         {
             return Err(CallRefusal::Range);
         }
-        let free = self.places.iter().position(|place| matches!(place.stage, Stage::Free));
+        let free = self.places.iter().position(|place| matches!(place.stage, CallStage::Free));
         let index = free.ok_or(CallRefusal::Busy)?;
         // SAFETY: the caller's options are valid for this call, and its values and body until the request is done.
         let (given, body) =
@@ -121,10 +121,10 @@ impl Requests {
         let parts = DeviceRequestParts { code, options, length: body.len(), szx: SZX };
         let place = self.places.get_mut(index).ok_or(CallRefusal::Busy)?;
         place.stage = match observes {
-            true => Stage::Observation(DeviceObservation::new(parts, request.to)),
+            true => CallStage::Observation(DeviceObservation::new(parts, request.to)),
             false => {
                 self.tag = self.tag.wrapping_add(1 << 8);
-                Stage::Transfer(DeviceTransfer::new(parts, request.to, self.tag))
+                CallStage::Transfer(DeviceTransfer::new(parts, request.to, self.tag))
             }
         };
         place.caller = Some(Caller { body, request: *request });
@@ -135,7 +135,7 @@ impl Requests {
     /// Ends a request without a call of `on_done`; an observation first deregisters.
     pub(super) fn cancel(
         &mut self,
-        endpoint: &mut Device,
+        endpoint: &mut CallersEndpoint,
         io: &mut Io<'_, CallerAddress>,
         handle: u32,
     ) -> Result<(), CallRefusal> {
@@ -144,14 +144,14 @@ impl Requests {
             return Err(CallRefusal::Order);
         }
         match &mut place.stage {
-            Stage::Free => return Err(CallRefusal::Order),
-            Stage::Transfer(transfer) => {
+            CallStage::Free => return Err(CallRefusal::Order),
+            CallStage::Transfer(transfer) => {
                 if let Some(open) = transfer.cancel() {
                     endpoint.cancel(io, open);
                 }
-                (place.stage, place.caller) = (Stage::Free, None);
+                (place.stage, place.caller) = (CallStage::Free, None);
             }
-            Stage::Observation(observation) => observation.cancel(endpoint, io),
+            CallStage::Observation(observation) => observation.cancel(endpoint, io),
         }
         Ok(())
     }
@@ -166,9 +166,9 @@ impl Requests {
         for place in &mut self.places {
             let RequestPlace { stage, caller: Some(caller), .. } = place else { continue };
             let is_own = match stage {
-                Stage::Free => false,
-                Stage::Transfer(transfer) => transfer.received(exchange, message, caller),
-                Stage::Observation(it) => it.received(io, exchange, message, stays, caller),
+                CallStage::Free => false,
+                CallStage::Transfer(transfer) => transfer.received(exchange, message, caller),
+                CallStage::Observation(it) => it.received(io, exchange, message, stays, caller),
             };
             if is_own {
                 return;
@@ -179,9 +179,9 @@ impl Requests {
     pub(super) fn failed(&mut self, io: &mut Io<'_, CallerAddress>, exchange: DeviceExchangeId) {
         for place in &mut self.places {
             match &mut place.stage {
-                Stage::Free => {}
-                Stage::Transfer(transfer) => drop(transfer.failed(exchange)),
-                Stage::Observation(observation) => drop(observation.failed(io, exchange)),
+                CallStage::Free => {}
+                CallStage::Transfer(transfer) => drop(transfer.failed(exchange)),
+                CallStage::Observation(observation) => drop(observation.failed(io, exchange)),
             }
         }
     }
@@ -189,7 +189,7 @@ impl Requests {
     /// Sends what is to be sent, and returns when more will be.
     pub(super) fn poll(
         &mut self,
-        endpoint: &mut Device,
+        endpoint: &mut CallersEndpoint,
         io: &mut Io<'_, CallerAddress>,
     ) -> Option<Instant> {
         let mut due = None::<Instant>;
@@ -197,12 +197,12 @@ impl Requests {
             let RequestPlace { stage, caller: Some(caller), .. } = place else { continue };
             let result = loop {
                 match stage {
-                    Stage::Free => break None,
-                    Stage::Transfer(transfer) => match transfer.poll(endpoint, io, caller) {
+                    CallStage::Free => break None,
+                    CallStage::Transfer(transfer) => match transfer.poll(endpoint, io, caller) {
                         DeviceStep::Wait => break None,
                         DeviceStep::Done(result) => break Some(code_of(result)),
                     },
-                    Stage::Observation(observation) => {
+                    CallStage::Observation(observation) => {
                         match observation.poll(endpoint, io, caller) {
                             DeviceObservationStep::State(code) => caller.done(code.0.into()),
                             DeviceObservationStep::Wait(at) => {
@@ -218,7 +218,7 @@ impl Requests {
                 }
             };
             if let Some(result) = result {
-                *stage = Stage::Free;
+                *stage = CallStage::Free;
                 caller.done(result);
                 place.caller = None;
             }

@@ -29,8 +29,8 @@ pub struct CallerAnswer {
     pub total: usize,
 }
 
-type Take = unsafe extern "C" fn(*mut c_void, *const CallerMessage, usize) -> c_int;
-type Answer = unsafe extern "C" fn(
+type TakeFunction = unsafe extern "C" fn(*mut c_void, *const CallerMessage, usize) -> c_int;
+type AnswerFunction = unsafe extern "C" fn(
     *mut c_void,
     *const CallerMessage,
     usize,
@@ -38,7 +38,7 @@ type Answer = unsafe extern "C" fn(
     usize,
     *mut CallerAnswer,
 );
-type SubjectState = unsafe extern "C" fn(*mut c_void, u8, *mut u8, usize, *mut CallerAnswer);
+type StateFunction = unsafe extern "C" fn(*mut c_void, u8, *mut u8, usize, *mut CallerAnswer);
 
 /// `ebbtide_handler`.
 #[repr(C)]
@@ -47,11 +47,11 @@ pub struct CallerHandler {
     /// Passed to the functions.
     pub context: *mut c_void,
     /// Takes a piece of a request's body.
-    pub take: Option<Take>,
+    pub take: Option<TakeFunction>,
     /// Answers a request.
-    pub answer: Option<Answer>,
+    pub answer: Option<AnswerFunction>,
     /// The state of a subject.
-    pub state: Option<SubjectState>,
+    pub state: Option<StateFunction>,
 }
 
 /// The caller's resources.

@@ -45,7 +45,7 @@ impl Trust {
 
 /// The facts that are known of a request's sender.
 #[derive(Copy, Clone, Debug)]
-pub(super) struct Sender {
+pub(super) struct RequestSender {
     pub(super) trust: Trust,
     /// The length of the request in bytes.
     pub(super) request: usize,
@@ -53,7 +53,7 @@ pub(super) struct Sender {
     pub(super) first: Option<MessageId>,
 }
 
-impl Sender {
+impl RequestSender {
     /// The largest blocks that its answer may have, whatever options they have.
     pub(super) fn largest_block(&self, token: Token) -> u8 {
         let room = longest(self.request).saturating_sub(RESPONSE_HEAD + token.len());
@@ -76,23 +76,25 @@ impl DeviceVerify {
         lifetime: Duration,
         from: impl Hash,
         message: &Message<'_>,
-    ) -> Sender {
+    ) -> RequestSender {
         let request = message.as_bytes().len();
         let Some(values) = self.values(lifetime) else {
-            return Sender { trust: Trust::Given, request, first: None };
+            return RequestSender { trust: Trust::Given, request, first: None };
         };
         let Some(option) = message.option(OptionNumber::ECHO) else {
-            return Sender { trust: Trust::Unproved, request, first: None };
+            return RequestSender { trust: Trust::Unproved, request, first: None };
         };
         let echo = values.read(now, from, option.value);
         let named = echo.and_then(|echo| echo.answers(|| request_hash(message)));
         match (echo, named) {
             (Some(echo), Some(Challenged::Forgotten(id))) if echo.fresh => {
-                Sender { trust: Trust::Proved, request, first: Some(id) }
+                RequestSender { trust: Trust::Proved, request, first: Some(id) }
             }
-            (Some(echo), _) if echo.fresh => Sender { trust: Trust::Proved, request, first: None },
-            (Some(_), None) => Sender { trust: Trust::Unproved, request, first: None },
-            _ => Sender { trust: Trust::Doubtful, request, first: None },
+            (Some(echo), _) if echo.fresh => {
+                RequestSender { trust: Trust::Proved, request, first: None }
+            }
+            (Some(_), None) => RequestSender { trust: Trust::Unproved, request, first: None },
+            _ => RequestSender { trust: Trust::Doubtful, request, first: None },
         }
     }
 

@@ -4,10 +4,10 @@ use super::answer::{DeviceAnswer, DeviceHandler};
 use super::duplicates::{DeviceDuplicates, Remembered, Stored};
 use super::endpoint::{DeviceEndpoint, DeviceExchangeId, Io};
 use super::observers::{DeviceObservers, DeviceRegistration, Standing};
-use super::proof::{CHALLENGE, CHALLENGE_LENGTH, DeviceVerify, Sender, Trust};
+use super::proof::{CHALLENGE, CHALLENGE_LENGTH, DeviceVerify, RequestSender, Trust};
 use super::receive::{DeviceRequest, unknown_critical};
 use super::request::{AddedOptions, Parts};
-use super::upload::{ArrivingBody, Blocks, Refusal, take};
+use super::upload::{ArrivingBody, Blocks, BodyRefusal, take};
 use crate::cc::CongestionControl;
 use crate::exchange::amplification::{HEADERS, allowance, is_short, longest};
 use crate::wire::{Block, Code, HEADER_LEN, Message, OptionNumber, Type};
@@ -144,8 +144,8 @@ impl<A: Copy + Eq + Hash, const OBSERVERS: usize, const REMEMBERED: usize, const
         let taken = take(&mut self.upload, now, lifetime, request, &sender, message, handler);
         let mut answer = match taken {
             Ok(()) => handler.answer(message, at, room),
-            Err(Refusal::Code(code)) => DeviceAnswer::new(code),
-            Err(Refusal::Challenge) => return self.challenge(endpoint, io, request, message),
+            Err(BodyRefusal::Code(code)) => DeviceAnswer::new(code),
+            Err(BodyRefusal::Challenge) => return self.challenge(endpoint, io, request, message),
         };
         if answer.is_beyond(at) {
             answer = DeviceAnswer::new(Code::BAD_REQUEST);
@@ -193,7 +193,7 @@ impl<A: Copy + Eq + Hash, const OBSERVERS: usize, const REMEMBERED: usize, const
 
     /// Whether a request that is not proved may have an answer of this length. A registration leaves room for a notification, and
     /// for a challenge if the state becomes longer.
-    fn may_answer(&self, sender: &Sender, length: usize, registers: bool) -> bool {
+    fn may_answer(&self, sender: &RequestSender, length: usize, registers: bool) -> bool {
         match registers {
             true if self.observers.is_half_full() => false,
             true => allowance(sender.request, 0, (length + OBSERVE).max(CHALLENGE_LENGTH)) >= 2,

@@ -1,7 +1,7 @@
 //! Bodies of requests that arrive in blocks (RFC 7959).
 
 use super::answer::DeviceHandler;
-use super::proof::{Sender, Trust};
+use super::proof::{RequestSender, Trust};
 use super::receive::DeviceRequest;
 use super::request_key::key;
 use crate::time::{Duration, Instant};
@@ -24,7 +24,7 @@ pub(super) struct ArrivingBody<A> {
 }
 
 /// The reason why a request is not processed, or not yet.
-pub(super) enum Refusal {
+pub(super) enum BodyRefusal {
     /// It is answered with this code: 2.31 (Continue), or an error.
     Code(Code),
     /// Its address has to be proved first.
@@ -37,20 +37,20 @@ pub(super) fn take<A: Copy + Eq>(
     now: Instant,
     lifetime: Duration,
     request: &DeviceRequest<A>,
-    sender: &Sender,
+    sender: &RequestSender,
     message: &Message<'_>,
     handler: &mut dyn DeviceHandler,
-) -> Result<(), Refusal> {
-    let block = match Blocks::check(message).map_err(Refusal::Code)? {
+) -> Result<(), BodyRefusal> {
+    let block = match Blocks::check(message).map_err(BodyRefusal::Code)? {
         Blocks { one: Some(block), .. } => block,
         // A later block of a response, whose request has been processed.
         Blocks { two: Some(block), .. } if block.num() > 0 => return Ok(()),
         Blocks { .. } if !message.code().has_payload() => return Ok(()),
-        Blocks { .. } => return handler.take(message, 0).map_err(Refusal::Code),
+        Blocks { .. } => return handler.take(message, 0).map_err(BodyRefusal::Code),
     };
     let (payload, offset) = (message.payload(), block.offset() as usize);
     if payload.len() > block.size() || block.more() && !block.is_full(payload.len()) {
-        return Err(Refusal::Code(Code::BAD_REQUEST));
+        return Err(BodyRefusal::Code(Code::BAD_REQUEST));
     }
     let (key, from, trust) = (key(message), request.from, sender.trust);
     *upload = upload.filter(|it| now < it.advanced + lifetime);
@@ -59,9 +59,9 @@ pub(super) fn take<A: Copy + Eq>(
         let is_busy = |it: &ArrivingBody<A>| !own(it) && now < it.advanced + PATIENCE;
         match upload.filter(|it| block.more() && is_busy(it)) {
             // A body whose address is proved replaces one whose address may be forged.
-            Some(_) if trust.may_be_forged() => return Err(Refusal::Challenge),
+            Some(_) if trust.may_be_forged() => return Err(BodyRefusal::Challenge),
             Some(other) if !other.trust.may_be_forged() => {
-                return Err(Refusal::Code(Code::SERVICE_UNAVAILABLE));
+                return Err(BodyRefusal::Code(Code::SERVICE_UNAVAILABLE));
             }
             _ => {}
         }
@@ -70,16 +70,16 @@ pub(super) fn take<A: Copy + Eq>(
     }
     // Earlier blocks are missing (RFC 7959 section 2.9.2).
     let arriving = upload.as_mut().filter(|it| own(it) && offset <= it.next);
-    let arriving = arriving.ok_or(Refusal::Code(Code::REQUEST_ENTITY_INCOMPLETE))?;
+    let arriving = arriving.ok_or(BodyRefusal::Code(Code::REQUEST_ENTITY_INCOMPLETE))?;
     // The others are copies.
     if offset == arriving.next {
         if let Err(code) = handler.take(message, offset) {
             *upload = None;
-            return Err(Refusal::Code(code));
+            return Err(BodyRefusal::Code(code));
         }
         (arriving.next, arriving.advanced) = (offset + payload.len(), now);
     }
-    if block.more() { Err(Refusal::Code(Code::CONTINUE)) } else { Ok(()) }
+    if block.more() { Err(BodyRefusal::Code(Code::CONTINUE)) } else { Ok(()) }
 }
 
 /// The blocks that a request names.
