@@ -2,14 +2,13 @@
 
 use super::marks::FirstAnswers;
 use super::tables::{
-    DeviceFailure, DeviceTables, FixedExchange, FixedExchangeState, FixedPeer, Purpose, TableSlices,
+    DeviceFailure, DeviceTables, FixedExchange, FixedExchangeState, Purpose, TableSlices,
 };
 use crate::cc::{
     Admission, Algorithm, Attempts, CongestionControl, Context, ControlConfig, Fasor, Kind, Load,
     Marking, Outcome, OutgoingMessage, Sample, Settings, Shell, Slot, Transmission,
 };
-use crate::exchange::message_id::MessageIds;
-use crate::exchange::token::{MAX_MARK, random_token};
+use crate::exchange::token::MAX_MARK;
 use crate::params::Parameters;
 use crate::time::{Duration, Instant, Micros};
 use crate::wire::{
@@ -20,8 +19,6 @@ use rand_core::Rng;
 
 /// How much later than its end a timer that was armed for the end of a span may expire: drivers wake up late.
 const LATENESS: Micros = Micros::from_millis(100);
-/// How long the state of a peer is kept after its last use (cocoa-03 section 4.3).
-const RETENTION: Duration = Duration::from_secs(255);
 /// Confirmable responses of which a copy is acknowledged again.
 const ACKNOWLEDGED: usize = 4;
 
@@ -226,14 +223,6 @@ impl<'t, A: Copy + Eq, C: CongestionControl + Clone> DeviceEndpoint<'t, A, C> {
         self.start(io, &NewMessage { to, content, purpose, token })
     }
 
-    /// The message ID of a Non-confirmable response. If message IDs are used faster than they become free, the response takes
-    /// the request's ID, which is unique among those of its sender.
-    pub(super) fn id_of_response(&mut self, io: &mut Io<'_, A>, to: A, id: MessageId) -> MessageId {
-        let Ok(index) = self.peer(io, to) else { return id };
-        let Some(Some(peer)) = self.memory.peers.get_mut(usize::from(index)) else { return id };
-        peer.ids.allocate(self.now, Some(self.lifetime)).unwrap_or(id)
-    }
-
     /// Transmits an exchange at most so many times, because its address may be forged.
     pub(super) fn limit(&mut self, exchange: DeviceExchangeId, transmissions: u8) {
         if let Some(index) = self.find(exchange)
@@ -368,66 +357,6 @@ impl<'t, A: Copy + Eq, C: CongestionControl + Clone> DeviceEndpoint<'t, A, C> {
         let name = self.name(index);
         self.pump(io, peer);
         Ok(name)
-    }
-
-    /// Finds or creates the peer with this address.
-    pub(super) fn peer(&mut self, io: &mut Io<'_, A>, address: A) -> Result<u8, DeviceSendError> {
-        if let Some(index) = self.memory.find_peer(address) {
-            self.touch(index);
-            return Ok(index as u8);
-        }
-        let first_id = io.rng.next_u32() as u16;
-        let retention = RETENTION.max(self.lifetime);
-        for index in 0..self.memory.peers.len() {
-            let idle = self.memory.is_idle(index);
-            if let Some(place) = self.memory.peers.get_mut(index)
-                && let Some(peer) = place
-                && idle
-                && self.now.saturating_since(peer.last_used) >= retention
-            {
-                *place = None;
-            }
-        }
-        let free = self.memory.peers.iter().position(Option::is_none);
-        let index = free.or_else(|| {
-            let all = self.memory.peers.iter().enumerate();
-            let idle = all.filter(|(index, _)| self.memory.is_idle(*index));
-            idle.min_by_key(|(_, peer)| peer.as_ref().map(|it| it.last_used)).map(|(at, _)| at)
-        });
-        let index = index.ok_or(DeviceSendError::TooManyPeers)?;
-        if let Some(place) = self.memory.peers.get_mut(index) {
-            *place = Some(FixedPeer {
-                address,
-                shell: Shell::new(self.config.control.clone()),
-                ids: MessageIds::new(first_id),
-                last_used: self.now,
-                faithful: false,
-            });
-        }
-        // There are at most 255 places.
-        Ok(index as u8)
-    }
-
-    pub(super) fn touch(&mut self, peer: usize) {
-        if let Some(Some(peer)) = self.memory.peers.get_mut(peer) {
-            peer.last_used = self.now;
-        }
-    }
-
-    /// A token that no open request to `to` uses.
-    fn fresh_token(&self, io: &mut Io<'_, A>, to: A, marking: Marking) -> Token {
-        let mut length = self.config.token_length.min(MAX_TOKEN_LEN as u8);
-        for attempt in 1..=u8::MAX {
-            let token = random_token(length, marking, io.rng);
-            if self.memory.find(to, |it| it.has_token(token)).is_none() {
-                return token;
-            }
-            // Short tokens run out.
-            if attempt % 4 == 0 {
-                length = (length + 1).min(MAX_TOKEN_LEN as u8);
-            }
-        }
-        Token::EMPTY
     }
 
     /// Sends messages that wait for a peer as far as congestion control admits them.

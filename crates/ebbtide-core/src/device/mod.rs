@@ -26,6 +26,7 @@ mod endpoint;
 mod marks;
 mod observation;
 mod observers;
+mod peers;
 mod proof;
 mod receive;
 mod request;
