@@ -114,7 +114,6 @@ impl<'a> Body<'a> {
     }
 
     /// Whether the message is a request to a proxy (RFC 7252 section 5.10.2).
-    #[cfg(feature = "alloc")]
     #[inline]
     pub(crate) const fn is_for_proxy(&self) -> bool {
         const ASKS: OptionSet =
