@@ -412,7 +412,7 @@ impl<'t, A: Copy + Eq, C: CongestionControl + Clone> DeviceEndpoint<'t, A, C> {
         let (timeout, left) = (timeout.max(least), left.into());
         let wait = match exchange.purpose {
             Purpose::Notification => {
-                Shell::wait_for_observer(timeout, left, since_first, remaining, cx)
+                Shell::wait_of_response(timeout, left, since_first, remaining, cx)
             }
             Purpose::Request | Purpose::Registration => Shell::wait(timeout, left, since_first, cx),
         };

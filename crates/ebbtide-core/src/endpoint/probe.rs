@@ -98,12 +98,10 @@ impl Endpoint {
         let control = &self.controls[self.peers.get(exchange.peer).control()];
         let cx = &mut context(now, &self.config, control, &mut *self.rng);
         match exchange.purpose {
-            Purpose::Notification => {
-                Shell::wait_for_observer(timeout, left, since_first, remaining, cx)
+            Purpose::Response | Purpose::Notification => {
+                Shell::wait_of_response(timeout, left, since_first, remaining, cx)
             }
-            Purpose::Request | Purpose::Response | Purpose::Ping => {
-                Shell::wait(timeout, left, since_first, cx)
-            }
+            Purpose::Request | Purpose::Ping => Shell::wait(timeout, left, since_first, cx),
         }
     }
 

@@ -186,16 +186,36 @@ fn the_last_waits_are_stretched_and_the_first_ones_are_not() {
     assert!(span < 2.1, "{span}");
 }
 
-/// Sends a notification after a hundred quick answers. Returns what left for it within so many seconds.
-fn notified(config: EndpointConfig, seconds: f64) -> (Node, Vec<Datagram>) {
+/// What nobody asks for again when it is lost.
+#[derive(Copy, Clone, Debug)]
+enum Answer {
+    Notification,
+    SeparateResponse,
+}
+
+const ANSWERS: [Answer; 2] = [Answer::Notification, Answer::SeparateResponse];
+
+/// Sends an answer after a hundred quick exchanges. Returns what left for it within so many seconds.
+fn answered(config: EndpointConfig, answer: Answer, seconds: f64) -> (Node, Vec<Datagram>) {
     let mut node = Node::new(config);
     for _ in 0..100 {
         node.get();
         answer_all(&mut node, 0.011);
     }
     let state = content(Code::CONTENT, b"state");
-    let token = Token::new(b"t").unwrap();
-    node.ep.notify(node.now, PEER, token, &state, Reliability::Confirmable).unwrap();
+    match answer {
+        Answer::Notification => {
+            let token = Token::new(b"t").unwrap();
+            node.ep.notify(node.now, PEER, token, &state, Reliability::Confirmable).unwrap();
+        }
+        Answer::SeparateResponse => {
+            let mut asked = node.arrive(&[0x41, 1, 0, 1, b't']).request();
+            node.ep.acknowledge(node.now, &mut asked);
+            node.settle();
+            node.take();
+            node.ep.respond(node.now, &asked, &state).unwrap();
+        }
+    }
     node.settle();
     node.wait(seconds);
     let sent = node.take();
@@ -203,12 +223,14 @@ fn notified(config: EndpointConfig, seconds: f64) -> (Node, Vec<Datagram>) {
 }
 
 #[test]
-fn under_every_control_a_notification_outlasts_a_minute_of_silence() {
-    for config in controls() {
-        let name = config.control.to_string();
+fn under_every_control_a_notification_and_a_separate_response_outlast_a_minute_of_silence() {
+    for (config, answer) in
+        controls().into_iter().flat_map(|config| ANSWERS.map(|answer| (config.clone(), answer)))
+    {
+        let name = format!("{}, {answer:?}", config.control);
         // `default-b` is half as patient.
         let silence = if name.starts_with("default-b") { 30.0 } else { 60.0 };
-        let (mut node, sent) = notified(config, silence);
+        let (mut node, sent) = answered(config, answer, silence);
         let copies = sent.iter().filter(|datagram| !datagram.is_probe()).count();
         assert!(copies <= 5 && node.failed.is_empty(), "{name}: {copies}, {:?}", node.failed);
         for _ in 0..100 {
@@ -223,10 +245,16 @@ fn under_every_control_a_notification_outlasts_a_minute_of_silence() {
 }
 
 #[test]
-fn the_copies_of_a_notification_leave_at_a_sixteenth_a_quarter_and_the_end_of_max_transmit_wait() {
+fn the_copies_of_an_answer_leave_at_a_sixteenth_a_quarter_and_the_end_of_max_transmit_wait() {
+    for answer in ANSWERS {
+        copies_leave_until_max_transmit_wait(answer);
+    }
+}
+
+fn copies_leave_until_max_transmit_wait(answer: Answer) {
     let mut config = hasty(false);
     config.params.ack_random_permille = 1000;
-    let (mut node, sent) = notified(config, 200.0);
+    let (mut node, sent) = answered(config, answer, 200.0);
     let copies = sent.iter().map(|copy| copy.at.saturating_since(sent[0].at).as_secs_f64());
     // 2 s doubled five times from the first: 62 s.
     assert_eq!(copies.collect::<Vec<_>>(), [0.0, 0.01, 3.885, 19.385, 62.0]);
@@ -237,12 +265,14 @@ fn the_copies_of_a_notification_leave_at_a_sixteenth_a_quarter_and_the_end_of_ma
 }
 
 #[test]
-fn the_last_copy_of_a_notification_leaves_while_its_observer_remembers_the_first() {
-    // MAX_TRANSMIT_WAIT is 1,860 s, EXCHANGE_LIFETIME 247 s and MAX_LATENCY 100 s.
-    let (node, sent) = notified(config("default:ack-timeout=40s"), 3000.0);
-    let last = sent.last().unwrap().at.saturating_since(sent[0].at).as_secs_f64();
-    assert!(last <= 147.0, "{last}");
-    assert_eq!(node.failed.len(), 1);
+fn the_last_copy_of_an_answer_leaves_while_its_client_remembers_the_first() {
+    for answer in ANSWERS {
+        // MAX_TRANSMIT_WAIT is 1,860 s, EXCHANGE_LIFETIME 247 s and MAX_LATENCY 100 s.
+        let (node, sent) = answered(config("default:ack-timeout=40s"), answer, 3000.0);
+        let last = sent.last().unwrap().at.saturating_since(sent[0].at).as_secs_f64();
+        assert!(last <= 147.0, "{answer:?}: {last}");
+        assert_eq!(node.failed.len(), 1);
+    }
 }
 
 #[test]
