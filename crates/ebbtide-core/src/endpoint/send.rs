@@ -311,7 +311,7 @@ impl Endpoint {
                     self.timers.arm(index, at);
                     if not_before.is_none() || self.table.get(index).confirmable {
                         if not_before.is_none() {
-                            self.counters.rare().id_waits += 1;
+                            self.wait_for_id(now, at, peer_index, index);
                             self.waits(now, index, Wait::MessageId, Some(at));
                         }
                         return;
@@ -336,6 +336,16 @@ impl Endpoint {
                 self.depart_non(now, index);
             }
             index = next;
+        }
+    }
+
+    /// A message waits until a message ID is free, and all messages behind it.
+    fn wait_for_id(&mut self, now: Instant, until: Instant, peer_index: u32, index: u32) {
+        let remote = self.table.get(index).remote;
+        if self.peers.get_mut(peer_index).ids.begin_wait() && !remote.is_multicast() {
+            self.counters.rare().id_waits += 1;
+            let wait = until.saturating_since(now);
+            self.output.report(Event::NoMessageId { remote, wait });
         }
     }
 

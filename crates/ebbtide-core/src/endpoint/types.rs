@@ -3,7 +3,7 @@
 use crate::cc::Sample;
 use crate::exchange::ExchangeId;
 use crate::peer::PeerId;
-use crate::time::{Instant, Micros};
+use crate::time::{Duration, Instant, Micros};
 use crate::wire::{Code, EncodeError, Message, MessageId, Token, Type};
 use core::fmt;
 
@@ -180,6 +180,14 @@ pub enum Event {
         /// The reason.
         reason: Failure,
     },
+    /// All message IDs for a peer were used within EXCHANGE_LIFETIME (RFC 7252 section 4.4), so what is sent to it waits.
+    /// Reported once, when the first message begins to wait.
+    NoMessageId {
+        /// The peer.
+        remote: PeerId,
+        /// Until a part of the IDs is free again.
+        wait: Duration,
+    },
 }
 
 /// The reason why an exchange ended without its answer.
@@ -355,7 +363,7 @@ pub struct Counters {
     pub unstored: u64,
     /// Messages rejected because a queue or table was full.
     pub queue_full: u64,
-    /// How often a message had to wait because all message IDs for its peer had been used within
+    /// How often messages to a peer began to wait because all message IDs for it had been used within
     /// EXCHANGE_LIFETIME (RFC 7252 section 4.4).
     pub id_waits: u64,
     /// Datagrams dropped because the driver did not fetch them.

@@ -12,6 +12,8 @@ use crate::wire::MessageId;
 #[derive(Debug)]
 pub(crate) struct MessageIds {
     next: u16,
+    /// Whether the last call found no free ID, and a message waits.
+    waits: bool,
     /// When each quarter was left, in seconds since the epoch plus one, rounded up; zero if it
     /// never was.
     left: [u32; QUARTERS],
@@ -23,7 +25,7 @@ const PER_QUARTER: u16 = u16::MAX / QUARTERS as u16 + 1;
 impl MessageIds {
     /// Counts up from `start`.
     pub(crate) const fn new(start: u16) -> Self {
-        Self { next: start, left: [0; QUARTERS] }
+        Self { next: start, waits: false, left: [0; QUARTERS] }
     }
 
     /// The next ID, or the instant from which one is free again. Without a `lifetime`, IDs are
@@ -51,7 +53,13 @@ impl MessageIds {
         }
         let id = MessageId(self.next);
         self.next = self.next.wrapping_add(1);
+        self.waits = false;
         Ok(id)
+    }
+
+    /// A message waits for a free ID. Returns true if none has waited since an ID was given.
+    pub(crate) const fn begin_wait(&mut self) -> bool {
+        !core::mem::replace(&mut self.waits, true)
     }
 }
 

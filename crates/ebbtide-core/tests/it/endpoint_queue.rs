@@ -423,6 +423,10 @@ fn the_wait_for_a_message_id_is_counted_and_no_longer_than_the_timeouts_can_last
     assert!(sent >= 49_152, "{sent}");
     put(&mut node, PEER, 0).unwrap();
     assert!(node.take().is_empty());
+    // It is reported once, however many messages wait.
+    assert_eq!(node.ep.counters().id_waits, 1);
+    assert_eq!(node.without_ids.len(), 1);
+    assert_eq!(node.without_ids[0].0, PEER);
     // Twenty timeouts of at most five times MAX_RTT, and one MAX_RTT more: not 36 days.
     node.run_until(10.0 + 101.0 * 202.0 + 2.0);
     assert!(!node.take().is_empty());

@@ -149,6 +149,9 @@ impl SocketState {
                     }
                     self.end(exchange, given_up(open, reason));
                 }
+                Output::Event(Event::NoMessageId { remote, wait }) => {
+                    trace::no_message_id(shown(self.dtls.as_deref(), remote), wait);
+                }
                 Output::Event(_) => {}
                 Output::Timeout(at) => {
                     // The output of the sessions may change that of the endpoint.

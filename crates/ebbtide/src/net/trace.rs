@@ -1,4 +1,4 @@
-//! Events of `tracing`, all at level DEBUG, and spans of requests. Without an interested
+//! Events of `tracing`, at level DEBUG unless it is named, and spans of requests. Without an interested
 //! subscriber each costs a comparison.
 //!
 //! | target | event or span | fields |
@@ -11,6 +11,7 @@
 //! | `ebbtide::message` | `timeout`: the copy `ordinal` follows | `peer`, `exchange`, `ordinal` |
 //! | `ebbtide::message` | `failed` | `exchange`, `reason` |
 //! | `ebbtide::message` | `not sent` | `exchange`, `error` |
+//! | `ebbtide::message` | WARN: messages wait for message IDs | `peer`, `seconds` |
 //! | `ebbtide::control` | `learnt` | `peer`, `exchange`, `rtt`, `transmissions`, `answered`, `srtt`, `rto`, `state` |
 //!
 //! With the feature `tracing` the core adds `ebbtide::wait`, at level TRACE: why a message waits.
@@ -27,7 +28,8 @@ use ebbtide_core::time::Micros;
 use ebbtide_core::wire::Message;
 use ebbtide_core::{ExchangeId, PeerId};
 use std::net::SocketAddr;
-use tracing::{Level, Span, debug, debug_span, enabled};
+use std::time::Duration;
+use tracing::{Level, Span, debug, debug_span, enabled, warn};
 
 /// Whether messages are shown with the values of their queries.
 pub(crate) fn queries() -> Queries {
@@ -78,6 +80,15 @@ pub(crate) fn sent(transmit: &Transmit<'_>, peer: impl FnOnce() -> PeerId) {
 /// A datagram of an exchange has not left.
 pub(crate) fn unsent(exchange: ExchangeId, error: &std::io::Error) {
     debug!(target: "ebbtide::message", exchange = exchange.index(), %error, "not sent");
+}
+
+/// Warns that messages to a peer wait for message IDs.
+pub(crate) fn no_message_id(peer: PeerId, wait: Duration) {
+    let seconds = wait.as_secs();
+    warn!(
+        target: "ebbtide::message", %peer, seconds,
+        "all message IDs for the peer were used within EXCHANGE_LIFETIME: messages to it wait"
+    );
 }
 
 pub(crate) fn failed(exchange: ExchangeId, reason: Failure) {

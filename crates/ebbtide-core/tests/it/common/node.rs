@@ -8,7 +8,7 @@ use ebbtide_core::endpoint::{
     Endpoint, EndpointConfig, Event, Failure, Ignored, Incoming, Output, Received, Reliability,
     SendError, Sent,
 };
-use ebbtide_core::time::{Instant, Micros};
+use ebbtide_core::time::{Duration, Instant, Micros};
 use ebbtide_core::wire::{Code, Content, Message, MessageId, Opt, OptionNumber, Token, Type};
 use rand_core::Rng;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -187,6 +187,8 @@ pub(crate) struct Node {
     /// Since the last call of [`Node::take`].
     pub(crate) sent: Vec<Datagram>,
     pub(crate) failed: Vec<(Instant, ExchangeId, Failure)>,
+    /// The peers for which messages began to wait for message IDs, and how long.
+    pub(crate) without_ids: Vec<(PeerId, Duration)>,
     pub(crate) timeout: Option<Instant>,
 }
 
@@ -201,6 +203,7 @@ impl Node {
             now: at(10.0),
             sent: Vec::new(),
             failed: Vec::new(),
+            without_ids: Vec::new(),
             timeout: None,
         }
     }
@@ -229,6 +232,9 @@ impl Node {
                 }),
                 Output::Event(Event::Failed { exchange, reason }) => {
                     self.failed.push((self.now, exchange, reason));
+                }
+                Output::Event(Event::NoMessageId { remote, wait }) => {
+                    self.without_ids.push((remote, wait));
                 }
                 Output::Event(_) => {}
                 Output::Timeout(timeout) => {
