@@ -202,8 +202,9 @@ impl Shared {
         state.advance(now);
         let result = change(&mut state, now);
         state.drain(None);
-        // A server's answers are no exchanges, so their number does not tell whether others follow.
-        let is_only = self.service.is_none() && state.endpoint.open_exchanges() <= 1;
+        // Calls whose answers have come, but were not fetched yet, are likely to be followed by others, which leave in one
+        // batch. A server's answers are no calls, so their number does not tell whether others follow.
+        let is_only = self.service.is_none() && state.pending.calls() <= 1;
         if state.out.len() == 1 && is_only {
             // If the socket is full, the datagram stays queued, and the driver tries again.
             let _ = self.flush(&mut state, now);
