@@ -1,7 +1,7 @@
 //! Controls that an application chooses for single peers, also before there is a socket for them.
 
 use super::ClientInner;
-use super::SocketKind;
+use super::sockets::SocketKind;
 use crate::error::{Cause, Error};
 use crate::net::shared::Shared;
 use ebbtide_core::cc::ControlConfig;
@@ -69,9 +69,12 @@ impl ClientInner {
         remote: SocketAddr,
         control: &ControlConfig,
     ) -> Result<Option<Arc<Shared>>, Error> {
+        let kind = SocketKind::plain(remote);
+        if let Some(of_server) = self.of_server(kind) {
+            return of_server.map(Some);
+        }
         // Held until the control is remembered, so that a socket that is opened meanwhile finds it.
-        let place =
-            self.place(SocketKind::plain(remote)).lock().unwrap_or_else(PoisonError::into_inner);
+        let place = self.place(kind).lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(shared) = place.as_ref().filter(|shared| !shared.lock().closed) {
             return Ok(Some(shared.clone()));
         }
@@ -79,7 +82,7 @@ impl ClientInner {
             return Ok(None);
         }
         drop(place);
-        Ok(Some(self.socket(SocketKind::plain(remote))?))
+        Ok(Some(self.socket(kind)?))
     }
 }
 

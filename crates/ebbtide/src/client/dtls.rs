@@ -1,6 +1,7 @@
 //! Sessions for `coaps`.
 
-use super::{ClientInner, SocketKind};
+use super::ClientInner;
+use super::sockets::SocketKind;
 use crate::error::{Cause, Error};
 use crate::net::shared::Shared;
 use ebbtide_core::PeerId;

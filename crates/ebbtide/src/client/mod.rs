@@ -22,23 +22,22 @@ mod rooms;
 mod running;
 mod session;
 mod shared_registration;
+mod sockets;
 mod streamed;
 mod weak_session;
 
 pub use burst::{Burst, NotAccepted, Reason, Report, Summary, Unacknowledged, Upload};
 pub use observe::{Observation, Observed};
 pub use peer::Peer;
+pub(crate) use sockets::ServerSockets;
 pub use streamed::Download;
 pub(crate) use weak_session::{Reachable, WeakSession, WeakTransport};
 
 use crate::config::{AllSettings, ClientConfig};
-use crate::error::{BindError, Cause, Error};
+use crate::error::{Cause, Error};
 use crate::message::{Request, Response, Uri, UriError};
 use crate::metrics::Snapshot;
 use crate::net::clock::Clock;
-use crate::net::driver::Driver;
-#[cfg(feature = "dtls")]
-use crate::net::dtls::Side;
 use crate::net::shared::{Serve, Shared};
 use crate::net::trace;
 use crate::stream;
@@ -54,9 +53,10 @@ use ebbtide_dtls::SavedSession;
 use registration::Home;
 use rooms::Rooms;
 use session::{HandshakeEnd, Session};
+use sockets::SocketKind;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 use tracing::Instrument;
 
@@ -92,6 +92,8 @@ pub(crate) struct Responders {
     pub(crate) datagrams: Arc<dyn Serve>,
     pub(crate) connections: Arc<dyn stream::Serve>,
     pub(crate) clock: Clock,
+    /// The server's sockets, if it is a server's client.
+    pub(crate) sockets: Option<ServerSockets>,
 }
 
 /// State that the requests of one client or server share, with their settings.
@@ -216,7 +218,10 @@ impl Client {
 
     /// Sends a request and returns its response. While the queue for the peer is full
     /// ([`Limits::queue_per_peer`](ebbtide_core::endpoint::Limits::queue_per_peer)), it waits for its
-    /// turn. Dropping the future cancels the request.
+    /// turn. It also waits, up to EXCHANGE_LIFETIME (247 s by default), once at least 49,152 messages have left for the peer within that span: no message ID
+    /// may be used twice in it (RFC 7252 section 4.4). That is logged as a warning and counted
+    /// ([`Counters::id_waits`](ebbtide_core::endpoint::Counters::id_waits)). For more than 199 requests a second to one peer use several
+    /// clients, each of which has message IDs of its own, or a connection, which has none. Dropping the future cancels the request.
     ///
     /// # Errors
     ///
@@ -408,7 +413,8 @@ impl Client {
     }
 
     /// A snapshot of the client's metrics: the counters of all its sockets and connections
-    /// together, and the exchanges that are under way.
+    /// together, and the exchanges that are under way. Sockets that are a server's are counted by
+    /// [`Server::snapshot`](crate::Server::snapshot).
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
         let sockets: Vec<_> = self.inner.all_sockets().collect();
@@ -422,30 +428,6 @@ impl Client {
 impl Default for Client {
     fn default() -> Self {
         Self::new()
-    }
-}
-
-/// The kind of a socket, of which there is at most one each.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-enum SocketKind {
-    V4,
-    V6,
-    #[cfg_attr(not(feature = "dtls"), expect(dead_code, reason = "no socket speaks DTLS"))]
-    DtlsV4,
-    #[cfg_attr(not(feature = "dtls"), expect(dead_code, reason = "no socket speaks DTLS"))]
-    DtlsV6,
-}
-
-impl SocketKind {
-    /// A socket that reaches this remote without DTLS.
-    const fn plain(remote: SocketAddr) -> Self {
-        if remote.is_ipv4() { Self::V4 } else { Self::V6 }
-    }
-
-    /// A socket that reaches this remote over DTLS.
-    #[cfg(feature = "dtls")]
-    const fn dtls(remote: SocketAddr) -> Self {
-        if remote.is_ipv4() { Self::DtlsV4 } else { Self::DtlsV6 }
     }
 }
 
@@ -487,65 +469,6 @@ impl Request {
         // RFC 7252 section 5.5: a sender does not include one that the method does not have.
         let payload = if code.has_payload() { self.payload.clone() } else { Bytes::new() };
         RequestParts { code, options, payload, block_size }
-    }
-}
-
-impl ClientInner {
-    fn place(&self, kind: SocketKind) -> &Mutex<Option<Arc<Shared>>> {
-        match kind {
-            SocketKind::V4 => &self.v4,
-            SocketKind::V6 => &self.v6,
-            SocketKind::DtlsV4 => &self.dtls_v4,
-            SocketKind::DtlsV6 => &self.dtls_v6,
-        }
-    }
-
-    /// The socket of a kind, if it is open.
-    fn opened(&self, kind: SocketKind) -> Option<Arc<Shared>> {
-        self.place(kind).lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    /// All sockets that are open.
-    fn all_sockets(&self) -> impl Iterator<Item = Arc<Shared>> {
-        let places = [&self.v4, &self.v6, &self.dtls_v4, &self.dtls_v6];
-        let opened = |place: &Mutex<Option<Arc<Shared>>>| {
-            place.lock().unwrap_or_else(PoisonError::into_inner).clone()
-        };
-        places.into_iter().filter_map(opened)
-    }
-
-    /// The socket of a kind, opened if need be, or if the runtime that drove it has ended.
-    fn socket(&self, kind: SocketKind) -> Result<Arc<Shared>, BindError> {
-        let mut place = self.place(kind).lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(shared) = place.as_ref().filter(|shared| !shared.lock().closed) {
-            return Ok(shared.clone());
-        }
-        // Of two sockets, a plain one and one for DTLS, the second cannot have the same port: the error says so.
-        let is_ipv4 = matches!(kind, SocketKind::V4 | SocketKind::DtlsV4);
-        let config = &self.requests.config;
-        let local = config.local_address.filter(|local| local.is_ipv4() == is_ipv4);
-        let any: IpAddr = match is_ipv4 {
-            true => Ipv4Addr::UNSPECIFIED.into(),
-            false => Ipv6Addr::UNSPECIFIED.into(),
-        };
-        let address = local.unwrap_or(SocketAddr::new(any, 0));
-        let (service, clock) = match &self.responders {
-            None => (None, Clock::start()),
-            Some(Responders { datagrams, clock, .. }) => (Some(datagrams.clone()), *clock),
-        };
-        // What is kept for a session is kept for all sockets together, so each has a number of its own.
-        let opened = Shared::serving(address, config.socket(), service, clock, kind as u32, false)?;
-        #[cfg(feature = "dtls")]
-        if matches!(kind, SocketKind::DtlsV4 | SocketKind::DtlsV6) {
-            let secured = opened.secure(Side::Client, &config.dtls);
-            secured.map_err(|source| BindError::new(address, source))?;
-        }
-        if matches!(kind, SocketKind::V4 | SocketKind::V6) {
-            self.chosen.apply(&opened);
-        }
-        Driver::spawn(opened.clone());
-        *place = Some(opened.clone());
-        Ok(opened)
     }
 }
 

@@ -2,7 +2,8 @@
 
 use super::equals::EqualRequest;
 use super::pending::{Destination, Pending};
-use super::{ClientInner, RequestParts, Requests, SocketKind};
+use super::sockets::SocketKind;
+use super::{ClientInner, RequestParts, Requests};
 use crate::error::{Cause, Error, OscoreFailure};
 use crate::message::{Options, Request, Response, Scheme, Sizes, Uri, UriError};
 use crate::net::clock::Clock;

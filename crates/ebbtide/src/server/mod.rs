@@ -58,6 +58,7 @@ pub use ebbtide_core::endpoint::Reliability;
 pub use ebbtide_core::session::Verify;
 pub use ebbtide_core::session::server::Refusals;
 
+use crate::client::Client;
 use crate::config::ServerConfig;
 use crate::error::{BindError, Cause, Error};
 use crate::message::Scheme;
@@ -74,7 +75,7 @@ use std::future::{Future, poll_fn};
 use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::pin::Pin;
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 use std::task::Poll;
 use tokio::task::JoinHandle;
 use worker::Worker;
@@ -86,6 +87,8 @@ pub struct Server {
     sockets: Vec<(Arc<Shared>, JoinHandle<()>)>,
     listeners: Vec<Listener>,
     tally: Arc<Tally>,
+    /// See [`Self::client`].
+    client: OnceLock<Client>,
 }
 
 impl Server {
@@ -191,7 +194,13 @@ impl Server {
         };
         let sockets = bound.into_iter().map(start).collect();
         tokio::spawn(report::report(Arc::downgrade(&service.inner)));
-        Ok(Self { service, sockets, listeners: Vec::new(), tally: Arc::default() })
+        Ok(Self {
+            service,
+            sockets,
+            listeners: Vec::new(),
+            tally: Arc::default(),
+            client: OnceLock::new(),
+        })
     }
 
     /// Serves the same resources over TCP, TLS or WebSockets as well.

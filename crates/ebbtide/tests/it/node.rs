@@ -4,7 +4,9 @@ use crate::common::dtls as certificates;
 use crate::common::eventually::eventually;
 use crate::common::stream::{self, Certificates};
 use ebbtide::dtls::{Credentials, DtlsBind, DtlsConfig, Psk};
-use ebbtide::server::{Call, HandlerError, Router, State, Subject, TestServer, get, post, put};
+use ebbtide::server::{
+    Call, HandlerError, Remote, Router, State, Subject, TestServer, get, post, put,
+};
 use ebbtide::stream::{Listen, TlsServer, Trust};
 use ebbtide::{
     Client, ClientConfig, Code, Error, ErrorKind, Peer, Request, Response, Scheme, Server,
@@ -121,6 +123,46 @@ async fn over_udp_the_server_asks_by_its_own_socket() {
     let base = format!("coap://{}", server.local_addrs()[0]);
     tokio::spawn(server.run());
     both_roles(&base, (ClientConfig::new(), "nobody"), "nobody", &mut devices).await;
+}
+
+#[tokio::test]
+async fn a_servers_client_asks_by_the_servers_own_sockets_and_ends_with_them() {
+    let router = || Router::new().route("/from", get(|Remote(from): Remote| from.to_string()));
+    let servers = [0, 1].map(|_| Server::bind(router(), ["127.0.0.1:0", "[::1]:0"]).unwrap());
+    let addresses = servers.each_ref().map(Server::local_addrs);
+    let clients = servers.each_ref().map(|server| server.client().unwrap());
+    let handle = servers[0].handle();
+    for server in servers {
+        tokio::spawn(server.run());
+    }
+    // Both ask each other at once, over both families, and each is asked where it asks from.
+    for family in 0..2 {
+        let [first, second] = addresses.each_ref().map(|addresses| addresses[family]);
+        let ask = |client: Client, at: SocketAddr| async move {
+            client.get(format!("coap://{at}/from")).await.unwrap().text().into_owned()
+        };
+        for _ in 0..3 {
+            let asked =
+                tokio::join!(ask(clients[0].clone(), second), ask(clients[1].clone(), first),);
+            assert_eq!(asked, (first.to_string(), second.to_string()));
+        }
+    }
+    assert_eq!(clients[0].snapshot().sockets, 0, "none of its own");
+    // A client that is dropped closes no socket of the server.
+    let [first, second] = clients;
+    drop(second);
+    let uri = format!("coap://{}/from", addresses[1][0]);
+    assert!(first.get(&*uri).await.unwrap().is_success());
+    assert!(handle.shutdown(Duration::from_secs(5)).await);
+    assert_eq!(first.get(&*uri).await.unwrap_err().kind(), ErrorKind::Closed);
+}
+
+#[tokio::test]
+async fn a_server_with_several_workers_has_no_client_on_its_sockets() {
+    let config = ServerConfig::new().workers(2);
+    let server = Server::with_config(Router::new(), config, ["127.0.0.1:0"]).unwrap();
+    let error = server.client().unwrap_err();
+    assert!(error.to_string().contains("use one worker"), "{error}");
 }
 
 #[tokio::test]
