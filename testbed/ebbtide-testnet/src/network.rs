@@ -1,10 +1,10 @@
 //! The network: links between hosts, and the packets that are under way.
 
 use crate::conditions::Conditions;
-use crate::ports::Ports;
+use crate::ports::{Ports, WaitingDatagram};
 use crate::trace::{PacketFate, PacketTrace, TracedPacket};
 use bytes::Bytes;
-use ebbtide::network::{DatagramNetwork, DatagramPort};
+use ebbtide::network::{ArrivedDatagram, DatagramNetwork, DatagramPort};
 use ebbtide::{ClientConfig, ServerConfig};
 use ebbtide_core::time::Instant;
 use ebbtide_sim::net::{Fate, Link};
@@ -62,11 +62,19 @@ struct TestState {
 struct UnderWay {
     at: Instant,
     number: u64,
-    from: SocketAddr,
-    to: SocketAddr,
+    route: PacketRoute,
     datagram: Bytes,
     /// In the trace.
     place: usize,
+}
+
+/// Whence and whither a packet goes.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct PacketRoute {
+    from: SocketAddr,
+    to: SocketAddr,
+    /// The group to which it was sent, if it was.
+    group: Option<IpAddr>,
 }
 
 impl TestNetwork {
@@ -161,7 +169,7 @@ impl TestNetwork {
     /// Sends a datagram as a stranger would who forges the address `from`, which may be that of another host, or of none.
     pub fn forge(&self, from: SocketAddr, to: SocketAddr, datagram: &[u8]) {
         let now = self.fabric.now();
-        self.fabric.lock().carry(now, from, to, datagram);
+        self.fabric.lock().send_from(now, from, to, datagram);
         self.fabric.earlier.notify_one();
     }
 
@@ -206,12 +214,24 @@ impl TestState {
             return Err(io::ErrorKind::NetworkUnreachable.into());
         }
         let from = self.ports.seen(port);
-        self.carry(now, from, to, datagram);
+        self.send_from(now, from, to, datagram);
         Ok(())
     }
 
-    fn carry(&mut self, now: Instant, from: SocketAddr, to: SocketAddr, datagram: &[u8]) {
+    /// Sends a datagram to a port, or over the link to each member of a group but its sender.
+    fn send_from(&mut self, now: Instant, from: SocketAddr, to: SocketAddr, datagram: &[u8]) {
         let datagram = Bytes::copy_from_slice(datagram);
+        if !to.ip().is_multicast() {
+            return self.carry(now, PacketRoute { from, to, group: None }, &datagram);
+        }
+        let group = Some(to.ip());
+        for to in self.ports.members(to).into_iter().filter(|member| *member != from) {
+            self.carry(now, PacketRoute { from, to, group }, &datagram);
+        }
+    }
+
+    fn carry(&mut self, now: Instant, route: PacketRoute, datagram: &Bytes) {
+        let PacketRoute { from, to, .. } = route;
         let direction = (from.ip(), to.ip());
         let streams = &self.streams;
         let conditions = self.of_directions.get(&direction).unwrap_or(&self.conditions);
@@ -230,14 +250,7 @@ impl TestState {
                     let (number, datagram) = (self.sent, datagram.clone());
                     self.sent += 1;
                     let place = self.trace.packets().len();
-                    self.under_way.push(Reverse(UnderWay {
-                        at,
-                        number,
-                        from,
-                        to,
-                        datagram,
-                        place,
-                    }));
+                    self.under_way.push(Reverse(UnderWay { at, number, route, datagram, place }));
                     PacketFate::Arrives(since(at))
                 }
                 Fate::Dropped => PacketFate::Dropped,
@@ -261,14 +274,15 @@ impl TestState {
     fn deliver(&mut self, now: Instant) -> Vec<Waker> {
         let mut woken = Vec::new();
         while self.next_due().is_some_and(|at| at <= now) {
-            let Some(Reverse(UnderWay { from, to, datagram, place, .. })) = self.under_way.pop()
-            else {
+            let Some(Reverse(next)) = self.under_way.pop() else {
                 break;
             };
+            let UnderWay { route: PacketRoute { from, to, group }, datagram: bytes, place, .. } =
+                next;
             if self.unplugged.contains(&to.ip()) {
                 self.trace.cut_off(place);
             } else {
-                woken.extend(self.ports.arrived(from, to, datagram));
+                woken.extend(self.ports.arrived(to, WaitingDatagram { from, group, bytes }));
             }
         }
         woken
@@ -317,20 +331,24 @@ impl DatagramPort for TestPort {
         &self,
         cx: &mut Context<'_>,
         buffer: &mut [u8],
-    ) -> Poll<io::Result<(usize, SocketAddr)>> {
+    ) -> Poll<io::Result<ArrivedDatagram>> {
         let mut state = self.fabric.lock();
         let Some(queue) = state.ports.queue(self.address) else { return Poll::Pending };
         match queue.datagrams.pop_front() {
-            Some((from, datagram)) => {
-                let length = datagram.len().min(buffer.len());
-                buffer[..length].copy_from_slice(&datagram[..length]);
-                Poll::Ready(Ok((length, from)))
+            Some(WaitingDatagram { from, group, bytes }) => {
+                let length = bytes.len().min(buffer.len());
+                buffer[..length].copy_from_slice(&bytes[..length]);
+                Poll::Ready(Ok(ArrivedDatagram { length, from, group }))
             }
             None => {
                 queue.waker = Some(cx.waker().clone());
                 Poll::Pending
             }
         }
+    }
+
+    fn join(&self, group: IpAddr) -> io::Result<()> {
+        self.fabric.lock().ports.join(group, self.address)
     }
 }
 

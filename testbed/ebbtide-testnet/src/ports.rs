@@ -1,7 +1,7 @@
 //! The open ports: who receives at which address.
 
 use bytes::Bytes;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::task::Waker;
@@ -11,10 +11,19 @@ const MAX_WAITING: usize = 1024;
 /// The first port that is chosen for a socket (RFC 6335 section 6).
 const FIRST_DYNAMIC: u16 = 49152;
 
+/// A datagram that has arrived at a port.
+#[derive(Clone, Debug)]
+pub(crate) struct WaitingDatagram {
+    pub(crate) from: SocketAddr,
+    /// The group to which it was sent, if it was.
+    pub(crate) group: Option<IpAddr>,
+    pub(crate) bytes: Bytes,
+}
+
 /// The datagrams that wait at a port, and the task that waits for them.
 #[derive(Debug, Default)]
 pub(crate) struct PortQueue {
-    pub(crate) datagrams: VecDeque<(SocketAddr, Bytes)>,
+    pub(crate) datagrams: VecDeque<WaitingDatagram>,
     pub(crate) waker: Option<Waker>,
 }
 
@@ -26,6 +35,8 @@ pub(crate) struct Ports {
     outside: BTreeMap<SocketAddr, SocketAddr>,
     inside: BTreeMap<SocketAddr, SocketAddr>,
     hosts: u16,
+    /// The ports that have joined a group.
+    members: BTreeSet<(IpAddr, SocketAddr)>,
 }
 
 impl Ports {
@@ -47,9 +58,29 @@ impl Ports {
 
     pub(crate) fn close(&mut self, address: SocketAddr) {
         self.queues.remove(&address);
+        self.members.retain(|(_, member)| *member != address);
         if let Some(outside) = self.outside.remove(&address) {
             self.inside.remove(&outside);
         }
+    }
+
+    /// Joins a group.
+    pub(crate) fn join(&mut self, group: IpAddr, port: SocketAddr) -> io::Result<()> {
+        if !group.is_multicast() {
+            let why = format!("{group} is not a multicast address");
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+        }
+        self.members.insert((group, port));
+        Ok(())
+    }
+
+    /// The addresses at which the members of a group with this port are seen.
+    pub(crate) fn members(&self, to: SocketAddr) -> Vec<SocketAddr> {
+        let of_group = self
+            .members
+            .iter()
+            .filter(|(group, member)| *group == to.ip() && member.port() == to.port());
+        of_group.map(|(_, member)| self.seen(*member)).collect()
     }
 
     fn is_taken(&self, address: SocketAddr) -> bool {
@@ -93,12 +124,7 @@ impl Ports {
     }
 
     /// A datagram has arrived. Returns whom to wake.
-    pub(crate) fn arrived(
-        &mut self,
-        from: SocketAddr,
-        to: SocketAddr,
-        datagram: Bytes,
-    ) -> Option<Waker> {
+    pub(crate) fn arrived(&mut self, to: SocketAddr, datagram: WaitingDatagram) -> Option<Waker> {
         let port = match self.inside.get(&to) {
             Some(port) => *port,
             // The address before the last rebinding.
@@ -107,7 +133,7 @@ impl Ports {
         };
         let queue = self.queues.get_mut(&port)?;
         if queue.datagrams.len() < MAX_WAITING {
-            queue.datagrams.push_back((from, datagram));
+            queue.datagrams.push_back(datagram);
         }
         queue.waker.take()
     }

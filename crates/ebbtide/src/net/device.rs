@@ -107,11 +107,16 @@ impl DatagramSocket {
     pub(crate) fn join(&self, group: IpAddr, interface: u32) -> io::Result<()> {
         match self {
             Self::System(socket) => socket.get_ref().0.join(group, interface),
-            Self::Network(_) => {
-                let why = "this network has no groups";
-                Err(io::Error::new(io::ErrorKind::Unsupported, why))
-            }
+            Self::Network(port) => port.join(group),
         }
+    }
+
+    /// Whether it can receive what is sent to a group of this family.
+    pub(crate) fn is_open_to(&self, group: IpAddr) -> bool {
+        let local = self.local_addr().ip();
+        // The system passes a group's datagrams only to sockets that are bound to all addresses.
+        let is_open = matches!(self, Self::Network(_)) || local.is_unspecified();
+        is_open && local.is_ipv4() == group.is_ipv4()
     }
 
     /// The next error that the network reported, if there is one.

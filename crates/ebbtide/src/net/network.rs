@@ -5,7 +5,7 @@ pub use super::seeded::{SeededRandomness, set_system_clock};
 
 use std::fmt::Debug;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::task::{Context, Poll};
 
 /// A network that carries the datagrams of clients and servers ([`ClientConfig::network`](crate::ClientConfig::network)): one in memory
@@ -17,6 +17,17 @@ pub trait DatagramNetwork: Debug + Send + Sync {
     ///
     /// Returns an error if the address is in use, or none of this network.
     fn bind(&self, address: SocketAddr) -> io::Result<Box<dyn DatagramPort>>;
+}
+
+/// A datagram that a [`DatagramPort`] has received into a buffer.
+#[derive(Copy, Clone, Debug)]
+pub struct ArrivedDatagram {
+    /// Its length in bytes.
+    pub length: usize,
+    /// Its sender.
+    pub from: SocketAddr,
+    /// The multicast group to which it was sent, unless it was sent to the port's own address.
+    pub group: Option<IpAddr>,
 }
 
 /// An open port of a [`DatagramNetwork`]; dropping it closes it.
@@ -32,8 +43,7 @@ pub trait DatagramPort: Debug + Send + Sync {
     /// as a datagram that is too long, ends a request.
     fn send(&self, to: SocketAddr, datagram: &[u8]) -> io::Result<()>;
 
-    /// Receives a datagram into `buffer`, which has room for 65,536 bytes, and returns its length and sender. If there is
-    /// none, the waker of `cx` is woken when one arrives; only that of the last call needs to be.
+    /// Receives a datagram into `buffer`, which has room for 65,536 bytes. If there is none, the waker of `cx` is woken when one arrives; only that of the last call needs to be.
     ///
     /// # Errors
     ///
@@ -42,5 +52,15 @@ pub trait DatagramPort: Debug + Send + Sync {
         &self,
         cx: &mut Context<'_>,
         buffer: &mut [u8],
-    ) -> Poll<io::Result<(usize, SocketAddr)>>;
+    ) -> Poll<io::Result<ArrivedDatagram>>;
+
+    /// Receives what is sent to a multicast group as well. A network without groups need not have it.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the network has no such group.
+    fn join(&self, group: IpAddr) -> io::Result<()> {
+        let why = format!("group {group}: this network has no groups");
+        Err(io::Error::new(io::ErrorKind::Unsupported, why))
+    }
 }

@@ -5,6 +5,7 @@
 //! (GSO). `quinn-udp` implements this on each platform, and the alternative where it is not
 //! available.
 
+use super::network::ArrivedDatagram;
 use crate::error::BindError;
 use quinn_udp::{BATCH_SIZE, RecvMeta, TransportError, UdpSockRef, UdpSocketState};
 use socket2::{Domain, InterfaceIndexOrAddress, Protocol, SockRef, Socket as RawSocket, Type};
@@ -312,14 +313,15 @@ impl Inbox {
     /// Receives by this function what there is, up to one batch.
     pub(super) fn fill_with(
         &mut self,
-        mut receive: impl FnMut(&mut [u8]) -> Poll<io::Result<(usize, SocketAddr)>>,
+        mut receive: impl FnMut(&mut [u8]) -> Poll<io::Result<ArrivedDatagram>>,
     ) -> Poll<io::Result<()>> {
         (self.filled, self.taken, self.left) = (0, 0, false);
         for (buffer, meta) in self.bytes.chunks_exact_mut(BUFFER).zip(&mut self.meta) {
             match receive(buffer) {
-                Poll::Ready(Ok((len, addr))) => {
+                Poll::Ready(Ok(ArrivedDatagram { length, from, group })) => {
                     *meta = RecvMeta::default();
-                    (meta.addr, meta.len, meta.stride) = (addr, len, len);
+                    (meta.addr, meta.len, meta.stride) = (from, length, length);
+                    meta.dst_ip = group;
                     self.filled += 1;
                 }
                 Poll::Ready(Err(error)) if self.filled == 0 => return Poll::Ready(Err(error)),

@@ -39,10 +39,9 @@ pub(super) fn join<'s>(
     let mut joined = Vec::new();
     for shared in sockets {
         let address = shared.local_addr();
-        let local = address.ip();
         // Of several workers at one address, one receives the group's datagrams.
         let is_first = !joined.contains(&address);
-        if is_first && local.is_unspecified() && local.is_ipv4() == group.is_ipv4() {
+        if is_first && shared.device.is_open_to(group) {
             shared.device.join(group, interface).map_err(|error| {
                 io::Error::new(error.kind(), format!("group {group} cannot be joined: {error}"))
             })?;
