@@ -2,12 +2,18 @@
 //!
 //! `wire_verdicts.txt` has a script for each case, and `docs/conformance.md` names the cases beside their clauses.
 
-use ebbtide::server::{Call, Router, Server, Subject, Verify, get, post, put};
-use ebbtide::{Client, Code, Error, Response, ServerConfig};
+use ebbtide::server::{
+    Call, HandlerError, Router, Server, Subject, Verify, get, interface_index, post, put,
+};
+use ebbtide::{
+    Client, ClientConfig, Code, Error, OptionNumber, Peer, QBlockParameters, Request, Response,
+    ServerConfig,
+};
+use ebbtide_core::time::Micros;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::fs;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -19,6 +25,7 @@ use tokio::time::{sleep, timeout};
 /// A retransmission comes after 3 s at most, on a busy machine somewhat later.
 const SOON: Duration = Duration::from_secs(20);
 const ECHO: u8 = 252;
+const GROUP: Ipv4Addr = Ipv4Addr::new(239, 255, 86, 84);
 const TYPES: [&str; 4] = ["con", "non", "ack", "rst"];
 
 /// What the wire is to show.
@@ -49,6 +56,8 @@ struct Served {
     address: SocketAddr,
     /// Of one that trusts no address before it has echoed.
     strict: SocketAddr,
+    /// Of a member of the group.
+    member: SocketAddr,
     state: Arc<AtomicU32>,
     subject: Subject,
 }
@@ -73,6 +82,9 @@ fn serve() -> Served {
         sleep(Duration::from_millis(300)).await;
         "slow"
     });
+    let back = async |peer: Peer| -> Result<String, HandlerError> {
+        Ok(peer.get("/t").await?.text().into_owned())
+    };
     let long = || get(|_: &Call<'_>| Response::content(vec![b'b'; 2000]));
     let router = Router::new()
         .route("/t", get(|| async { "hi" }).put(changed))
@@ -80,15 +92,26 @@ fn serve() -> Served {
         .route("/s", slow)
         .route("/o", get(observed).observable(&subject))
         .route("/b", long())
+        .route("/back", get(back))
         .route("/u", put(changed).max_body(100));
-    let start = |router, config| {
-        let server = Server::with_config(router, config, ["127.0.0.1:0"]).unwrap();
+    let start = |router, config: ServerConfig, at: &str| {
+        let quick =
+            QBlockParameters { non_timeout: Micros::from_millis(20), ..QBlockParameters::DEFAULT };
+        let config =
+            config.transport(|transport| transport.q_block(quick).default_leisure(Duration::ZERO));
+        let server = Server::with_config(router, config, [at]).unwrap();
         let address = server.local_addrs()[0];
+        if address.ip().is_unspecified() {
+            server.join(GROUP.into(), interface_index("lo").unwrap()).unwrap();
+        }
         tokio::spawn(server.run());
-        address
+        SocketAddr::from((Ipv4Addr::LOCALHOST, address.port()))
     };
-    let strict = start(Router::new().route("/b", long()), ServerConfig::new().verify(Verify::All));
-    Served { address: start(router, ServerConfig::new()), strict, state, subject }
+    let local = "127.0.0.1:0";
+    let only = |path, resource| Router::new().route(path, resource);
+    let strict = start(only("/b", long()), ServerConfig::new().verify(Verify::All), local);
+    let member = start(only("/t", get(|| async { "hi" })), ServerConfig::new(), "0.0.0.0:0");
+    Served { address: start(router, ServerConfig::new(), local), strict, member, state, subject }
 }
 
 /// One script under way: a socket, and what it remembers of the message that it received last.
@@ -100,9 +123,12 @@ struct Scene<'s> {
     peer: SocketAddr,
     id: [u8; 2],
     token: Vec<u8>,
+    /// Those that were new once.
+    ids: Vec<[u8; 2]>,
+    tokens: Vec<Vec<u8>>,
     /// The value of an Echo option.
     echo: Vec<u8>,
-    asked: Option<JoinHandle<Result<Response, Error>>>,
+    asked: Option<JoinHandle<Result<Vec<Response>, Error>>>,
     observed: Option<Observed>,
 }
 
@@ -151,13 +177,22 @@ impl Scene<'_> {
             }
             // What came before is not answered, since the answer to this ping comes next.
             "silent" => {
-                self.socket.send_to(&[0x40, 0, 0xff, 0xfe], self.peer).await.unwrap();
+                let of_group = self.peer.ip().is_multicast();
+                let peer = if of_group { self.served.member } else { self.peer };
+                self.socket.send_to(&[0x40, 0, 0xff, 0xfe], peer).await.unwrap();
                 let got = self.received().await?;
                 if got != [0x70, 0, 0xff, 0xfe] {
                     return Err(format!("came {got:02x?}"));
                 }
             }
             "strict" => self.peer = self.served.strict,
+            "group" => self.peer = (GROUP, self.served.member.port()).into(),
+            "move" => self.socket = socket().await,
+            "join" => {
+                let socket = UdpSocket::bind("0.0.0.0:0").await.unwrap();
+                socket.join_multicast_v4(GROUP, Ipv4Addr::LOCALHOST).unwrap();
+                self.socket = socket;
+            }
             "change" => {
                 self.served.state.fetch_add(1, Ordering::SeqCst);
                 self.served.subject.changed();
@@ -167,21 +202,47 @@ impl Scene<'_> {
                 self.served.subject.changed();
             }
             "get" => {
-                let uri = format!("coap://{}{rest}", self.socket.local_addr().unwrap());
+                let request = Request::get(self.uri(rest)).unwrap();
                 let client = self.client.clone();
-                self.asked = Some(tokio::spawn(async move { client.get(uri).await }));
+                self.asked =
+                    Some(tokio::spawn(async move { Ok(vec![client.request(request).await?]) }));
+            }
+            "put" => {
+                let (path, bytes) = rest.split_once(' ').expect("a path and a number");
+                let body = vec![b'a'; bytes.parse().unwrap()];
+                let request = Request::put(self.uri(path)).unwrap().payload(body);
+                let request = request.option(OptionNumber::IF_NONE_MATCH, b"");
+                let client = self.client.clone();
+                self.asked =
+                    Some(tokio::spawn(async move { Ok(vec![client.request(request).await?]) }));
+            }
+            "ask-group" => {
+                let port = self.socket.local_addr().unwrap().port();
+                let request = Request::get(format!("coap://{GROUP}:{port}{rest}")).unwrap();
+                let request = request.option(OptionNumber::ETAG, b"e");
+                let client = self.client.clone();
+                self.asked = Some(tokio::spawn(async move {
+                    let answers = client.request_group(request, Duration::from_secs(1)).await?;
+                    Ok(answers.into_iter().map(|(_, answer)| answer).collect())
+                }));
             }
             "ends" => {
                 let asked = self.asked.take().expect("a request");
                 let ended = timeout(SOON, asked).await.map_err(|_| "goes on")?.unwrap();
-                let shown = ended.map_or("error".to_owned(), |answer| answer.text().into_owned());
+                let text = |answer: &Response| match answer.code().class() {
+                    2 => answer.text().into_owned(),
+                    class => format!("{class} {}", answer.text()),
+                };
+                let shown = match ended {
+                    Ok(answers) => answers.iter().map(text).collect::<Vec<_>>().join(" "),
+                    Err(_) => "error".to_owned(),
+                };
                 if shown != rest {
                     return Err(format!("ended with {shown}"));
                 }
             }
             "observe" => {
-                let uri = format!("coap://{}{rest}", self.socket.local_addr().unwrap());
-                self.observed = Some(Observed::start(self.client.clone(), uri));
+                self.observed = Some(Observed::start(self.client.clone(), self.uri(rest)));
             }
             "state" => {
                 let observed = self.observed.as_mut().expect("an observation");
@@ -200,6 +261,11 @@ impl Scene<'_> {
             _ => panic!("no command: {line}"),
         }
         Ok(())
+    }
+
+    /// A resource of the script.
+    fn uri(&self, path: &str) -> String {
+        format!("coap://127.0.0.1:{}{path}", self.socket.local_addr().unwrap().port())
     }
 
     /// The next datagram, but for the pings of congestion control.
@@ -253,7 +319,7 @@ impl Scene<'_> {
     }
 
     /// Whether a datagram is what the words say, which are as above; `..` is any byte, `*` any rest, and `new-id`,
-    /// `new-token` and `new-echo` are remembered.
+    /// `new-token` and `new-echo` are remembered, and the first two were never there before.
     fn matches(&mut self, words: &str, datagram: &[u8]) -> bool {
         let mut left = datagram;
         let mut token_len = usize::from(datagram[0] & 0xf);
@@ -268,8 +334,16 @@ impl Scene<'_> {
             };
             let Some((part, rest)) = left.split_at_checked(length) else { return false };
             match word {
-                "new-id" => self.id = part.try_into().unwrap(),
-                "new-token" => self.token = part.to_vec(),
+                "new-id" if self.ids.iter().any(|id| id == part) => return false,
+                "new-id" => {
+                    self.id = part.try_into().unwrap();
+                    self.ids.push(self.id);
+                }
+                "new-token" if self.tokens.iter().any(|token| token == part) => return false,
+                "new-token" => {
+                    self.token = part.to_vec();
+                    self.tokens.push(self.token.clone());
+                }
                 "new-echo" if part[1] == ECHO - 13 => self.echo = part[2..].to_vec(),
                 "new-echo" => return false,
                 ".." => {}
@@ -289,21 +363,35 @@ impl Scene<'_> {
     }
 }
 
+/// A socket of the loopback interface.
+async fn socket() -> UdpSocket {
+    let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    socket2::SockRef::from(&socket).set_multicast_if_v4(&Ipv4Addr::LOCALHOST).unwrap();
+    socket
+}
+
+/// A client that answers requests, too.
+fn client() -> Client {
+    let loopback = interface_index("lo").unwrap();
+    let config = ClientConfig::new().transport(|transport| transport.multicast_interface(loopback));
+    Client::serving(Router::new().route("/t", get(|| async { "hi" })), config).unwrap()
+}
+
 #[tokio::test]
 async fn every_case_is_as_the_wire_says() {
     let served = serve();
     let mut failed = String::new();
     for Script { name, lines } in scripts() {
         served.state.store(0, Ordering::SeqCst);
-        let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
-        let (peer, token) = (served.address, Vec::new());
         let mut scene = Scene {
             served: &served,
-            socket,
-            client: Client::new(),
-            peer,
+            socket: socket().await,
+            client: client(),
+            peer: served.address,
             id: [0; 2],
-            token,
+            token: Vec::new(),
+            ids: Vec::new(),
+            tokens: Vec::new(),
             echo: Vec::new(),
             asked: None,
             observed: None,
