@@ -44,8 +44,7 @@ impl Work {
                 Step::Send(outgoing) => ObservationStep::Send { outgoing, again: None },
                 Step::Cancel(id) => ObservationStep::Cancel(id),
                 Step::Wait(until) => ObservationStep::Wait(until),
-                Step::Done(Ok(response)) => ObservationStep::State(response),
-                Step::Done(Err(error)) => ObservationStep::Failed(error),
+                Step::Done(end) => end.map_or_else(ObservationStep::Failed, ObservationStep::State),
             },
         }
     }
@@ -81,9 +80,8 @@ impl Client {
                 ObservationStep::Wait(until) => self.wait(until, work)?,
                 ObservationStep::Renew => {
                     // The server's name could mean another address by now; here it is known.
-                    if let Work::Observation(observation) = work {
-                        observation.renewed(settings());
-                    }
+                    let Work::Observation(observation) = work else { continue };
+                    observation.renewed(settings());
                 }
                 ObservationStep::State(response) => return Ok(Some(response)),
                 ObservationStep::Failed(error) => return Err(io::Error::other(error)),
@@ -94,13 +92,12 @@ impl Client {
 
     /// Starts an exchange. It takes the token of the exchange `again`, which ends then.
     fn send(&mut self, now: Instant, message: &Outgoing, again: Option<u32>) -> Result<(), Loss> {
-        let old = again.and_then(|id| self.open.iter().position(|(_, name)| *name == id));
-        let old = old.map(|at| self.open.swap_remove(at).0);
+        let old = again.and_then(|id| self.open.extract_if(.., |(_, name)| *name == id).next());
         let (endpoint, how) = (&mut self.driver.endpoint, Reliability::Confirmable);
         let sent = message.options.with_slice(None, |options| {
             let content = Content { code: message.code, options, payload: &message.payload };
             match old {
-                Some(old) => endpoint.request_again(now, old, &content, how),
+                Some((old, _)) => endpoint.request_again(now, old, &content, how),
                 None => endpoint.request(now, self.server.into(), &content, how),
             }
         });
@@ -111,7 +108,6 @@ impl Client {
     fn wait(&mut self, until: Option<Instant>, work: &mut Work) -> io::Result<()> {
         let mut buffer = [0; BUFFER];
         let happened = self.driver.turn(until, &mut buffer)?;
-        let now = self.driver.now();
         let (exchange, outcome) = match happened {
             Some(Happened::Received(Received::Response { exchange, message, .. })) => {
                 (exchange, Ok((Response::from_message(&message), false)))
@@ -130,14 +126,13 @@ impl Client {
             }
             _ => return Ok(()),
         };
-        let Some(at) = self.open.iter().position(|(open, _)| *open == exchange) else {
-            return Ok(());
-        };
-        let id = self.open[at].1;
-        if !matches!(outcome, Ok((_, true))) {
-            self.open.swap_remove(at);
+        if let Some(at) = self.open.iter().position(|(open, _)| *open == exchange) {
+            let id = self.open[at].1;
+            if !matches!(outcome, Ok((_, true))) {
+                self.open.swap_remove(at);
+            }
+            work.handle(self.driver.now(), id, outcome);
         }
-        work.handle(now, id, outcome);
         Ok(())
     }
 }
