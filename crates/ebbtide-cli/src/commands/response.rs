@@ -31,9 +31,24 @@ pub(crate) fn succeeded(response: &Response) -> Result<(), Failure> {
     }
     let (status, why) = (status(response), crate::client::pretty::readable(response));
     let separator = if why.is_empty() { "" } else { ": " };
-    Err(Failure::work(format_args!("{status}{separator}{}", why.trim_end())))
+    let later = response.retry_after().map(|span| format!(" (retry after {} s)", span.as_secs()));
+    let later = later.unwrap_or_default();
+    Err(Failure::work(format_args!("{status}{later}{separator}{}", why.trim_end())))
 }
 
 pub(crate) fn status(response: &Response) -> String {
     format!("{} {}", response.code(), response.code().name().unwrap_or("unknown code"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ebbtide::Code;
+
+    #[test]
+    fn a_server_that_is_busy_is_shown_with_the_time_after_which_it_may_be_asked_again() {
+        let busy = Response::new(Code::TOO_MANY_REQUESTS).max_age(7);
+        let expected = "4.29 Too Many Requests (retry after 7 s)";
+        assert!(matches!(succeeded(&busy), Err(Failure::Work(shown)) if shown == expected));
+    }
 }
