@@ -9,7 +9,8 @@ use core::net::{IpAddr, SocketAddr};
 
 /// The step of sequence numbers at a restart. It exceeds the number of notifications that one
 /// observer may have received since it was stored. RFC 7641 section 3.4 takes a number that is
-/// ahead by less than 2^23 for newer, which 127 restarts in a row do not exceed.
+/// ahead by less than 2^23 for newer, which 127 restarts do not exceed, and after 128 s any number. Systemd, for
+/// example, starts a service at most 64 times in 128 s by default.
 const AHEAD: u32 = 1 << 16;
 
 /// Sequence numbers are stored in multiples of this, so that a notification alone changes nothing that is stored. A restart
