@@ -2,9 +2,11 @@
 //! send the same. The machine is that of the test `device_endpoint`; its `play` describes the bytes.
 #![no_main]
 
+#[path = "../../crates/ebbtide-core/tests/it/common/split_mix.rs"]
+mod split_mix;
+/// Its name in the tests.
 mod common {
-    #[path = "../../../crates/ebbtide-core/tests/it/common/split_mix.rs"]
-    pub(crate) mod split_mix;
+    pub(crate) use super::split_mix;
 }
 #[path = "../../crates/ebbtide-core/tests/it/device_endpoint.rs"]
 mod device_endpoint;

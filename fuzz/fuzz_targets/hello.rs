@@ -2,14 +2,13 @@
 //! and it is not longer than its successor and a padding. `seeds/hello` has ClientHellos to begin with.
 #![no_main]
 
+use hello::MAX_HANDSHAKE_DATAGRAM;
 use libfuzzer_sys::fuzz_target;
 
-/// The parser is not public, and uses nothing but this of the module around it.
-#[path = "../../crates/ebbtide/src/net/dtls/v13/hello.rs"]
+/// The parser is not public.
+#[path = "../../crates/ebbtide-dtls13/src/hello.rs"]
 #[allow(dead_code, reason = "the server reads more of it")]
 mod hello;
-
-const MAX_HANDSHAKE_DATAGRAM: usize = 2048;
 
 fuzz_target!(|input: &[u8]| {
     let Some((padding, datagram)) = input.split_first_chunk() else { return };
