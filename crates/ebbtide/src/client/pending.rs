@@ -167,16 +167,18 @@ impl Pending {
 }
 
 /// An answer as it would have been without OSCORE. `None` stands for a notification that is not authentic, or not a newer one, and is
-/// ignored.
+/// ignored, unless it is the first answer: the request is not sent again then, and nothing else would ever come of it.
 fn opened(opener: &ResponseOpener, answer: Answer) -> Option<Answer> {
     Some(match answer {
         Answer::Response { from, response } => match opener.open(&response) {
             Ok(response) => Answer::Response { from, response },
             Err(reason) => Answer::Oscore(reason),
         },
-        Answer::More { from, response } => {
-            Answer::More { from, response: opener.open(&response).ok()? }
-        }
+        Answer::More { from, response } => match opener.open(&response) {
+            Ok(response) => Answer::More { from, response },
+            Err(_) if opener.is_answered() => return None,
+            Err(reason) => Answer::Oscore(reason),
+        },
         other => other,
     })
 }

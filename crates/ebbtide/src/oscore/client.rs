@@ -11,6 +11,7 @@ use ebbtide_core::oscore::{NotificationOrder, RequestNumber, ResponseFault};
 #[cfg(feature = "edhoc")]
 use ebbtide_core::wire::Code;
 use ebbtide_core::wire::{Content, OptionNumber, encode_uint};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The bytes that the protection of a message adds at most: a code and a tag.
@@ -42,6 +43,7 @@ pub(crate) struct ResponseOpener {
     /// The request before, under the same token.
     earlier: Option<RequestNumber>,
     order: Mutex<NotificationOrder>,
+    answered: AtomicBool,
 }
 
 impl ClientContext {
@@ -107,6 +109,7 @@ impl ClientContext {
                 request,
                 earlier: before.map(|before| before.request),
                 order: Mutex::new(before.map(|before| *before.order()).unwrap_or_default()),
+                answered: AtomicBool::new(false),
             };
             Ok((sent, opener))
         })
@@ -127,6 +130,11 @@ impl ResponseOpener {
         self
     }
 
+    /// Whether a response was accepted.
+    pub(crate) fn is_answered(&self) -> bool {
+        self.answered.load(Ordering::Relaxed)
+    }
+
     /// The response as it would have been without OSCORE.
     ///
     /// # Errors
@@ -134,6 +142,7 @@ impl ResponseOpener {
     /// Returns the reason why it is not accepted. A notification that is not a newer one is not accepted either.
     pub(crate) fn open(&self, response: &Response) -> Result<Response, OscoreFailure> {
         let opened = self.opened(response);
+        self.answered.fetch_or(opened.is_ok(), Ordering::Relaxed);
         #[cfg(feature = "edhoc")]
         if let (Ok(_), Some(handshake)) = (&opened, &self.context.ending) {
             handshake.complete();

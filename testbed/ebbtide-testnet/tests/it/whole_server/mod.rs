@@ -22,6 +22,9 @@ use std::thread::{Builder, available_parallelism, scope};
 use world::{conditions, story};
 
 const SEEDS: u64 = 100;
+/// Further ones that have found a fault: an observation under OSCORE was renewed, only notifications of an earlier registration
+/// answered, which a restarted server had restored, and the client waited for ever.
+const FOUND: [u64; 3] = [496, 716, 878];
 /// The environment variable with the seeds of the long test: `FROM..TO`.
 const SEEDS_VARIABLE: &str = "EBBTIDE_TEST_SEEDS";
 const MANY: Range<u64> = SEEDS..SEEDS + 100_000;
@@ -32,7 +35,7 @@ const ENOUGH: usize = 10;
 fn a_server_keeps_its_promises_whatever_happens_to_it() {
     // The links of a seed are its own as well.
     let only = std::env::var(SEED_VARIABLE).ok().map(|seed| seed.parse().unwrap());
-    for seed in (0..SEEDS).filter(|_| only.is_none()).chain(only) {
+    for seed in (0..SEEDS).chain(FOUND).filter(|_| only.is_none()).chain(only) {
         told(seed);
     }
 }
