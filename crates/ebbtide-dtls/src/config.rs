@@ -15,6 +15,9 @@ pub struct Config {
     /// most 8. Zero: it uses the peer's in its records and needs none itself, like a client with
     /// one peer. `None`: connection IDs are not used.
     pub cid_length: Option<u8>,
+    /// The first bytes of the IDs that this endpoint issues, by which a balancer or another endpoint at the same address
+    /// finds it. Four bytes at least remain for the session; longer prefixes are cut. Default: none.
+    pub cid_prefix: Vec<u8>,
     /// Whether peers must show that they receive at a new address (RFC 9853).
     pub return_routability: bool,
     /// Bytes of the longest handshake datagram.
@@ -39,6 +42,7 @@ impl Default for Config {
         Self {
             suites: CipherSuite::ALL.to_vec(),
             cid_length: Some(6),
+            cid_prefix: Vec::new(),
             return_routability: true,
             mtu: 1232,
             timing: Timing::SERVER,

@@ -169,6 +169,17 @@ pub(crate) struct ConnectionKeys {
     pub(crate) read: DirectionKeys,
 }
 
+impl ConnectionKeys {
+    /// The keys for writing and those for reading, each of 20 bytes.
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let (write, read) = bytes.split_at_checked(DirectionKeys::LENGTH)?;
+        Some(Self {
+            write: DirectionKeys::from_bytes(write)?,
+            read: DirectionKeys::from_bytes(read)?,
+        })
+    }
+}
+
 /// The keys of one direction.
 #[derive(Default, Zeroize, ZeroizeOnDrop)]
 pub(crate) struct DirectionKeys {
@@ -177,6 +188,18 @@ pub(crate) struct DirectionKeys {
 }
 
 impl DirectionKeys {
+    const LENGTH: usize = 20;
+
+    fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let (key, salt) = bytes.split_first_chunk()?;
+        Some(Self { key: *key, salt: salt.try_into().ok()? })
+    }
+
+    pub(crate) fn put(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.key);
+        out.extend_from_slice(&self.salt);
+    }
+
     const fn nonce(&self, explicit: [u8; 8]) -> [u8; 12] {
         let ([a, b, c, d], [e, f, g, h, i, j, k, l]) = (self.salt, explicit);
         [a, b, c, d, e, f, g, h, i, j, k, l]

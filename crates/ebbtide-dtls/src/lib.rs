@@ -75,7 +75,9 @@ pub use certificate::{
 };
 pub use config::{Config, Limits, PskLookup, Timing};
 pub use ec::SigningKey;
-pub use endpoint::{Counters, Endpoint, Event, Output, SendError, SessionId, SessionPeer};
+pub use endpoint::{
+    Counters, Endpoint, Event, Output, SendError, SessionId, SessionPeer, StoredSession, reserve,
+};
 pub use failure::Failure;
 pub use flight::RoundTrip;
 pub use handshake::{CertificateCredentials, ClientCredentials, Credentials};

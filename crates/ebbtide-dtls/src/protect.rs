@@ -8,6 +8,7 @@ use crate::suite::CipherSuite;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::ops::Range;
+use zeroize::Zeroizing;
 
 /// The explicit part of the nonce (RFC 6655 section 3, RFC 5288 section 3).
 const EXPLICIT_NONCE: usize = 8;
@@ -78,6 +79,36 @@ impl Protection {
 
     pub(crate) fn has_peer_cid(&self) -> bool {
         !self.peer_cid.is_empty()
+    }
+
+    pub(crate) fn peer_cid(&self) -> &[u8] {
+        &self.peer_cid
+    }
+
+    pub(crate) const fn next_sequence(&self) -> u64 {
+        self.next_sequence
+    }
+
+    pub(crate) const fn window(&self) -> ReplayWindow {
+        self.window
+    }
+
+    /// The keys for writing and those for reading.
+    pub(crate) fn keys(&self) -> Zeroizing<Vec<u8>> {
+        let mut keys = Zeroizing::new(Vec::with_capacity(40));
+        self.write.put(&mut keys);
+        self.read.put(&mut keys);
+        keys
+    }
+
+    /// Goes on where another program has ended.
+    pub(crate) const fn go_on(&mut self, next_sequence: u64, window: ReplayWindow) {
+        (self.next_sequence, self.window) = (next_sequence, window);
+    }
+
+    /// Refuses this record and those before it from now on.
+    pub(crate) const fn forget_before(&mut self, sequence: u64) {
+        self.window = ReplayWindow::after(sequence);
     }
 
     /// The difference in length between a record and its content.

@@ -10,6 +10,21 @@ pub(crate) struct ReplayWindow {
 }
 
 impl ReplayWindow {
+    /// Its 16 bytes for storage.
+    pub(crate) fn to_bytes(self) -> [u8; 16] {
+        (u128::from(self.next) << 64 | u128::from(self.seen)).to_be_bytes()
+    }
+
+    pub(crate) const fn from_bytes(bytes: [u8; 16]) -> Self {
+        let both = u128::from_be_bytes(bytes);
+        Self { next: (both >> 64) as u64, seen: both as u64 }
+    }
+
+    /// A window that accepts only numbers after this one.
+    pub(crate) const fn after(sequence: u64) -> Self {
+        Self { next: sequence.saturating_add(1), seen: u64::MAX }
+    }
+
     /// Whether a record may be new. Numbers before the window count as received.
     pub(crate) const fn may_accept(&self, sequence: u64) -> bool {
         if sequence >= self.next {

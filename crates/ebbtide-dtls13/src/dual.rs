@@ -5,7 +5,7 @@ use crate::endpoint::{Dtls13Endpoint, is_here};
 use ebbtide_core::time::Instant;
 use ebbtide_dtls::{
     ClientCredentials, Counters, Endpoint, Failure, Output, SavedSession, SendError, SessionId,
-    SessionPeer, Timing,
+    SessionPeer, StoredSession, Timing,
 };
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -89,15 +89,40 @@ impl DualEndpoint {
         }
     }
 
-    /// Ends sessions of DTLS 1.2 with peers that are not to be served any more; those of DTLS 1.3 go on. See
-    /// [`Endpoint::end_sessions`].
+    /// Ends sessions with peers that are not to be served any more. See [`Endpoint::end_sessions`].
     pub fn end_sessions(&mut self, now: Instant, keeps: &mut dyn FnMut(SessionPeer<'_>) -> bool) {
+        if let Some(v13) = &mut self.v13 {
+            v13.end_sessions(now, keeps);
+        }
         self.v12.end_sessions(now, keeps);
     }
 
-    /// Answers a record of a session that is not known. See [`Endpoint::tell_unknown`].
-    pub fn tell_unknown(&mut self, to: SocketAddr) {
-        self.v12.tell_unknown(to);
+    /// Notes which sessions of DTLS 1.2 have to be stored. Those of DTLS 1.3 are not: `dimpl` does not give their keys.
+    pub fn note_changes(&mut self) {
+        self.v12.note_changes();
+    }
+
+    /// See [`Endpoint::take_changed`].
+    pub fn take_changed(&mut self) -> Vec<(SessionId, Option<StoredSession>)> {
+        self.v12.take_changed()
+    }
+
+    /// See [`Endpoint::take_all`].
+    pub fn take_all(&mut self) -> Vec<(SessionId, StoredSession)> {
+        self.v12.take_all()
+    }
+
+    /// See [`Endpoint::restore`].
+    pub fn restore(&mut self, now: Instant, session: SessionId, stored: &[u8]) -> bool {
+        !is_here(session) && self.v12.restore(now, session, stored)
+    }
+
+    /// See [`Endpoint::ask`].
+    pub fn ask(&mut self, session: SessionId, out: &mut Vec<u8>) -> Option<SocketAddr> {
+        match self.of(session) {
+            Some(_) => None,
+            None => self.v12.ask(session, out),
+        }
     }
 
     /// Closes a session: sends a close_notify to the peer and drops the state. No event follows.

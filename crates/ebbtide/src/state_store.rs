@@ -12,9 +12,8 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 /// [`ServerConfig::state`](crate::ServerConfig::state).
 ///
 /// Changes are stored a tenth of a second later: an observer that registers just before a crash has
-/// to register again, which clients do when the last state is no longer fresh. Observers over connections
-/// are not stored, and of those over DTLS only the addresses, since their sessions end with the program: after a restart the
-/// server tells them so, and clients of this library begin another session and register again.
+/// to register again, which clients do when the last state is no longer fresh. Sessions over DTLS 1.2 are stored with their
+/// keys; observers over DTLS 1.3 and over connections are not, since these end with the program.
 pub trait StateStore: fmt::Debug + Send + Sync + 'static {
     /// The last state that was stored; `None` if there is none.
     ///

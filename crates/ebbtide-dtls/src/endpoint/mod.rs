@@ -6,10 +6,12 @@ mod hostile_peers;
 mod path;
 mod receive;
 mod shares;
+mod stored;
 mod table;
 mod types;
 mod unknown;
 
+pub use stored::{StoredSession, reserve};
 pub use types::{Counters, Event, Output, SendError, SessionId, SessionPeer};
 
 use crate::alert::{self, AlertDescription, AlertLevel};
@@ -26,7 +28,7 @@ use crate::outbox::Outbox;
 use crate::record::ContentType;
 use crate::session::{SavedSession, SessionCache};
 use alloc::boxed::Box;
-use alloc::collections::VecDeque;
+use alloc::collections::{BTreeSet, VecDeque};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::net::SocketAddr;
@@ -60,6 +62,8 @@ pub struct Endpoint {
     round_trips: Vec<RoundTrip>,
     refused: Option<(SocketAddr, Failure)>,
     unknown: UnknownAnswers,
+    /// The sessions that have to be stored again, if they are stored.
+    changed: Option<BTreeSet<SessionId>>,
     counters: Counters,
 }
 
@@ -72,6 +76,8 @@ impl Endpoint {
         let mut secret = [0; 32];
         rng.fill_bytes(&mut secret);
         config.cid_length = config.cid_length.map(|length| length.min(OwnCid::MAX as u8));
+        // Enough remains to tell sessions apart.
+        config.cid_prefix.truncate(config.cid_length.unwrap_or(0).saturating_sub(4).into());
         // A ClientHello must not be fragmented, because a server without state cannot reassemble
         // it.
         config.mtu = config.mtu.max(256);
@@ -94,6 +100,7 @@ impl Endpoint {
             round_trips: Vec::new(),
             refused: None,
             unknown: UnknownAnswers::default(),
+            changed: None,
             counters: Counters::default(),
         }
     }
@@ -232,7 +239,11 @@ impl Endpoint {
                 to = path.previous();
             }
         }
+        let next = protection.next_sequence();
         self.table.touch(index);
+        if stored::is_to_be_stored(next) {
+            self.note_change(index);
+        }
         Ok(to)
     }
 
@@ -326,6 +337,7 @@ impl Endpoint {
             self.counters.addresses_changed += 1;
             self.events.push_back(Event::AddressChanged { session: name, from, to });
             self.table.rearm(index);
+            self.note_change(index);
         }
     }
 
@@ -425,6 +437,9 @@ impl Endpoint {
         loop {
             let mut bytes = [0; OwnCid::MAX];
             self.rng.fill_bytes(&mut bytes);
+            for (byte, prefix) in bytes.iter_mut().zip(&self.config.cid_prefix) {
+                *byte = *prefix;
+            }
             let cid = OwnCid::new(bytes.get(..length).unwrap_or_default());
             if !self.table.by_cid.contains_key(&cid) {
                 return cid;
@@ -495,6 +510,7 @@ impl Endpoint {
 
     fn remove(&mut self, index: u32) -> Option<Box<Session>> {
         self.leave_handshakes(index);
+        self.note_change(index);
         let session = self.table.remove(index)?;
         let own_cid = session.own_cid();
         if self.table.by_cid.get(&own_cid) == Some(&index) {

@@ -181,6 +181,7 @@ impl Endpoint {
             self.counters.addresses_changed += 1;
             let session = self.table.name(index);
             self.events.push_back(Event::AddressChanged { session, from: event.0, to: event.1 });
+            self.note_change(index);
         } else if cookie == previous && kind == PATH_RESPONSE && from == path.previous {
             // The peer is at its previous address, and a third party forwards its records.
             let (wrong, right) = (session.remote, path.previous);
@@ -191,6 +192,7 @@ impl Endpoint {
             if told {
                 let session = self.table.name(index);
                 self.events.push_back(Event::AddressChanged { session, from: wrong, to: right });
+                self.note_change(index);
             }
         } else if cookie == previous && kind == PATH_DROP {
             // The peer has left the previous address, which counts as no answer from there.

@@ -237,6 +237,14 @@ impl Endpoint {
             }
         };
         let plaintext = record.get(opened.plaintext).unwrap_or_default();
+        if session.ping.is_some() && opened.content != ContentType::Alert {
+            if self.is_sign_of_life(index, header.sequence, plaintext) {
+                self.on_record_from(index, from, header.length);
+            } else {
+                self.ask_at(index, from, header.length);
+            }
+            return;
+        }
         // An answer to a challenge that comes too late must not begin the next check: where round trips are
         // longer than the limit, challenges and answers would follow each other forever.
         let is_late_check =
@@ -417,6 +425,7 @@ impl Endpoint {
             self.table.by_address.insert(remote, index);
         }
         self.table.rearm(index);
+        self.note_change(index);
         let session = self.table.name(index);
         self.events.push_back(Event::Established { session, resumed });
     }

@@ -38,6 +38,8 @@ pub(crate) struct Session {
     pub(crate) saved: Option<Box<SavedSession>>,
     /// Present while the peer uses an address that is not confirmed.
     pub(crate) path: Option<Box<NewPath>>,
+    /// The message ID of the ping that the peer of a restored session has not answered yet.
+    pub(crate) ping: Option<[u8; 2]>,
     pub(crate) began: Instant,
     /// Where the peer was then; that source has the place.
     pub(crate) began_at: SocketAddr,
@@ -59,12 +61,46 @@ impl Session {
             resumption: None,
             saved: None,
             path: None,
+            ping: None,
             began,
             began_at: remote,
             armed: None,
             older: NONE,
             newer: NONE,
         }
+    }
+
+    /// A session that a server has had before it started again.
+    pub(crate) fn restored(
+        remote: SocketAddr,
+        now: Instant,
+        protection: Protection,
+        identity: Identity,
+    ) -> Self {
+        Self {
+            role: Role::Server,
+            remote,
+            protection: Some(protection),
+            handshake: None,
+            established: true,
+            return_routability: false,
+            identity,
+            resumption: None,
+            saved: None,
+            path: None,
+            ping: None,
+            began: now,
+            began_at: remote,
+            armed: None,
+            older: NONE,
+            newer: NONE,
+        }
+    }
+
+    /// The address at which the peer was confirmed last.
+    pub(crate) fn confirmed_remote(&self) -> SocketAddr {
+        let open = self.path.as_ref().filter(|path| path.is_open());
+        open.map_or(self.remote, |path| path.previous())
     }
 
     pub(crate) fn own_cid(&self) -> OwnCid {
@@ -153,7 +189,12 @@ impl Table {
     }
 
     pub(crate) fn insert(&mut self, session: Session) -> u32 {
-        let index = self.free.pop().unwrap_or_else(|| {
+        let is_free = |index: &u32| {
+            self.slots.get(*index as usize).is_some_and(|slot| slot.session.is_none())
+        };
+        // A restored session does not leave this list.
+        let free = core::iter::from_fn(|| self.free.pop()).find(is_free);
+        let index = free.unwrap_or_else(|| {
             self.slots.push(SessionSlot::default());
             (self.slots.len() - 1) as u32
         });
@@ -164,6 +205,26 @@ impl Table {
         self.link(index);
         self.rearm(index);
         index
+    }
+
+    /// Inserts a session under a name that it had before, in one of the first `max` places. Returns false if that place is
+    /// not free.
+    pub(crate) fn insert_at(&mut self, id: SessionId, session: Session, max: usize) -> bool {
+        let place = id.index as usize;
+        if place >= max {
+            return false;
+        }
+        while self.slots.len() <= place {
+            self.free.push(self.slots.len() as u32);
+            self.slots.push(SessionSlot::default());
+        }
+        let Some(slot) = self.slots.get_mut(place).filter(|slot| slot.session.is_none()) else {
+            return false;
+        };
+        *slot = SessionSlot { generation: id.generation, session: Some(Box::new(session)) };
+        self.count += 1;
+        self.link(id.index);
+        true
     }
 
     /// Removes a session from everything except the maps by connection ID and address.

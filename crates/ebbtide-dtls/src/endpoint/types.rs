@@ -38,6 +38,14 @@ pub struct SessionPeer<'a> {
     pub certificate: Option<&'a [u8]>,
 }
 
+impl<'a> SessionPeer<'a> {
+    /// A peer, for the driver of another security protocol.
+    #[must_use]
+    pub const fn new(identity: &'a [u8], certificate: Option<&'a [u8]>) -> Self {
+        Self { identity, certificate }
+    }
+}
+
 /// The driver's next action.
 #[derive(Debug)]
 pub enum Output<'a> {

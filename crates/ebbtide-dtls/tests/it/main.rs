@@ -25,4 +25,5 @@ mod scripts;
 #[cfg(feature = "certificates")]
 mod shares;
 mod speed;
+mod stored_sessions;
 mod wireshark;

@@ -16,7 +16,8 @@ use crate::session::{Dtls13Session, Happened};
 use dimpl::{Config, Dtls, DtlsCertificate};
 use ebbtide_core::time::{Duration, Instant};
 use ebbtide_dtls::{
-    CertificateCredentials, Counters, Event, Failure, Output, SendError, SessionId, Timing,
+    CertificateCredentials, Counters, Event, Failure, Output, SendError, SessionId, SessionPeer,
+    Timing,
 };
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
@@ -244,6 +245,24 @@ impl Dtls13Endpoint {
         let number = session.as_u64();
         self.step(now, number, false, Dtls::close, &mut |_, _| ());
         self.remove(number);
+    }
+
+    /// Ends a server's sessions with peers that are not to be served any more.
+    pub(crate) fn end_sessions(
+        &mut self,
+        now: Instant,
+        keeps: &mut dyn FnMut(SessionPeer<'_>) -> bool,
+    ) {
+        let mut is_to_end = |session: &Dtls13Session| {
+            let peer = SessionPeer::new(&session.identity, session.certificate.as_deref());
+            session.established && !keeps(peer)
+        };
+        let ended = self.sessions.iter().filter(|(_, session)| is_to_end(session));
+        let ended: Vec<u64> = ended.map(|(number, _)| *number).collect();
+        for number in ended {
+            self.step(now, number, false, Dtls::close, &mut |_, _| ());
+            self.end(number, Failure::NotServed);
+        }
     }
 
     /// Processes everything that is due, and answers one hello that needs a signature.

@@ -7,6 +7,7 @@ use crate::net::driver::Driver;
 #[cfg(feature = "dtls")]
 use crate::net::dtls::Side;
 use crate::net::shared::Shared;
+use crate::net::socket::Binding;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
@@ -112,7 +113,8 @@ impl ClientInner {
         // What is kept for a session is kept for all sockets together, so each has a number of its own.
         let of_server = self.responders.as_ref().and_then(|responders| responders.sockets.as_ref());
         let number = of_server.map_or(0, |sockets| sockets.count) + kind as u32;
-        let opened = Shared::serving(address, config.socket(), service, clock, number, false)?;
+        let opened =
+            Shared::serving(address, Binding::Alone, config.socket(), service, clock, number)?;
         #[cfg(feature = "dtls")]
         if matches!(kind, SocketKind::DtlsV4 | SocketKind::DtlsV6) {
             let secured = opened.secure(Side::Client, &config.dtls);

@@ -15,6 +15,7 @@ pub use transport::TransportConfig;
 use crate::edhoc::Edhoc;
 #[cfg(feature = "dtls")]
 use crate::net::dtls::config::{DtlsBind, DtlsConfig};
+use crate::net::handed_over::HandedOver;
 use crate::net::network::DatagramNetwork;
 use crate::net::shared::SocketConfig;
 use crate::net::socket::SocketOptions;
@@ -106,6 +107,7 @@ pub(crate) struct AllSettings {
     pub(crate) verify: Verify,
     pub(crate) state: Option<Arc<dyn StateStore>>,
     pub(crate) workers: usize,
+    pub(crate) handed_over: HandedOver,
 }
 
 impl Default for AllSettings {
@@ -139,6 +141,7 @@ impl Default for AllSettings {
             verify: Verify::default(),
             state: None,
             workers: 1,
+            handed_over: HandedOver::default(),
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::alarm::Alarm;
 use super::clock::Clock;
 use super::network::{DatagramNetwork, DatagramPort};
-use super::socket::{Inbox, Outbound, Socket, SocketOptions};
+use super::socket::{Binding, Inbox, Outbound, Socket, SocketOptions};
 use crate::error::BindError;
 use quinn_udp::TransportError;
 use std::io;
@@ -44,7 +44,8 @@ impl DatagramSocket {
     /// Binds an address of this network, or of the system's if there is none.
     pub(super) fn open(
         address: SocketAddr,
-        options: &SocketOptions,
+        binding: Binding,
+        options: SocketOptions,
         network: Option<&dyn DatagramNetwork>,
     ) -> Result<Self, BindError> {
         let failed = |source| BindError::new(address, source);
@@ -57,7 +58,13 @@ impl DatagramSocket {
                 "it needs the feature 'udp' of ebbtide",
             )));
         }
-        let socket = Socket::bind_with(address, options)?;
+        let socket = match binding {
+            Binding::Alone => Socket::bind_with(address, &options)?,
+            Binding::AmongWorkers => {
+                Socket::bind_with(address, &SocketOptions { shared: true, ..options })?
+            }
+            Binding::HandedOver(socket) => Socket::of_bound(socket).map_err(failed)?,
+        };
         #[expect(
             deprecated,
             reason = "its replacement is unsafe because a type might change its descriptor; \

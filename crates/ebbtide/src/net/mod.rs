@@ -11,6 +11,7 @@ pub(crate) mod dtls;
 #[cfg(not(feature = "dtls"))]
 #[path = "no_dtls.rs"]
 pub(crate) mod dtls;
+pub(crate) mod handed_over;
 mod kernel_drops;
 pub mod network;
 pub(crate) mod peer;
@@ -24,3 +25,4 @@ pub(crate) mod shared;
 pub mod socket;
 pub(crate) mod socket_state;
 pub(crate) mod trace;
+pub(crate) mod workers;

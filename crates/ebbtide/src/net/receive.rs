@@ -30,6 +30,9 @@ impl Shared {
             self.handle(&mut inbox);
             return true;
         }
+        if self.is_deaf.load(Ordering::SeqCst) {
+            return false;
+        }
         let Poll::Ready(received) = self.device.poll_receive(cx, &mut inbox, busily) else {
             return false;
         };
@@ -59,7 +62,13 @@ impl Shared {
             }
             count += 1;
             if speaks_dtls {
-                self.handle_records(now, datagram);
+                match self.workers.get().and_then(|workers| workers.other(datagram.bytes)) {
+                    Some(other) => {
+                        other.handle_records(now, datagram);
+                        other.wake_driver();
+                    }
+                    None => self.handle_records(now, datagram),
+                }
             } else {
                 self.handle_message(now, PeerId::Address(datagram.from), datagram);
             }

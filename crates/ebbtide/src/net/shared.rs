@@ -10,8 +10,9 @@ use super::dtls::Side;
 use super::dtls::config::DtlsConfig;
 use super::network::DatagramNetwork;
 use super::peer::PeerInfo;
-use super::socket::{Inbox, SocketOptions};
+use super::socket::{Binding, Inbox, SocketOptions};
 use super::socket_state::SocketState;
+use super::workers::Workers;
 use crate::error::BindError;
 use crate::oscore::OscoreContexts;
 use crate::refusals::Reason;
@@ -25,7 +26,7 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::task::Waker;
 use std::time::Duration;
 
@@ -87,6 +88,10 @@ pub(crate) struct Shared {
     wildcard: bool,
     /// Set before the socket is driven.
     pub(super) speaks_dtls: AtomicBool,
+    /// Set at the end: what arrives waits in the kernel, for another process with this socket.
+    pub(super) is_deaf: AtomicBool,
+    /// The sockets of all workers at this address over DTLS, this one among them; set before they are driven.
+    pub(crate) workers: OnceLock<Workers<Self>>,
     /// See [`SocketConfig::busy_poll`].
     pub(crate) busy_poll: Duration,
     /// The buffers for receiving, used by one task at a time.
@@ -102,18 +107,17 @@ impl Shared {
         config: SocketConfig,
         service: Option<Arc<dyn Serve>>,
     ) -> Result<Arc<Self>, BindError> {
-        Self::serving(address, config, service, Clock::start(), 0, false)
+        Self::serving(address, Binding::Alone, config, service, Clock::start(), 0)
     }
 
-    /// Creates a socket of a server or client, which numbers its sockets. Those with a service share its clock. Others may be
-    /// bound to the same address if it is `shared` by workers.
+    /// Creates a socket of a server or client, which numbers its sockets. Those with a service share its clock.
     pub(crate) fn serving(
         address: SocketAddr,
+        binding: Binding,
         config: SocketConfig,
         service: Option<Arc<dyn Serve>>,
         clock: Clock,
         number: u32,
-        shared: bool,
     ) -> Result<Arc<Self>, BindError> {
         let failed = |source| BindError::new(address, source);
         let invalid = |error| failed(io::Error::new(io::ErrorKind::InvalidInput, error));
@@ -123,8 +127,8 @@ impl Shared {
         };
         let control = &config.endpoint.control;
         control.check_bound("ACK_TIMEOUT", &config.endpoint.params).map_err(contradicts)?;
-        let options = SocketOptions { shared, ..config.options };
-        let device = DatagramSocket::open(address, &options, config.network.as_deref())?;
+        let network = config.network.as_deref();
+        let device = DatagramSocket::open(address, binding, config.options, network)?;
         // The client chooses the length of a response's blocks (RFC 7959 section 2.4) and does not
         // know this side's path. A client chooses its own blocks, and receives an error if one is
         // too long.
@@ -144,6 +148,8 @@ impl Shared {
             number,
             wildcard,
             speaks_dtls: AtomicBool::new(false),
+            is_deaf: AtomicBool::new(false),
+            workers: OnceLock::new(),
             busy_poll: config.busy_poll,
             inbox: Mutex::default(),
             state: Mutex::new(SocketState::new(endpoint, observers, oscore, max_unsent)),
@@ -161,6 +167,17 @@ impl Shared {
         self.lock().dtls = Some(Box::new(sessions));
         self.speaks_dtls.store(true, Ordering::Relaxed);
         Ok(())
+    }
+
+    /// Receives nothing from now on.
+    pub(crate) fn stop_receiving(&self) {
+        self.is_deaf.store(true, Ordering::SeqCst);
+    }
+
+    /// Whether everything that was received before [`Self::stop_receiving`] is handled and sent.
+    pub(crate) fn is_drained(&self) -> bool {
+        let inbox = self.inbox.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        !inbox.has_left() && self.lock().out.is_empty()
     }
 
     /// The peer of a session, on a socket that speaks DTLS.
@@ -214,6 +231,15 @@ impl Shared {
         drop(state);
         woken.into_iter().chain(driver).for_each(Waker::wake);
         result
+    }
+
+    /// Wakes the driver if it has something to do.
+    pub(super) fn wake_driver(&self) {
+        let mut state = self.lock();
+        let driver = if state.concerns_the_driver() { state.driver.take() } else { None };
+        let woken = state.take_wakers();
+        drop(state);
+        woken.into_iter().chain(driver).for_each(Waker::wake);
     }
 
     /// Sends the waiting datagrams.

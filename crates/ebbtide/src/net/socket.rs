@@ -44,6 +44,17 @@ pub struct SocketOptions {
     pub(crate) shared: bool,
 }
 
+/// How a socket comes to its address.
+#[derive(Debug)]
+pub(crate) enum Binding {
+    /// It has the address for itself.
+    Alone,
+    /// It shares the address with those of other workers.
+    AmongWorkers,
+    /// It was bound before the program started.
+    HandedOver(RawSocket),
+}
+
 impl SocketOptions {
     fn set(&self, socket: &RawSocket, is_ipv4: bool) -> io::Result<()> {
         if self.shared {
@@ -147,6 +158,11 @@ impl Socket {
         let _ = raw.set_recv_buffer_size(KERNEL_BUFFER);
         let _ = raw.set_send_buffer_size(KERNEL_BUFFER);
         raw.bind(&address.into())?;
+        Self::of_bound(raw)
+    }
+
+    /// A socket that is bound.
+    pub(crate) fn of_bound(raw: RawSocket) -> io::Result<Self> {
         let state = UdpSocketState::new(UdpSockRef::from(&raw))?;
         // On a platform without transport errors, a refused port is noticed by the timeout.
         let _ = state.enable_transport_errors(UdpSockRef::from(&raw));
@@ -201,11 +217,16 @@ impl Socket {
     /// Returns an error if `group` is not a multicast address or the interface does not exist.
     pub fn join(&self, group: IpAddr, interface: u32) -> io::Result<()> {
         let socket = SockRef::from(&self.io);
-        match group {
+        let joined = match group {
             IpAddr::V4(group) => {
                 socket.join_multicast_v4_n(&group, &InterfaceIndexOrAddress::Index(interface))
             }
             IpAddr::V6(group) => socket.join_multicast_v6(&group, interface),
+        };
+        match joined {
+            // A socket that was handed over is a member already.
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse => Ok(()),
+            joined => joined,
         }
     }
 

@@ -4,6 +4,7 @@ use super::arriving::Streams;
 use super::locked::Locked;
 use super::panics::CaughtPanic;
 use super::router::Router;
+use super::state::last_write::LastWrite;
 use crate::answered::AnswerTally;
 use crate::client::Requests;
 use crate::config::AllSettings;
@@ -50,6 +51,7 @@ pub(super) struct Inner {
     pub(super) handler_panics: AtomicU64,
     /// How often the state could not be stored.
     pub(super) state_errors: AtomicU64,
+    pub(super) last_write: LastWrite,
     pub(super) refusals: Ledger,
     pub(super) answered: AnswerTally,
     pub(super) streams: Streams,
@@ -91,6 +93,7 @@ impl Service {
             overloaded: AtomicU64::new(0),
             handler_panics: AtomicU64::new(0),
             state_errors: AtomicU64::new(0),
+            last_write: LastWrite::default(),
             refusals: Ledger::default(),
             answered: AnswerTally::default(),
             streams: Streams::default(),

@@ -2,8 +2,11 @@
 
 use super::inner::Service;
 use super::{Listener, Resource, Server};
+#[cfg(feature = "dtls")]
+use crate::dtls::SessionPeer;
 use crate::message::Response;
 use crate::net::shared::Shared;
+use crate::stream::ListenerHandle;
 use core::fmt;
 use ebbtide_core::wire::Code;
 use futures_util::future::{Either, join, select};
@@ -17,6 +20,8 @@ use tokio::time::{Instant, sleep, timeout_at};
 
 /// How often to check whether all work is finished.
 const POLL: Duration = Duration::from_millis(5);
+/// How long the last state may take to be stored afterwards.
+const STORING: Duration = Duration::from_secs(3);
 /// How long the sockets may take to close afterwards.
 const CLOSING: Duration = Duration::from_millis(200);
 
@@ -25,7 +30,7 @@ const CLOSING: Duration = Duration::from_millis(200);
 pub struct ServerHandle {
     service: Service,
     sockets: Vec<Weak<Shared>>,
-    listeners: Vec<Arc<dyn Fn() + Send + Sync>>,
+    listeners: Vec<ListenerHandle>,
 }
 
 impl fmt::Debug for ServerHandle {
@@ -40,12 +45,18 @@ impl ServerHandle {
     /// acknowledged requests are answered. After that, but at the latest after `grace`, the server
     /// releases its connections and closes its sockets. [`Server::run`] then returns, and the
     /// addresses can be bound again. Returns true if all work was finished within `grace`. A server with a
-    /// [state](crate::ServerConfig::state) keeps its observers, for the process that reads it next.
+    /// [state](crate::ServerConfig::state) keeps its observers and its sessions, for the process that reads it next. One with
+    /// [sockets that were handed over](crate::ServerConfig::sockets) refuses nothing: it receives and accepts no more, and what
+    /// arrives meanwhile waits for the process that has these sockets next.
     ///
     /// Not cancel safe: if dropped, the server stays open and answers every new request with 5.03.
     pub async fn shutdown(&self, grace: Duration) -> bool {
         let seconds = u32::try_from(grace.as_secs()).unwrap_or(u32::MAX).max(1);
-        self.service.inner.refuses_for.store(seconds, Ordering::SeqCst);
+        if self.is_followed() {
+            self.stop_receiving();
+        } else {
+            self.service.inner.refuses_for.store(seconds, Ordering::SeqCst);
+        }
         if !self.keeps_observers() {
             let goodbye = Response::new(Code::SERVICE_UNAVAILABLE).max_age(seconds);
             for shared in self.sockets.iter().filter_map(Weak::upgrade) {
@@ -60,6 +71,12 @@ impl ServerHandle {
             }
         });
         let done = done.await.is_ok();
+        if self.keeps_observers() {
+            // What arrives from now on is not in the state.
+            self.stop_receiving();
+            let stored = tokio::time::timeout(STORING, self.service.store_last());
+            let _ = stored.await;
+        }
         self.close();
         let closed = async {
             while self.sockets.iter().any(|shared| shared.strong_count() > 0) {
@@ -110,14 +127,22 @@ impl ServerHandle {
         removed.is_some()
     }
 
-    /// Ends the DTLS sessions of peers that are not to be served any more, such as those whose key was removed: `keeps` decides
-    /// for each. They cannot be resumed; sessions of DTLS 1.3 and connections over TLS go on.
+    /// Ends the sessions over DTLS and the connections over TLS of peers that are not to be served any more, such as those
+    /// whose key was removed: `keeps` decides for each. Sessions cannot be resumed.
     #[cfg(feature = "dtls")]
-    pub fn end_sessions(&self, mut keeps: impl FnMut(crate::dtls::SessionPeer<'_>) -> bool) {
+    pub fn end_sessions(&self, keeps: impl Fn(SessionPeer<'_>) -> bool) {
+        for listener in &self.listeners {
+            listener.release(|peer| {
+                peer.is_some_and(|peer| {
+                    let identity = peer.identity.as_deref().unwrap_or_default();
+                    !keeps(SessionPeer::new(identity, peer.certificate.as_deref()))
+                })
+            });
+        }
         for shared in self.sockets.iter().filter_map(Weak::upgrade) {
             shared.with(|state, _| {
                 if let Some(sessions) = &mut state.dtls {
-                    sessions.end_sessions(&mut keeps);
+                    sessions.end_sessions(&mut |peer| keeps(peer));
                 }
             });
         }
@@ -126,7 +151,17 @@ impl ServerHandle {
     /// Stops serving at once. Requests whose handlers are still running are not answered.
     pub fn close(&self) {
         self.sockets.iter().filter_map(Weak::upgrade).for_each(|shared| shared.close());
-        self.listeners.iter().for_each(|close| close());
+        self.listeners.iter().for_each(ListenerHandle::close);
+    }
+
+    /// Whether another process goes on with its sockets.
+    fn is_followed(&self) -> bool {
+        self.service.config().handed_over.is_any()
+    }
+
+    fn stop_receiving(&self) {
+        self.sockets.iter().filter_map(Weak::upgrade).for_each(|shared| shared.stop_receiving());
+        self.listeners.iter().for_each(ListenerHandle::stop_accepting);
     }
 
     /// Whether the observers are stored.
@@ -137,9 +172,13 @@ impl ServerHandle {
     /// Whether all acknowledged requests are answered and all observers are notified of the end.
     fn is_idle(&self) -> bool {
         let sockets = self.sockets.iter().filter_map(Weak::upgrade);
-        let keeps_observers = self.keeps_observers();
+        let (keeps_observers, is_followed) = (self.keeps_observers(), self.is_followed());
         self.service.inner.working.load(Ordering::SeqCst) == 0
             && sockets.into_iter().all(|shared| {
+                if is_followed {
+                    // Acknowledgements go to the successor.
+                    return shared.is_drained();
+                }
                 let state = shared.lock();
                 state.endpoint.open_exchanges() == 0
                     && (keeps_observers || state.observers.is_empty())
@@ -155,7 +194,7 @@ impl Server {
         ServerHandle {
             service: self.service.clone(),
             sockets: self.sockets.iter().map(|(shared, _)| Arc::downgrade(shared)).collect(),
-            listeners: self.listeners.iter().map(Listener::closer).collect(),
+            listeners: self.listeners.iter().map(Listener::handle).collect(),
         }
     }
 

@@ -1,6 +1,7 @@
 //! The server: a router of handlers behind any number of sockets.
 
 mod arriving;
+mod bind;
 mod body_stream;
 mod call;
 mod carrier;
@@ -64,10 +65,9 @@ use crate::error::{BindError, Cause, Error};
 use crate::message::Scheme;
 use crate::metrics::{Meter, Reports, Snapshot};
 use crate::net::driver::Driver;
-#[cfg(feature = "dtls")]
-use crate::net::dtls::Side;
 use crate::net::shared::Shared;
 use crate::stream::{Answerer, Listen, Listener, Serving, Tally};
+use bind::{Binder, BoundSocket};
 use ebbtide_core::cc::ControlConfig;
 use ebbtide_core::endpoint::MessageIdStart;
 use inner::Service;
@@ -78,7 +78,6 @@ use std::pin::Pin;
 use std::sync::{Arc, OnceLock, Weak};
 use std::task::Poll;
 use tokio::task::JoinHandle;
-use worker::Worker;
 
 /// A CoAP server. Dropping it closes its sockets.
 #[derive(Debug)]
@@ -130,65 +129,36 @@ impl Server {
             config.leave_safe_options();
         }
         let mut net = config.clone();
-        let (store, workers) = (config.state.clone(), config.workers.max(1));
+        let store = config.state.clone();
         let unread = BindError::of_state;
         let saved = store.as_deref().map(state::SavedState::load).transpose().map_err(unread)?;
         net.endpoint.message_id_start = saved.as_ref().map(|saved| {
             let (key, restarts) = (saved.key, saved.restarts);
             MessageIdStart { key, restarts }
         });
-        #[cfg(feature = "dtls")]
-        let dtls = config.dtls_binds.clone();
         let no_randomness = BindError::unprepared;
         let service = Service::new(router, config).map_err(no_randomness)?;
-        let mut bound = Vec::new();
-        let mut threads = Vec::new();
+        let mut binder = Binder::new(&service, &net);
         for address in addresses {
-            for mut address in resolve(address)? {
-                if workers > 1 && net.network.is_none() && cfg!(feature = "udp") {
-                    // The workers share the address with each other, and not with another process, which would get a
-                    // part of the answers to them.
-                    drop(crate::net::socket::Socket::bind_with(address, &net.socket)?);
-                }
-                for _ in 0..workers {
-                    let serve =
-                        Some(Arc::new(service.clone()) as Arc<dyn crate::net::shared::Serve>);
-                    let number = bound.len() as u32;
-                    let worker = (workers > 1).then(|| Worker::start(number)).transpose();
-                    let worker = worker.map_err(|source| BindError::new(address, source))?;
-                    let _entered = worker.as_ref().map(Worker::enter);
-                    let (config, clock) = (net.socket(), service.clock());
-                    let shared =
-                        Shared::serving(address, config, serve, clock, number, workers > 1)?;
-                    // With port 0, further workers use the port that the first one was given.
-                    address = shared.local_addr();
-                    threads.push(worker);
-                    bound.push(shared);
-                }
+            for address in resolve(address)? {
+                binder.bind(address)?;
             }
         }
         #[cfg(feature = "dtls")]
-        for bind in dtls {
-            let address = bind.address;
-            let serve = Some(Arc::new(service.clone()) as Arc<dyn crate::net::shared::Serve>);
-            let number = bound.len() as u32;
-            let (config, clock) = (net.socket(), service.clock());
-            let shared = Shared::serving(address, config, serve, clock, number, false)?;
-            let secured = shared.secure(Side::Server(bind), &net.dtls);
-            secured.map_err(|source| BindError::new(address, source))?;
-            bound.push(shared);
+        for bind in &net.dtls_binds {
+            binder.bind_dtls(bind)?;
         }
+        let bound = binder.bound;
         if let (Some(store), Some(saved)) = (store, saved) {
-            state::restore(&service, &bound, &saved);
-            let sockets: Vec<_> = bound.iter().map(Arc::downgrade).collect();
-            tokio::spawn(state::tell_lost_sessions(sockets.clone(), saved.over_dtls.clone()));
+            let sockets: Vec<_> = bound.iter().map(|socket| socket.shared.clone()).collect();
+            let saved = state::restore(&service, &sockets, saved);
+            let sockets = sockets.iter().map(Arc::downgrade).collect();
             tokio::spawn(state::store_changes(service.clone(), sockets, store, saved));
         }
-        let mut threads = threads.into_iter();
-        let start = |shared: Arc<Shared>| {
-            let driver = match threads.next().flatten() {
-                Some(worker) => worker.drive(shared.clone()),
-                None => Driver::spawn(shared.clone()),
+        let start = |BoundSocket { shared, worker }| {
+            let driver = match worker {
+                Some(worker) => worker.drive(Arc::clone(&shared)),
+                None => Driver::spawn(Arc::clone(&shared)),
             };
             (shared, driver)
         };
@@ -227,6 +197,7 @@ impl Server {
             },
             config: config.stream.clone(),
             limits: config.stream_limits,
+            handed_over: config.handed_over.clone(),
         };
         self.listeners.push(Listener::start(at, serving, self.tally.clone())?);
         Ok(self)
@@ -315,6 +286,12 @@ impl Server {
     #[must_use]
     pub fn listeners(&self) -> Vec<(Scheme, SocketAddr)> {
         self.listeners.iter().map(|listener| (listener.scheme, listener.address)).collect()
+    }
+
+    /// The addresses of [sockets that were handed over](ServerConfig::sockets) and at which it does not serve.
+    #[must_use]
+    pub fn unused_sockets(&self) -> Vec<SocketAddr> {
+        self.service.config().handed_over.unused()
     }
 
     /// A snapshot of the server's metrics.

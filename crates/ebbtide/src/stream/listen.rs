@@ -12,19 +12,23 @@ use super::ws_server;
 use crate::error::BindError;
 use crate::message::Scheme;
 use crate::net::beside::TURN;
+use crate::net::handed_over::HandedOver;
 use crate::net::peer::PeerInfo;
 #[cfg(any(feature = "tls", feature = "ws"))]
 use crate::refusals::Reason;
-#[cfg(any(feature = "tls", feature = "ws"))]
 use futures_util::future::{Either, select};
+use socket2::Type;
 use std::collections::BTreeMap;
+use std::future::pending;
 use std::io;
 use std::net::SocketAddr;
+use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::task::JoinHandle;
+use tokio::sync::Notify;
+use tokio::task::{AbortHandle, JoinHandle};
 
 /// How long nothing is accepted after an error of the system, which most often has no descriptors
 /// left.
@@ -47,6 +51,8 @@ struct Shared {
     secure: bool,
     websocket: bool,
     links: Mutex<BTreeMap<SocketAddr, Weak<Link>>>,
+    /// Signals that no connection is accepted any more.
+    stopped: Notify,
     #[cfg(feature = "tls")]
     tls: Option<super::tls_server::Acceptor>,
 }
@@ -57,6 +63,7 @@ pub(crate) struct Serving {
     pub(crate) answerer: Answerer,
     pub(crate) config: StreamConfig,
     pub(crate) limits: StreamLimits,
+    pub(crate) handed_over: HandedOver,
 }
 
 impl core::fmt::Debug for Shared {
@@ -85,7 +92,11 @@ impl Listener {
                 .map(|tls| tls.acceptor(serving.answerer.clock).map_err(io::Error::other));
             tls.transpose().map_err(failed)?
         };
-        let listener = bind(address).map_err(failed)?;
+        let handed_over = serving.handed_over.take(Type::STREAM, address).map_err(failed)?;
+        let listener = match handed_over.into_iter().next() {
+            Some(socket) => TcpListener::from_std(socket.into()).map_err(failed)?,
+            None => bind(address).map_err(failed)?,
+        };
         let address = listener.local_addr().map_err(failed)?;
         let websocket = scheme.is_websocket();
         let links = Mutex::default();
@@ -95,6 +106,7 @@ impl Listener {
             secure: scheme.is_secure(),
             websocket,
             links,
+            stopped: Notify::new(),
             #[cfg(feature = "tls")]
             tls,
         });
@@ -104,23 +116,44 @@ impl Listener {
 
     /// Stops accepting and releases the open connections.
     pub(crate) fn close(&self) {
-        self.closer()();
+        self.handle().close();
     }
 
-    /// A function that does the same as [`Self::close`], for callers that do not have the
-    /// listener.
-    pub(crate) fn closer(&self) -> Arc<dyn Fn() + Send + Sync> {
-        let (shared, task) = (self.shared.clone(), self.task.abort_handle());
-        Arc::new(move || {
-            task.abort();
-            let links: Vec<_> = shared.links().values().filter_map(Weak::upgrade).collect();
-            links.iter().for_each(|link| link.release());
-        })
+    /// A handle for callers that do not have the listener.
+    pub(crate) fn handle(&self) -> ListenerHandle {
+        ListenerHandle { shared: self.shared.clone(), task: self.task.abort_handle() }
     }
 
     /// Its open connections.
     pub(crate) fn open_links(&self) -> OpenLinks {
         OpenLinks(Arc::downgrade(&self.shared))
+    }
+}
+
+/// Ends a listener from elsewhere.
+#[derive(Clone, Debug)]
+pub(crate) struct ListenerHandle {
+    shared: Arc<Shared>,
+    task: AbortHandle,
+}
+
+impl ListenerHandle {
+    /// Accepts no connections from now on.
+    pub(crate) fn stop_accepting(&self) {
+        self.shared.stopped.notify_one();
+    }
+
+    /// Stops accepting and releases the open connections.
+    pub(crate) fn close(&self) {
+        self.task.abort();
+        self.release(|_| true);
+    }
+
+    /// Releases the open connections with these peers.
+    pub(crate) fn release(&self, is_to_end: impl Fn(Option<&PeerInfo>) -> bool) {
+        let links: Vec<_> = self.shared.links().values().filter_map(Weak::upgrade).collect();
+        let ended = links.iter().filter(|link| is_to_end(link.peer.as_ref()));
+        ended.for_each(|link| link.release());
     }
 }
 
@@ -144,7 +177,7 @@ impl OpenLinks {
 }
 
 fn bind(address: SocketAddr) -> io::Result<TcpListener> {
-    use socket2::{Domain, Protocol, Socket, Type};
+    use socket2::{Domain, Protocol, Socket};
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
     socket.set_nonblocking(true)?;
     // A restarted server need not wait until its old connections are forgotten.
@@ -188,9 +221,11 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>) {
     let last = descriptors().saturating_sub(spare);
     let mut turn = shared.serving.answerer.clock.now();
     loop {
-        let (stream, from) = match listener.accept().await {
-            Ok(accepted) => accepted,
-            Err(error) => {
+        let (stopped, next) = (pin!(shared.stopped.notified()), pin!(listener.accept()));
+        let (stream, from) = match select(stopped, next).await {
+            Either::Left(_) => break,
+            Either::Right((Ok(accepted), _)) => accepted,
+            Either::Right((Err(error), _)) => {
                 tracing::warn!(%error, "cannot accept a connection");
                 tokio::time::sleep(PAUSE).await;
                 continue;
@@ -217,6 +252,9 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>) {
             Err(why) => shared.serving.answerer.service.refused(why, from.ip()),
         }
     }
+    drop(listener);
+    // The task ends with the server.
+    pending::<()>().await;
 }
 
 /// An admitted connection, which is removed from the count when it is dropped.
@@ -290,8 +328,8 @@ impl Admitted {
     #[cfg(any(feature = "tls", feature = "ws"))]
     async fn timely<R>(&self, handshake: impl Future<Output = io::Result<R>>) -> Option<R> {
         let span = self.shared.serving.config.handshake_timeout;
-        let handshake = std::pin::pin!(tokio::time::timeout(span, handshake));
-        let dismissed = std::pin::pin!(self.member.dismissed());
+        let handshake = pin!(tokio::time::timeout(span, handshake));
+        let dismissed = pin!(self.member.dismissed());
         let done = match select(handshake, dismissed).await {
             Either::Left((Ok(Ok(done)), _)) => return Some(done),
             Either::Left((Ok(Err(error)), _)) => error.to_string(),
@@ -305,7 +343,7 @@ impl Admitted {
     }
 
     async fn drive<W: Wire>(&self, wire: W, peer: Option<PeerInfo>) {
-        let Serving { answerer, config, limits } = &self.shared.serving;
+        let Serving { answerer, config, limits, .. } = &self.shared.serving;
         let mut connection = config.connection;
         connection.idle_timeout = limits.idle_timeout;
         let link = Link::new(self.from, W::FRAMING, connection, Some(answerer.clone()), peer);

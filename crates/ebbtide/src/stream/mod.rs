@@ -41,7 +41,7 @@ pub(crate) use config::{StreamConfig, StreamLimits};
 pub use counters::StreamCounters;
 pub(crate) use counters::Tally;
 pub(crate) use link::{Answerer, Link, LinkState, Serve};
-pub(crate) use listen::{Listener, OpenLinks, Serving};
+pub(crate) use listen::{Listener, ListenerHandle, OpenLinks, Serving};
 pub(crate) use pool::Pool;
 #[cfg(feature = "tls")]
 pub use tls::{Identity, TlsError, Trust};

@@ -276,12 +276,12 @@ async fn the_secrets_of_a_session_are_logged_for_who_asks() {
 }
 
 #[tokio::test]
-async fn a_server_with_several_workers_has_one_socket_for_dtls_and_serves_by_all() {
+async fn a_server_with_several_workers_serves_by_all_at_each_address() {
     let config = ServerConfig::new().workers(2).bind_dtls(DtlsBind::new(([127, 0, 0, 1], 0), keys));
     let router = router(&Subject::default());
     let server = Server::with_config(router, config, ["127.0.0.1:0"]).unwrap();
     let (plain, secured) = (server.local_addrs(), server.dtls_addrs());
-    assert_eq!((plain.len(), secured.len(), server.snapshot().sockets), (1, 1, 3));
+    assert_eq!((plain.len(), secured.len(), server.snapshot().sockets), (1, 1, 4));
     let handle = server.handle();
     let serving = tokio::spawn(server.run());
     for _ in 0..4 {

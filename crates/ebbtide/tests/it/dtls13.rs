@@ -70,6 +70,23 @@ async fn a_server_of_dtls_1_2_alone_is_reported_as_such() {
 }
 
 #[tokio::test]
+async fn a_session_with_a_peer_that_is_not_to_be_served_any_more_ends() {
+    let authority = authority("authority");
+    let tls = TlsServer::new(of_server(&authority));
+    let (server, at) = serve(&tls.require_client_certificates(&trust(&authority)).unwrap());
+    let devices = ["a.example", "b.example"]
+        .map(|name| client(&trust(&authority), Some(&issue(&authority, &params(&[name])))));
+    for device in &devices {
+        assert!(ask(device, at).await.is_ok());
+    }
+    server.handle().end_sessions(|peer| peer.identity != b"a.example");
+    assert_eq!(server.snapshot().dtls.sessions, 1);
+    // Nothing else has changed, so it may begin another one.
+    assert_eq!(ask(&devices[0], at).await.unwrap(), "a.example true");
+    assert_eq!(server.snapshot().dtls.established(), 3);
+}
+
+#[tokio::test]
 async fn both_sides_show_certificates_and_the_handler_knows_the_client() {
     let authority = authority("authority");
     let tls = TlsServer::new(of_server(&authority));

@@ -23,6 +23,7 @@ mod dtls_certificates;
 mod dtls_many;
 mod dtls_restart;
 mod dtls_speed;
+mod dtls_workers;
 mod edhoc;
 mod equal_requests;
 mod extractors;

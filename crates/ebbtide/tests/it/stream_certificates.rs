@@ -1,6 +1,7 @@
 //! Certificates of clients, and a server's certificate that is replaced while it serves.
 
 use crate::common::dtls::{authority_with, issue, of_server, params};
+use crate::common::eventually::eventually;
 use crate::common::stream::{Certificates, base};
 use ebbtide::server::{Call, Router, Server, get};
 use ebbtide::stream::{Identity, Listen, TlsServer, Trust};
@@ -100,4 +101,23 @@ async fn a_certificate_that_has_expired_or_is_not_valid_yet_is_refused_at_both_e
         let error = Client::with_config(config).get(&*uri).await.unwrap_err().to_string();
         assert!(error.contains("CertificateExpired"), "{error}");
     }
+}
+
+#[tokio::test]
+async fn peers_that_are_not_to_be_served_any_more_lose_their_connections() {
+    let (servers, devices) = (Certificates::new(), Certificates::new());
+    let tls = TlsServer::new(servers.identity());
+    let server = serve(tls.request_client_certificates(&trust(&devices)).unwrap());
+    let (uri, handle) = (format!("{}/whoami", base(&server, Scheme::CoapsTcp)), server.handle());
+    let (device, anonymous) = (client(&servers, Some(devices.identity())), client(&servers, None));
+    let ask_both = async || {
+        assert_eq!(device.get(&*uri).await.unwrap().text(), "localhost");
+        assert_eq!(anonymous.get(&*uri).await.unwrap().code(), Code::NOT_FOUND);
+    };
+    ask_both().await;
+    handle.end_sessions(|peer| peer.certificate.is_none());
+    eventually(|| server.snapshot().connections.released == 1).await;
+    // The device needs a new one, which is the verifier's decision.
+    ask_both().await;
+    assert_eq!(server.snapshot().connections.connections, 3);
 }

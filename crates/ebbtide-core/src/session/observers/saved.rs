@@ -5,7 +5,7 @@ use crate::peer::PeerId;
 use crate::shared::Shared;
 use crate::time::Instant;
 use crate::wire::Token;
-use core::net::{IpAddr, SocketAddr};
+use core::net::IpAddr;
 
 /// The step of sequence numbers at a restart. It exceeds the number of notifications that one
 /// observer may have received since it was stored. RFC 7641 section 3.4 takes a number that is
@@ -25,8 +25,8 @@ pub(super) const fn is_to_be_stored(sequence: u32) -> bool {
 /// The stored part of an observer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SavedObserver {
-    /// The observer's address.
-    pub remote: SocketAddr,
+    /// The observer: an address or a session.
+    pub remote: PeerId,
     /// The token of its notifications.
     pub token: Token,
     /// The local address from which they leave, if that matters.
@@ -59,18 +59,19 @@ impl Observers {
         self.version
     }
 
-    /// All observers in their stored form, except those over sessions and connections, which do not outlive
-    /// the server, and those whose addresses may be forged while they have not acknowledged a notification: each start would send
+    /// All observers in their stored form, except those over connections, which do not outlive the server, and those whose addresses may be forged while they have not acknowledged a notification: each start would send
     /// another one.
     pub fn saved(&self) -> impl Iterator<Item = SavedObserver> {
         self.places.iter().filter_map(|observer| {
-            let PeerId::Address(remote) = observer.remote else { return None };
+            if matches!(observer.remote, PeerId::Connection(_)) {
+                return None;
+            }
             let is_under_way = observer.under_way != InFlightNotification::Nothing;
             if observer.unverified && !observer.proven && is_under_way {
                 return None;
             }
             Some(SavedObserver {
-                remote,
+                remote: observer.remote,
                 token: observer.token,
                 local: self.locals.get(observer.local),
                 sequence: observer.sequence - observer.sequence % STEP,
@@ -82,17 +83,11 @@ impl Observers {
         })
     }
 
-    /// The peers of sessions that observe something, one for each observation.
-    pub fn sessions(&self) -> impl Iterator<Item = PeerId> {
-        let remotes = self.places.iter().map(|observer| observer.remote);
-        remotes.filter(|remote| matches!(remote, PeerId::Session(_)))
-    }
-
     /// Restores an observer that was [advanced](SavedObserver::advance). It is due, since the resource may
     /// have changed meanwhile. It is left out if there are `max` already.
     pub fn restore(&mut self, now: Instant, saved: &SavedObserver, subject: Subject, max: usize) {
         let new = Registration {
-            remote: saved.remote.into(),
+            remote: saved.remote,
             token: saved.token,
             local: saved.local,
             unverified: saved.unverified,

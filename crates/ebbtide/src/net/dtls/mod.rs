@@ -9,6 +9,8 @@ mod client;
 pub(crate) mod config;
 mod pump;
 
+pub(crate) use ebbtide_dtls::{StoredSession, reserve};
+
 use super::beside;
 use super::clock::{Clock, seeded_for_secrets};
 use super::peer::PeerInfo;
@@ -239,9 +241,14 @@ impl Sessions {
     pub(crate) fn send(&mut self, out: &mut Outbound<Sent>, to: SessionKey, message: Queued<'_>) {
         let Queued { local, datagram, what } = message;
         let sent = match self.session(to) {
-            Some(session) => out.append(local, what, |record| {
-                self.endpoint.send(self.now, session, datagram, record)
-            }),
+            Some(session) => {
+                // The peer of a restored session is asked for a sign of life first.
+                let ask = |record: &mut Vec<u8>| self.endpoint.ask(session, record).ok_or(());
+                let _ = out.append(local, Sent::Reply, ask);
+                out.append(local, what, |record| {
+                    self.endpoint.send(self.now, session, datagram, record)
+                })
+            }
             None => Err(SendError::NoSession),
         };
         match (sent, &mut self.links) {
@@ -257,9 +264,27 @@ impl Sessions {
         self.endpoint.end_sessions(now, keeps);
     }
 
-    /// Tells a peer that the session which it had before a restart is not known.
-    pub(crate) fn tell_unknown(&mut self, to: SocketAddr) {
-        self.endpoint.tell_unknown(to);
+    /// Notes from now on which sessions have to be stored.
+    pub(crate) fn note_changes(&mut self) {
+        self.endpoint.note_changes();
+    }
+
+    /// The sessions that have to be stored again, by number; none in the place of those that have ended.
+    pub(crate) fn take_changed(&mut self) -> Vec<(u64, Option<StoredSession>)> {
+        let changed = self.endpoint.take_changed();
+        changed.into_iter().map(|(session, stored)| (session.as_u64(), stored)).collect()
+    }
+
+    /// All sessions, which end here without a word, for another process that goes on with them.
+    pub(crate) fn take_all(&mut self) -> Vec<(u64, StoredSession)> {
+        let all = self.endpoint.take_all();
+        all.into_iter().map(|(session, stored)| (session.as_u64(), stored)).collect()
+    }
+
+    /// Goes on with a stored session. Returns false if that is not possible.
+    pub(crate) fn restore(&mut self, now: Instant, number: u64, stored: &[u8]) -> bool {
+        self.advance(now);
+        self.endpoint.restore(now, SessionId::from_u64(number), stored)
     }
 
     /// The next instant at which to call the sessions.
