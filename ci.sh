@@ -267,7 +267,7 @@ package_descriptions() {
 step_peers() {
     local pair missing=
     for pair in "c++ g++" "mvn maven" "javac default-jdk-headless" \
-        "/usr/include/mbedtls/ssl.h libmbedtls-dev" "promtool prometheus"; do
+        "/usr/include/mbedtls/ssl.h libmbedtls-dev" "promtool prometheus" "nft nftables"; do
         # shellcheck disable=SC2086 # two words: command and package
         (need_apt $pair) || missing=1
     done

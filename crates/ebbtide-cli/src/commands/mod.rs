@@ -33,4 +33,5 @@ mod serve_metrics;
 mod serve_notify;
 mod serve_reload;
 mod serve_resources;
+mod serve_sockets;
 pub(crate) mod shell;

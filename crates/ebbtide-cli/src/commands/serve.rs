@@ -4,7 +4,7 @@ use super::serve_binds::Binds;
 use super::serve_limits::LimitArgs;
 use super::serve_notify::ServiceManager;
 use super::serve_reload::{Reloadable, Reloads};
-use super::{serve_files, serve_memory, serve_metrics, serve_resources};
+use super::{serve_files, serve_memory, serve_metrics, serve_resources, serve_sockets};
 use crate::client::flow::over_tcp_as_in_a_scenario;
 use crate::client::interrupt::Interrupt;
 use crate::client::oscore::OscoreArgs;
@@ -12,7 +12,6 @@ use crate::client::{block_on, control, psk, tls};
 use crate::failure::Failure;
 use crate::log::{LeftOut, LogArgs};
 use crate::settings::SettingsArgs;
-use cap_std::fs::Dir;
 use clap::Args;
 use ebbtide::congestion::Algorithm;
 use ebbtide::dtls::DtlsBind;
@@ -21,7 +20,7 @@ use ebbtide::stream::{Listen, TlsServer};
 use ebbtide::{Server, ServerConfig};
 use std::io::{self, Write as _};
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -75,7 +74,7 @@ pub(crate) struct ServeArgs {
     /// TCP, with its patience
     #[arg(long, value_name = "NAME|FILE")]
     scenario: Option<String>,
-    /// Serve the files of this folder
+    /// Serve the files of this folder. If this is a link, it is followed again at SIGHUP
     #[arg(short, long, value_name = "PATH")]
     dir: Option<PathBuf>,
     /// Let clients replace and delete those files (PUT, DELETE)
@@ -93,10 +92,13 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "ADDR")]
     metrics: Option<String>,
     /// Sockets for each UDP address, each with a thread of its own, among which the system divides the
-    /// clients (Linux). An address of coaps has one
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    /// clients (Linux). An address whose sockets the service manager hands over (LISTEN_FDS) has as many as these
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256))]
     workers: u16,
-    /// Store here which clients observe what, so that a restarted server goes on notifying them
+    /// The first byte of DTLS connection IDs, by which a balancer in front of several servers finds the one that has a session
+    #[arg(long, value_name = "N")]
+    server_id: Option<u8>,
+    /// Store here which clients observe what, and DTLS sessions with their keys, so that a restarted server goes on with them
     #[arg(long, value_name = "FILE")]
     state: Option<PathBuf>,
     /// Keep polling for datagrams for this many microseconds after the last ones before sleeping:
@@ -120,6 +122,7 @@ pub(crate) struct ServeArgs {
 ///
 /// Returns an error if an address cannot be bound, or an argument is wrong.
 pub(crate) fn run(args: ServeArgs) -> Result<(), Failure> {
+    let sockets = serve_sockets::handed_over()?;
     let log = args.log.start()?;
     let mut net = args.limits.apply(ServerConfig::new()).control(control(&args.cc)?);
     if args.scenario.is_some() {
@@ -128,7 +131,12 @@ pub(crate) fn run(args: ServeArgs) -> Result<(), Failure> {
     let config = net
         .key_log(psk::key_log(args.keylog.as_deref())?)
         .research(|research| research.busy_poll(Duration::from_micros(args.busy_poll)))
-        .workers(args.workers.into());
+        .workers(args.workers.into())
+        .sockets(sockets);
+    let config = match args.server_id {
+        Some(id) => config.server_id(id),
+        None => config,
+    };
     #[cfg(feature = "dtls13")]
     if args.dtls13 && args.keylog.is_some() {
         tracing::warn!(
@@ -188,15 +196,16 @@ pub(crate) fn raise_file_limit() {
 
 async fn serve(args: ServeArgs, config: ServerConfig, log: LeftOut) -> Result<(), Failure> {
     let time = Subject::default();
-    let mut router = match &args.dir {
-        Some(path) => serve_files::router(
-            open(path)?,
-            serve_files::Access {
-                writable: args.writable,
-                durable: args.durable,
-                max_disk: args.max_disk,
-            },
-        ),
+    let access = serve_files::Access {
+        writable: args.writable,
+        durable: args.durable,
+        max_disk: args.max_disk,
+    };
+    let open = |path: &PathBuf| serve_files::Folder::open(path, access);
+    let folder = args.dir.as_ref().map(open).transpose();
+    let folder = folder.map_err(|error| Failure::usage(format_args!("--dir {error}")))?;
+    let mut router = match &folder {
+        Some(folder) => folder.router(),
         None => serve_resources::router(&time),
     };
     if let Some(name) = &args.scenario {
@@ -232,6 +241,13 @@ async fn serve(args: ServeArgs, config: ServerConfig, log: LeftOut) -> Result<()
     for listener in binds.listeners {
         server = server.listen(listener).map_err(failed)?;
     }
+    if let Some(address) = server.unused_sockets().first() {
+        let why = format_args!(
+            "LISTEN_FDS: a socket at {address} was handed over, but no --bind asks for it: add --bind \
+             {address}, or take it out of the socket unit"
+        );
+        return Err(Failure::usage(why));
+    }
     for address in server.local_addrs() {
         writeln!(io::stdout(), "serving at coap://{address}")?;
     }
@@ -240,7 +256,8 @@ async fn serve(args: ServeArgs, config: ServerConfig, log: LeftOut) -> Result<()
     }
     let reloads = Arc::new(Reloads::default());
     let server_handle = server.handle();
-    Reloadable { keys, tls: tls.clone(), server: server_handle }.at_hangup(reloads.clone())?;
+    Reloadable { keys, tls: tls.clone(), folder, server: server_handle }
+        .at_hangup(reloads.clone())?;
     for (scheme, address) in server.listeners() {
         writeln!(io::stdout(), "serving at {scheme}://{address}")?;
     }
@@ -303,12 +320,6 @@ fn secured(
         }
     };
     bind.map_err(|error| Failure::usage(format_args!("--cert: {error}")))
-}
-
-/// Opens the folder given by `--dir`.
-fn open(path: &Path) -> Result<Dir, Failure> {
-    Dir::open_ambient_dir(path, cap_std::ambient_authority())
-        .map_err(|error| Failure::usage(format_args!("--dir {}: {error}", path.display())))
 }
 
 /// Joins All CoAP Nodes on an interface.

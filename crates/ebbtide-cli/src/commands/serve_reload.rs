@@ -1,5 +1,6 @@
-//! SIGHUP: keys, certificates and authorities are read again. A file that is wrong changes nothing, and no server ends.
+//! SIGHUP: keys, certificates and authorities are read again, and the folder of files is opened again. A file that is wrong changes nothing, and no server ends.
 
+use super::serve_files::Folder;
 use crate::client::psk::{self, ReloadedKeys};
 use crate::client::tls;
 use ebbtide::dtls::SessionPeer;
@@ -35,6 +36,7 @@ impl Reloads {
 pub(crate) struct Reloadable {
     pub(crate) keys: Option<psk::KeyFile>,
     pub(crate) tls: Option<Arc<tls::Served>>,
+    pub(crate) folder: Option<Folder>,
     pub(crate) server: ServerHandle,
 }
 
@@ -88,6 +90,13 @@ impl Reloadable {
                 false
             }
         };
-        keys && tls
+        let folder = match self.folder.as_ref().map(Folder::reopen) {
+            None | Some(Ok(())) => true,
+            Some(Err(error)) => {
+                tracing::error!(target: "ebbtide::reload", "--dir {error}; the old folder remains in use");
+                false
+            }
+        };
+        keys && tls && folder
     }
 }

@@ -7,6 +7,7 @@
     reason = "in a test a panic is how it fails"
 )]
 
+mod balance;
 mod bench;
 mod check;
 mod client;
@@ -18,10 +19,14 @@ mod export;
 mod folders;
 mod map;
 mod metrics;
+mod packaged;
 mod proxy;
 mod put_through_loss;
 mod replay;
 mod scenario_errors;
+mod serve_bad_files;
 mod serve_files;
+mod serve_full_disk;
 mod serve_log;
 mod serve_options;
+mod serve_restart;

@@ -17,7 +17,7 @@ fn serve(arguments: &[&str]) -> (Serving, String) {
     (server, address)
 }
 
-fn http(address: &str, request: &str) -> String {
+pub(crate) fn http(address: &str, request: &str) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.write_all(request.as_bytes()).unwrap();
     let mut text = String::new();
@@ -26,7 +26,7 @@ fn http(address: &str, request: &str) -> String {
 }
 
 /// Every sample by its name and labels, as Prometheus would read it.
-fn scrape(address: &str) -> BTreeMap<String, f64> {
+pub(crate) fn scrape(address: &str) -> BTreeMap<String, f64> {
     let answer = http(address, "GET /metrics HTTP/1.1\r\nHost: ebbtide\r\n\r\n");
     let (head, body) = answer.split_once("\r\n\r\n").unwrap();
     assert!(head.starts_with("HTTP/1.1 200 OK\r\n"), "{head}");

@@ -20,7 +20,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::SystemTime;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -44,48 +44,79 @@ pub(crate) struct Access {
     pub(crate) max_disk: Option<u64>,
 }
 
-/// The files of a folder.
-pub(crate) fn router(root: Dir, access: Access) -> Router {
-    let disk = access.writable.then(|| Disk::open(&root, access.max_disk));
-    let files = Arc::new(Files {
-        root,
-        disk,
-        durable: access.durable,
-        listings: Listings::default(),
-        changes: Mutex::new(()),
-    });
-    let readers = Arc::new(Semaphore::new(READERS));
-    let reading = || {
-        let (files, readers) = (files.clone(), readers.clone());
-        get(move |call: Call<'static>| -> Answering {
-            let (files, readers) = (files.clone(), readers.clone());
-            Box::pin(async move {
-                let place = readers.acquire_owned().await.ok();
-                work(files, place, call, Files::get).await
-            })
-        })
-    };
-    let mut resource = reading();
-    if access.writable {
-        let writers = Arc::new(Semaphore::new(WRITERS));
-        let changing = |answer: AnswerFn| {
-            let (files, writers) = (files.clone(), writers.clone());
-            move |call: Call<'static>| -> Answering {
-                let place = writers.clone().try_acquire_owned().ok();
-                let files = files.clone();
-                Box::pin(async move {
-                    if place.is_none() {
-                        return Response::new(Code::SERVICE_UNAVAILABLE).max_age(1);
-                    }
-                    work(files, place, call, answer).await
-                })
-            }
-        };
-        resource = resource.put(changing(Files::put)).delete(changing(Files::delete));
+/// The folder that is served.
+#[derive(Clone)]
+pub(crate) struct Folder {
+    path: PathBuf,
+    access: Access,
+    files: Arc<RwLock<Arc<Files>>>,
+}
+
+impl Folder {
+    /// Opens the folder with this path.
+    pub(crate) fn open(path: &Path, access: Access) -> io::Result<Self> {
+        let root = open(path)?;
+        let files = Arc::new(RwLock::new(Arc::new(Files::new(root, access))));
+        Ok(Self { path: path.to_owned(), access, files })
     }
-    Router::new()
-        .route("/{*path}", resource.conditional().max_unverified(UNVERIFIED))
-        .route("/.well-known/core", reading().hidden().max_unverified(UNVERIFIED))
+
+    /// Serves the folder that the path leads to now, if it is another one: the path may be a link that an update has
+    /// replaced.
+    pub(crate) fn reopen(&self) -> io::Result<()> {
+        let root = open(&self.path)?;
+        let (before, now) = (self.files().root.dir_metadata()?, root.dir_metadata()?);
+        if (before.dev(), before.ino()) != (now.dev(), now.ino()) {
+            let files = Arc::new(Files::new(root, self.access));
+            *self.files.write().unwrap_or_else(PoisonError::into_inner) = files;
+        }
+        Ok(())
+    }
+
+    fn files(&self) -> Arc<Files> {
+        self.files.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Its files as resources.
+    pub(crate) fn router(&self) -> Router {
+        let readers = Arc::new(Semaphore::new(READERS));
+        let reading = || {
+            let (folder, readers) = (self.clone(), readers.clone());
+            get(move |call: Call<'static>| -> Answering {
+                let (files, readers) = (folder.files(), readers.clone());
+                Box::pin(async move {
+                    let place = readers.acquire_owned().await.ok();
+                    work(files, place, call, Files::get).await
+                })
+            })
+        };
+        let mut resource = reading();
+        if self.access.writable {
+            let writers = Arc::new(Semaphore::new(WRITERS));
+            let changing = |answer: AnswerFn| {
+                let (folder, writers) = (self.clone(), writers.clone());
+                move |call: Call<'static>| -> Answering {
+                    let place = writers.clone().try_acquire_owned().ok();
+                    let files = folder.files();
+                    Box::pin(async move {
+                        if place.is_none() {
+                            return Response::new(Code::SERVICE_UNAVAILABLE).max_age(1);
+                        }
+                        work(files, place, call, answer).await
+                    })
+                }
+            };
+            resource = resource.put(changing(Files::put)).delete(changing(Files::delete));
+        }
+        Router::new()
+            .route("/{*path}", resource.conditional().max_unverified(UNVERIFIED))
+            .route("/.well-known/core", reading().hidden().max_unverified(UNVERIFIED))
+    }
+}
+
+fn open(path: &Path) -> io::Result<Dir> {
+    let named =
+        |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
+    Dir::open_ambient_dir(path, cap_std::ambient_authority()).map_err(named)
 }
 
 type AnswerFn = fn(&Files, &Call<'_>) -> io::Result<Response>;
@@ -153,6 +184,16 @@ struct Files {
 }
 
 impl Files {
+    fn new(root: Dir, access: Access) -> Self {
+        Self {
+            disk: access.writable.then(|| Disk::open(&root, access.max_disk)),
+            root,
+            durable: access.durable,
+            listings: Listings::default(),
+            changes: Mutex::new(()),
+        }
+    }
+
     fn get(&self, call: &Call<'_>) -> io::Result<Response> {
         let message = &call.message();
         if message.path().eq([b".well-known".as_slice(), b"core"]) {

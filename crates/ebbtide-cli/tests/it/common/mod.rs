@@ -1,5 +1,7 @@
 //! Runs the built program.
 
+#[cfg(target_os = "linux")]
+pub(crate) mod namespaces;
 pub(crate) mod private;
 
 use std::io::{BufRead, BufReader};
