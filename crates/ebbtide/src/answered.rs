@@ -43,7 +43,10 @@ impl AnswerTally {
     /// Records how long a handler took, from the arrival of its request.
     pub(crate) fn record(&self, arrived: Instant, answered: Instant) {
         let span = Micros::from_duration(answered.saturating_since(arrived));
-        if let Some(bucket) = self.spans.get(Histogram::bucket(span)) {
+        // Most handlers take less than the first bound.
+        let is_short = Histogram::BOUNDS.first().is_some_and(|bound| span.as_micros() <= *bound);
+        let bucket = if is_short { 0 } else { Histogram::bucket(span) };
+        if let Some(bucket) = self.spans.get(bucket) {
             bucket.fetch_add(1, Ordering::Relaxed);
         }
         self.micros.fetch_add(span.as_micros(), Ordering::Relaxed);
