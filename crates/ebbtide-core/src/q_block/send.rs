@@ -156,12 +156,6 @@ impl Sender {
         }
     }
 
-    /// Whether every block has left once.
-    #[must_use]
-    pub fn has_sent_all(&self) -> bool {
-        self.next == self.blocks
-    }
-
     fn open_set(&mut self) {
         self.limit = self.params.end_of_set(self.next).min(self.blocks);
         self.unheard = self.unheard.saturating_add(1);

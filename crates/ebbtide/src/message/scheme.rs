@@ -71,12 +71,6 @@ impl Scheme {
         }
     }
 
-    /// Whether messages are datagrams.
-    #[must_use]
-    pub const fn is_datagram(self) -> bool {
-        matches!(self, Self::Coap | Self::Coaps)
-    }
-
     /// Whether the transport is TLS or DTLS.
     #[must_use]
     pub const fn is_secure(self) -> bool {

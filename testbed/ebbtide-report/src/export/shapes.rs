@@ -1,4 +1,7 @@
 //! A drawing of the page taken apart: shapes with their styles resolved.
+//!
+//! The page is read back, and not drawn a second time: its style sheet alone says how a class looks,
+//! on a light and on a dark screen, so that paper shows what the page shows.
 
 use super::style::{Style, StyleSheet};
 
