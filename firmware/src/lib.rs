@@ -44,8 +44,8 @@ pub fn run(program: fn(&Arguments)) -> ! {
     exit(Ending::Done)
 }
 
-/// As a product's handler, it does not look at the message, so that nothing that formats one is linked. Feature `locate`
-/// says where the panic is.
+/// As a product's handler, it does not look at the message, so that nothing that formats one is
+/// linked. Feature `locate` says where the panic is.
 #[panic_handler]
 fn panic(info: &core::panic::PanicInfo<'_>) -> ! {
     match info.location().filter(|_| cfg!(feature = "locate")) {

@@ -1,5 +1,6 @@
-//! Arbitrary datagrams at an OSCORE context, and arbitrary messages through a pair of them. Nothing that was not made with the key
-//! is accepted, and every message that can be protected arrives as the one that it was.
+//! Arbitrary datagrams at an OSCORE context, and arbitrary messages through a pair of them. Nothing
+//! that was not made with the key is accepted, and every message that can be protected arrives as
+//! the one that it was.
 #![no_main]
 
 use ebbtide_core::oscore::{

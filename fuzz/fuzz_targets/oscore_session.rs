@@ -1,6 +1,7 @@
-//! Two peers with both roles in one security context of OSCORE, over a wire that loses, repeats, delays, damages and reflects, while
-//! they restart. No nonce is used twice, and what is accepted was said, once. The machine is that of the test `oscore_machine`; its
-//! `play` describes the bytes.
+//! Two peers with both roles in one security context of OSCORE, over a wire that loses, repeats,
+//! delays, damages and reflects, while they restart. No nonce is used twice, and what is accepted
+//! was said, once. The machine is that of the test `oscore_machine`; its `play` describes the
+//! bytes.
 #![no_main]
 
 #[path = "../../crates/ebbtide-core/tests/it/common/oscore_machine.rs"]

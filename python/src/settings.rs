@@ -7,8 +7,8 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use std::time::Duration;
 
-/// Messages to one peer that may wait for congestion control: in Python many requests are started with one line, and wait their
-/// turn.
+/// Messages to one peer that may wait for congestion control: in Python many requests are started
+/// with one line, and wait their turn.
 const WAITING: u16 = 16_384;
 
 /// Settings of a client or server, from Python's arguments.

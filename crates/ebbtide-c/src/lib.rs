@@ -1,5 +1,5 @@
-//! CoAP in C: the congestion control alone (`include/ebbtide.h`), and an endpoint (`include/ebbtide_endpoint.h`). Tests compare
-//! the headers with the functions.
+//! CoAP in C: the congestion control alone (`include/ebbtide.h`), and an endpoint
+//! (`include/ebbtide_endpoint.h`). Tests compare the headers with the functions.
 #![no_std]
 #![expect(
     unsafe_code,

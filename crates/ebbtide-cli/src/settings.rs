@@ -1,7 +1,7 @@
 //! Options of a command from a file in TOML and from variables, for commands with `--config`.
 //!
-//! Both become arguments, so that they have the checks and messages of the command line: an option that is not given there
-//! is taken from its variable, and otherwise from the file.
+//! Both become arguments, so that they have the checks and messages of the command line: an option
+//! that is not given there is taken from its variable, and otherwise from the file.
 
 use crate::failure::Failure;
 use clap::{Arg, ArgAction, Args, Command, Parser};

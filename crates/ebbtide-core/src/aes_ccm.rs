@@ -1,8 +1,10 @@
-//! AES-128-CCM (NIST SP 800-38C) for messages of a few blocks, with nonces of 7 to 13 bytes: 12 in DTLS (RFC 6655), 13 in OSCORE.
+//! AES-128-CCM (NIST SP 800-38C) for messages of a few blocks, with nonces of 7 to 13 bytes: 12 in
+//! DTLS (RFC 6655), 13 in OSCORE.
 //!
-//! The blocks of a message are encrypted in one call of the block cipher. A message of CoAP has about a dozen blocks, and with
-//! wide vector instructions the cipher prepares its round keys anew in each call, which takes longer than a block. Each block of
-//! the tag needs the one before, so its chain is as long as the message; a block of the key stream is encrypted beside each of them,
+//! The blocks of a message are encrypted in one call of the block cipher. A message of CoAP has
+//! about a dozen blocks, and with wide vector instructions the cipher prepares its round keys anew
+//! in each call, which takes longer than a block. Each block of the tag needs the one before, so
+//! its chain is as long as the message; a block of the key stream is encrypted beside each of them,
 //! and more at a time would not end sooner.
 //!
 //! Key schedules are made for each message: they would be most of the memory of an idle session.
@@ -27,8 +29,8 @@ enum Direction {
     Open,
 }
 
-/// Encrypts `data` in place and writes the tag, of 8 or 16 bytes. Returns false, having done nothing, if the data or the
-/// additional data is too long, or the tag has another length.
+/// Encrypts `data` in place and writes the tag, of 8 or 16 bytes. Returns false, having done
+/// nothing, if the data or the additional data is too long, or the tag has another length.
 #[must_use]
 pub fn seal<const NONCE: usize>(
     key: &[u8; 16],
@@ -112,7 +114,8 @@ impl<const NONCE: usize> BlockSizeUser for Pass<'_, NONCE> {
 }
 
 impl<const NONCE: usize> BlockCipherEncClosure for Pass<'_, NONCE> {
-    // The block cipher's instructions are available in its own function only, so all of this has to become a part of it.
+    // The block cipher's instructions are available in its own function only, so all of this has to
+    // become a part of it.
     #[inline(always)]
     fn call<B: BlockCipherEncBackend<BlockSize = U16>>(self, cipher: &B) {
         // SP 800-38C appendix A.2.1: flags, nonce, length.

@@ -69,8 +69,9 @@ impl Parameters {
         self.ack_timeout.to_duration()
     }
 
-    /// MAX_LATENCY as it holds on this path: the parameter, or ACK_TIMEOUT if that is longer. A caller that sets a first
-    /// timeout above 100 s knows a path on which a datagram may take as long. 100 s.
+    /// MAX_LATENCY as it holds on this path: the parameter, or ACK_TIMEOUT if that is longer. A
+    /// caller that sets a first timeout above 100 s knows a path on which a datagram may take as
+    /// long. 100 s.
     #[must_use]
     pub fn latency(&self) -> Duration {
         self.max_latency.max(self.ack_timeout).to_duration()

@@ -32,8 +32,8 @@ impl Default for Dtls13Config {
 pub struct Certificate(Arc<DtlsCertificate>);
 
 impl Certificate {
-    /// The certificate `der` with its private key, both in DER. `None` if `dimpl` cannot sign with this key, which must be on
-    /// P-256 or P-384: its engines would panic.
+    /// The certificate `der` with its private key, both in DER. `None` if `dimpl` cannot sign with
+    /// this key, which must be on P-256 or P-384: its engines would panic.
     #[must_use]
     pub fn new(der: Vec<u8>, private_key: Vec<u8>) -> Option<Self> {
         let certificate = DtlsCertificate { certificate: der, private_key };

@@ -33,8 +33,8 @@ pub(crate) enum StoredUse {
 /// The room that most keys need.
 const KEY_BYTES: usize = 128;
 
-/// Identifies equal requests (RFC 7252 section 5.6). It has the whole request, not a hash of it, so a client cannot make
-/// two requests seem equal. The keys of one URI are neighbours.
+/// Identifies equal requests (RFC 7252 section 5.6). It has the whole request, not a hash of it, so
+/// a client cannot make two requests seem equal. The keys of one URI are neighbours.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct CacheKey(pub(crate) Vec<u8>);
 

@@ -62,9 +62,9 @@ impl GatewayConfig {
         self
     }
 
-    /// Lets a path of the gateway stand for a URI, with all that is below it, for CoAP and HTTP clients (a reverse proxy,
-    /// RFC 7252 section 5.7.3). It needs no [`Self::allow`]. Of several such paths the longest decides; a path that has a
-    /// backend already gets the new one.
+    /// Lets a path of the gateway stand for a URI, with all that is below it, for CoAP and HTTP
+    /// clients (a reverse proxy, RFC 7252 section 5.7.3). It needs no [`Self::allow`]. Of several
+    /// such paths the longest decides; a path that has a backend already gets the new one.
     pub fn backend(mut self, path: &str, uri: &Uri) -> Self {
         self.backends.add(path, uri);
         self

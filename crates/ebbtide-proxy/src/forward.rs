@@ -35,8 +35,8 @@ enum Role {
 }
 
 impl Gateway {
-    /// A router that answers requests of CoAP clients with Proxy-Uri or Proxy-Scheme (RFC 7252 section 5.10.2), and those for
-    /// [backends](crate::GatewayConfig::backend), for a
+    /// A router that answers requests of CoAP clients with Proxy-Uri or Proxy-Scheme (RFC 7252
+    /// section 5.10.2), and those for [backends](crate::GatewayConfig::backend), for a
     /// [`Server`](ebbtide::Server). It can be merged with one that has resources.
     #[must_use]
     pub fn router(&self) -> Router {

@@ -64,8 +64,8 @@ impl Observations {
         self.lock().get(key).map(|observed| observed.subject.clone())
     }
 
-    /// Follows the states of a resource, and begins to observe it if no other client does. `admit` counts the observation;
-    /// `None` if there are too many.
+    /// Follows the states of a resource, and begins to observe it if no other client does. `admit`
+    /// counts the observation; `None` if there are too many.
     pub(crate) fn follow(
         self: &Arc<Self>,
         upstream: &SharedUpstream,

@@ -44,7 +44,8 @@ impl Devices {
         router.with_state(self.clone())
     }
 
-    /// The session of a registered device; it fails with [`ErrorKind::Gone`](ebbtide::ErrorKind::Gone) once the device has another one.
+    /// The session of a registered device; it fails with
+    /// [`ErrorKind::Gone`](ebbtide::ErrorKind::Gone) once the device has another one.
     #[must_use]
     pub fn get(&self, endpoint: &str) -> Option<Peer> {
         let devices = self.lock();

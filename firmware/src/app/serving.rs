@@ -1,5 +1,5 @@
-//! A server: `/ticks` can be observed, `/led` takes and returns a body in blocks, `/heap` is the number of bytes in use,
-//! and a PUT to `/end` ends the program.
+//! A server: `/ticks` can be observed, `/led` takes and returns a body in blocks, `/heap` is the
+//! number of bytes in use, and a PUT to `/end` ends the program.
 
 use crate::driver::{Application, Next};
 use crate::memory::heap_used;

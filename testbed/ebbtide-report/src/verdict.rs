@@ -66,9 +66,10 @@ pub(super) fn settings(report: &Report) -> Vec<Setting<'_>> {
     judged.collect()
 }
 
-/// All controls, the best first: fewest collapses, then missed requirements, then losses, then waste, then settings in which it is slower. Among
-/// those with the same faults the library's default is first, or else the control that was given first, as
-/// in a single setting; the time orders the others.
+/// All controls, the best first: fewest collapses, then missed requirements, then losses, then
+/// waste, then settings in which it is slower. Among those with the same faults the library's
+/// default is first, or else the control that was given first, as in a single setting; the time
+/// orders the others.
 pub(super) fn rank<'a>(report: &'a Report, settings: &[Setting<'a>]) -> Vec<ControlSummary<'a>> {
     let mut standings: Vec<ControlSummary<'a>> =
         controls(report).into_iter().map(|cc| stand(settings, cc)).collect();

@@ -1,6 +1,7 @@
-//! How long must a device in Queue Mode listen, and may a server have more than one request open? A device wakes every
-//! five minutes, updates its registration, and sleeps once it has heard no request for a time. The server has ten commands
-//! for it each time. Prints a table in CSV, for `studies/scripts/queue_mode.py`.
+//! How long must a device in Queue Mode listen, and may a server have more than one request open? A
+//! device wakes every five minutes, updates its registration, and sleeps once it has heard no
+//! request for a time. The server has ten commands for it each time. Prints a table in CSV, for
+//! `studies/scripts/queue_mode.py`.
 //!
 //!     cargo run --release -p ebbtide-testnet --example queue_mode > queue-mode.csv
 

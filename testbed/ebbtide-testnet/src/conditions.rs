@@ -7,8 +7,8 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The conditions between any two hosts of a [`TestNetwork`](crate::TestNetwork), the same in both directions. By default a
-/// packet arrives after 10 ms, and none is lost.
+/// The conditions between any two hosts of a [`TestNetwork`](crate::TestNetwork), the same in both
+/// directions. By default a packet arrives after 10 ms, and none is lost.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct Conditions {
@@ -64,8 +64,8 @@ impl Conditions {
         self
     }
 
-    /// Sets the rate in bits per second, and the bytes that wait for it; what does not fit is dropped. Each packet has 28
-    /// bytes of headers. Default 1 Gbit/s without a limit.
+    /// Sets the rate in bits per second, and the bytes that wait for it; what does not fit is
+    /// dropped. Each packet has 28 bytes of headers. Default 1 Gbit/s without a limit.
     pub const fn rate(mut self, bits_per_second: u64, buffer: u64) -> Self {
         self.bits_per_second = bits_per_second;
         self.buffer = Some(buffer);

@@ -1,14 +1,16 @@
 //! A network in memory, in virtual time, for tests of applications on [`ebbtide`].
 //!
 //! [`run`] plays a test once for each seed. The test is given a [`TestNetwork`], whose
-//! [`client_config`](TestNetwork::client_config) and [`server_config`](TestNetwork::server_config) make clients and servers exchange their datagrams over it, through links of the
-//! simulator ([`ebbtide_sim::net::Link`]) under these [`Conditions`]. Nothing else of the application
+//! [`client_config`](TestNetwork::client_config) and [`server_config`](TestNetwork::server_config)
+//! make clients and servers exchange their datagrams over it, through links of the simulator
+//! ([`ebbtide_sim::net::Link`]) under these [`Conditions`]. Nothing else of the application
 //! changes: its `Router`, `Client`, `Server`, DTLS and OSCORE are those that it deploys.
 //!
-//! Time is tokio's, and paused: while every task waits, it advances to the next timer at once. All randomness of the
-//! clients, servers and links comes from the seed, so a seed gives the same packets each time ([`PacketTrace`]), as long as the
-//! application draws nothing of its own: `tokio::select!` without `biased`, the system's clock and other threads are
-//! what most often differs.
+//! Time is tokio's, and paused: while every task waits, it advances to the next timer at once. All
+//! randomness of the clients, servers and links comes from the seed, so a seed gives the same
+//! packets each time ([`PacketTrace`]), as long as the application draws nothing of its own:
+//! `tokio::select!` without `biased`, the system's clock and other threads are what most often
+//! differs.
 //!
 //! ```
 //! use ebbtide::{Client, Response, Server, server::{Router, get}};

@@ -101,8 +101,9 @@ impl TestNetwork {
         network
     }
 
-    /// Settings for a client whose datagrams this network carries. It gets an address of 10.1.0.0/16, or of fd00:0:0:1::/64,
-    /// unless it has a [`local_address`](ClientConfig::local_address).
+    /// Settings for a client whose datagrams this network carries. It gets an address of
+    /// 10.1.0.0/16, or of fd00:0:0:1::/64, unless it has a
+    /// [`local_address`](ClientConfig::local_address).
     pub fn client_config(&self) -> ClientConfig {
         ClientConfig::new().network(self.clone())
     }
@@ -156,8 +157,9 @@ impl TestNetwork {
         state.unplugged.clear();
     }
 
-    /// Gives a client's or server's socket another port in the eyes of the others, as an address translator does that has
-    /// forgotten it. Packets to the former one are lost. Returns the new address.
+    /// Gives a client's or server's socket another port in the eyes of the others, as an address
+    /// translator does that has forgotten it. Packets to the former one are lost. Returns the new
+    /// address.
     ///
     /// # Errors
     ///
@@ -166,14 +168,16 @@ impl TestNetwork {
         self.fabric.lock().ports.rebind(socket)
     }
 
-    /// Sends a datagram as a stranger would who forges the address `from`, which may be that of another host, or of none.
+    /// Sends a datagram as a stranger would who forges the address `from`, which may be that of
+    /// another host, or of none.
     pub fn forge(&self, from: SocketAddr, to: SocketAddr, datagram: &[u8]) {
         let now = self.fabric.now();
         self.fabric.lock().send_from(now, from, to, datagram);
         self.fabric.earlier.notify_one();
     }
 
-    /// Sets the system's clock of this network's servers, as the time since 1970: it may jump. It decides how old stored state is.
+    /// Sets the system's clock of this network's servers, as the time since 1970: it may jump. It
+    /// decides how old stored state is.
     pub fn set_system_clock(&self, since_1970: Duration) {
         ebbtide::network::set_system_clock(since_1970);
     }

@@ -13,7 +13,8 @@ pub const SEED_VARIABLE: &str = "EBBTIDE_TEST_SEED";
 /// The longest virtual time of a test: one that waits forever fails.
 const LONGEST: Duration = Duration::from_secs(365 * 86_400);
 
-/// Plays a test in virtual time, over a network of its own for each seed. If it fails, the line that repeats it is printed.
+/// Plays a test in virtual time, over a network of its own for each seed. If it fails, the line
+/// that repeats it is printed.
 ///
 /// # Panics
 ///

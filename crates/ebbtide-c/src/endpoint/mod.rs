@@ -43,7 +43,8 @@ const WORDS: usize = 1024;
 const _: () = assert!(size_of::<EndpointInPlace>() <= size_of::<EndpointMemory>());
 const _: () = assert!(align_of::<EndpointInPlace>() <= align_of::<EndpointMemory>());
 
-/// The contents of that memory. `core` refers to `tables` and `pinned`, so it is never moved, and no reference to it as a whole exists.
+/// The contents of that memory. `core` refers to `tables` and `pinned`, so it is never moved, and
+/// no reference to it as a whole exists.
 #[repr(C)]
 struct EndpointInPlace {
     magic: u32,
@@ -85,8 +86,8 @@ impl EndpointMemory {
         let mut callbacks = Callbacks(&io);
         let key = (callbacks.next_u64(), callbacks.next_u64());
         let tag = callbacks.next_u32();
-        // SAFETY: the memory is large enough and aligned (see the assertions above). `tables` and `pinned` are used by `core` alone
-        // from here on, which lives in the same memory.
+        // SAFETY: the memory is large enough and aligned (see the assertions above). `tables` and
+        // `pinned` are used by `core` alone from here on, which lives in the same memory.
         unsafe {
             addr_of_mut!((*state).magic).write(0);
             addr_of_mut!((*state).tables).write(Tables::new());
@@ -117,8 +118,9 @@ impl EndpointMemory {
             return CallRefusal::Null.code();
         }
         let state = memory.cast::<EndpointInPlace>();
-        // SAFETY: by this function's contract these two words can be read, and `core` exists if `magic` is right. No other reference
-        // to `core` exists, since that would be a call under way.
+        // SAFETY: by this function's contract these two words can be read, and `core` exists if
+        // `magic` is right. No other reference to `core` exists, since that would be a call under
+        // way.
         unsafe {
             if (*state).magic != MAGIC || (*state).is_in_call != 0 {
                 return CallRefusal::Order.code();

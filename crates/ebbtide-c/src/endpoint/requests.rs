@@ -109,7 +109,8 @@ impl RequestPlaces {
         if given.iter().any(|it| it.value.is_null() && it.length > 0) {
             return Err(CallRefusal::Null);
         }
-        // SAFETY: `pinned` lives as long as this. No request refers to the options of a free place, and only here they change.
+        // SAFETY: `pinned` lives as long as this. No request refers to the options of a free place,
+        // and only here they change.
         let options: &'static mut [Opt<'static>; OPTIONS] = unsafe { &mut (*self.pinned).0[index] };
         for (place, it) in options.iter_mut().zip(given) {
             let number = OptionNumber(it.number);

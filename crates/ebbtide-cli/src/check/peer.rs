@@ -221,8 +221,9 @@ impl Peer {
         (0..TRIES).any(|_| self.marker_arrives(&mut Vec::new()))
     }
 
-    /// Sends a GET whose answer tells that everything before it was dealt with, and waits for it. Other datagrams go into
-    /// `others`. A ping would not do: libcoap answers one of two that arrive together.
+    /// Sends a GET whose answer tells that everything before it was dealt with, and waits for it.
+    /// Other datagrams go into `others`. A ping would not do: libcoap answers one of two that
+    /// arrive together.
     fn marker_arrives(&mut self, others: &mut Vec<Answer>) -> bool {
         let token = b"marker";
         let (datagram, id) = self.encode(&Draft { token, path: "/m", ..Draft::default() });

@@ -14,7 +14,8 @@ struct NextState {
     is_over: bool,
 }
 
-/// A command, and the thread that runs it: once for each state, but of those that come while it runs only for the latest.
+/// A command, and the thread that runs it: once for each state, but of those that come while it
+/// runs only for the latest.
 #[derive(Debug)]
 pub(crate) struct StateCommand {
     waiting: Arc<(Mutex<NextState>, Condvar)>,

@@ -125,7 +125,8 @@ pub(crate) fn in_pool<T: Send>(
     jobs: Option<u32>,
     work: impl FnOnce() -> T + Send,
 ) -> Result<T, Failure> {
-    // Rayon takes 0 for one per core. More threads than a machine has cores share them: beyond that they only take time to start.
+    // Rayon takes 0 for one per core. More threads than a machine has cores share them: beyond that
+    // they only take time to start.
     let threads = jobs.map_or(0, |jobs| (jobs as usize).min(MOST_THREADS));
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
     Ok(pool.map_err(Failure::work)?.install(work))

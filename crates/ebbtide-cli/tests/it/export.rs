@@ -105,7 +105,8 @@ fn the_fonts_of_a_pdf_are_those_that_publishers_accept_and_it_says_what_made_it(
     let fonts = String::from_utf8(fonts.stdout).unwrap();
     let fonts: Vec<Vec<&str>> =
         fonts.lines().skip(2).map(|line| line.split_whitespace().collect()).collect();
-    // IEEE PDF eXpress and ACM's checker want every font embedded, and no Type 3: name, type, encoding, embedded, subset.
+    // IEEE PDF eXpress and ACM's checker want every font embedded, and no Type 3: name, type,
+    // encoding, embedded, subset.
     assert_eq!(fonts.len(), 2);
     for font in &fonts {
         assert!(font[0].starts_with("EBBTID+Arimo"), "{font:?}");

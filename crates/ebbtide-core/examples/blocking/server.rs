@@ -1,5 +1,6 @@
-//! A server on the core alone: bodies in blocks, observers, over a blocking socket (`driver.rs`). `/echo` returns what is put,
-//! `/time` is the number of seconds since the start, and changes once a second.
+//! A server on the core alone: bodies in blocks, observers, over a blocking socket (`driver.rs`).
+//! `/echo` returns what is put, `/time` is the number of seconds since the start, and changes once
+//! a second.
 //!
 //!     cargo run -p ebbtide-core --example blocking_server 127.0.0.1:5683
 

@@ -40,11 +40,12 @@ impl Shell {
 
     /// [`Self::wait`] for a separate response or a notification, of which copies may leave for another `remaining`.
     ///
-    /// Its client does not ask again: when a notification is given up its observer is removed (RFC 7641 section 4.5), and an
-    /// acknowledged request is not repeated (RFC 7252 section 5.2.2). So the last copy leaves only when a sender by
-    /// RFC 7252 gives up, 62 to 93 s after the first transmission with the default parameters (MAX_TRANSMIT_WAIT,
-    /// section 4.8.2), and the waits before it are a sixteenth and a quarter of that. A path that is silent for a minute
-    /// costs neither an answer nor an observer then.
+    /// Its client does not ask again: when a notification is given up its observer is removed (RFC
+    /// 7641 section 4.5), and an acknowledged request is not repeated (RFC 7252 section 5.2.2). So
+    /// the last copy leaves only when a sender by RFC 7252 gives up, 62 to 93 s after the first
+    /// transmission with the default parameters (MAX_TRANSMIT_WAIT, section 4.8.2), and the waits
+    /// before it are a sixteenth and a quarter of that. A path that is silent for a minute costs
+    /// neither an answer nor an observer then.
     pub fn wait_of_response(
         timeout: Micros,
         left: u16,

@@ -5,8 +5,8 @@ use crate::wire::{Block, Code, Message, OptionNumber};
 
 /// The program behind a server.
 pub trait DeviceHandler {
-    /// Takes a piece of a request's body, the payload of `message`, which belongs at `offset`. A piece at 0 begins a body.
-    /// Not called for methods that have none, such as GET.
+    /// Takes a piece of a request's body, the payload of `message`, which belongs at `offset`. A
+    /// piece at 0 begins a body. Not called for methods that have none, such as GET.
     ///
     /// # Errors
     ///
@@ -16,8 +16,9 @@ pub trait DeviceHandler {
         Ok(())
     }
 
-    /// Answers a request whose body has arrived as a whole. Writes as much of the response's body from `offset` to `room` as
-    /// there is room for. Called again for each block of a long response, and for a copy of an idempotent request.
+    /// Answers a request whose body has arrived as a whole. Writes as much of the response's body
+    /// from `offset` to `room` as there is room for. Called again for each block of a long
+    /// response, and for a copy of an idempotent request.
     fn answer(&mut self, message: &Message<'_>, offset: usize, room: &mut [u8]) -> DeviceAnswer;
 
     /// The state of a subject, for a notification.

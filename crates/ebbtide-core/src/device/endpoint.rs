@@ -118,9 +118,10 @@ pub struct DeviceEndpoint<'t, A, C> {
     pub(super) config: DeviceConfig<C>,
     /// EXCHANGE_LIFETIME.
     pub(super) lifetime: Duration,
-    /// How long after the first transmission another one of a request that is not idempotent may leave. The peer must still
-    /// remember the message when the copy arrives (RFC 7252 sections 4.4, 4.5 and 4.8.2). Others may leave until their
-    /// message ID may identify another message, which is EXCHANGE_LIFETIME.
+    /// How long after the first transmission another one of a request that is not idempotent may
+    /// leave. The peer must still remember the message when the copy arrives (RFC 7252 sections
+    /// 4.4, 4.5 and 4.8.2). Others may leave until their message ID may identify another message,
+    /// which is EXCHANGE_LIFETIME.
     span: Duration,
     pub(super) now: Instant,
     pub(super) memory: TableSlices<'t, A, C>,
@@ -433,7 +434,8 @@ impl<'t, A: Copy + Eq, C: CongestionControl + Clone> DeviceEndpoint<'t, A, C> {
     fn expire(&mut self, io: &mut Io<'_, A>, index: usize) {
         let Some((exchange, peer)) = self.memory.both(index) else { return };
         let transmissions = exchange.transmissions;
-        // As few transmissions as a forged address receives are worth the longest first timeout of RFC 7252 section 4.2.
+        // As few transmissions as a forged address receives are worth the longest first timeout of
+        // RFC 7252 section 4.2.
         let Parameters { ack_timeout, ack_random_permille, .. } = self.config.params;
         let processed = exchange.last + ack_timeout.scale(ack_random_permille, 1000);
         if exchange.max_transmissions < u8::MAX && self.now < processed {

@@ -1,8 +1,9 @@
 //! A client and a server for a handful of peers, in tables of fixed size, without an allocator.
 //!
-//! [`DeviceEndpoint`] speaks the protocol of [`endpoint`](crate::endpoint), and is made of the same parts: the codec, the
-//! congestion controls in their [`Shell`](crate::cc::Shell), message IDs, tokens and marks. Given the same calls, datagrams and
-//! random numbers, both send the same datagrams at the same instants, which tests show. It leaves out:
+//! [`DeviceEndpoint`] speaks the protocol of [`endpoint`](crate::endpoint), and is made of the same
+//! parts: the codec, the congestion controls in their [`Shell`](crate::cc::Shell), message IDs,
+//! tokens and marks. Given the same calls, datagrams and random numbers, both send the same
+//! datagrams at the same instants, which tests show. It leaves out:
 //!
 //! * controls that probe or pace (`ebb`, `rcoap`), and marks other than those of `fasor-token`;
 //! * one control for several addresses, or several controls in one endpoint;
@@ -16,9 +17,10 @@
 //!
 //! # Contract
 //!
-//! A program owns the socket, the clock and the random numbers, and passes them to each call as [`Io`]. It calls
-//! [`DeviceEndpoint::poll`] after every other call until that returns [`DevicePoll::Wait`], then waits until this instant or until a
-//! datagram arrives, and hands the datagram to [`DeviceEndpoint::receive`]. Every accepted exchange ends exactly once.
+//! A program owns the socket, the clock and the random numbers, and passes them to each call as
+//! [`Io`]. It calls [`DeviceEndpoint::poll`] after every other call until that returns
+//! [`DevicePoll::Wait`], then waits until this instant or until a datagram arrives, and hands the
+//! datagram to [`DeviceEndpoint::receive`]. Every accepted exchange ends exactly once.
 
 mod answer;
 mod duplicates;

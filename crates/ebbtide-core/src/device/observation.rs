@@ -15,7 +15,8 @@ use rand_core::Rng;
 const GRACE: (Micros, Micros) = (Micros::from_millis(5_000), Micros::from_millis(15_000));
 /// The Max-Age of a response without one (RFC 7252 section 5.10.5).
 const MAX_AGE: u32 = 60;
-/// The pauses before a lost observation is registered again: doubled up to 32 s, and lengthened at random by up to half.
+/// The pauses before a lost observation is registered again: doubled up to 32 s, and lengthened at
+/// random by up to half.
 const PAUSE: Micros = Micros::from_millis(1_000);
 const DOUBLINGS: u8 = 5;
 
@@ -45,9 +46,10 @@ enum RegistrationState {
     Over(Result<(), DeviceTransferError>),
 }
 
-/// The observation of a resource. It registers, renews the registration under the same token, writes states in order and
-/// with whole bodies, and registers again after a pause if the registration is lost. It ends if the first registration
-/// fails, and if the server answers with a response that does not register the client.
+/// The observation of a resource. It registers, renews the registration under the same token,
+/// writes states in order and with whole bodies, and registers again after a pause if the
+/// registration is lost. It ends if the first registration fails, and if the server answers with a
+/// response that does not register the client.
 ///
 /// The program calls [`poll`](Self::poll) until that returns a wait, after every datagram that
 /// [`received`](Self::received) took, and after [`failed`](Self::failed).
@@ -173,7 +175,8 @@ impl<'r, A: Copy + Eq> DeviceObservation<'r, A> {
             return true;
         }
         match self.transfer {
-            // The state that is being fetched comes first; otherwise a resource that changes often would never deliver one.
+            // The state that is being fetched comes first; otherwise a resource that changes often
+            // would never deliver one.
             Some(_) => self.missed = true,
             None => {
                 let (request, to) = (self.request, self.to);
@@ -263,7 +266,8 @@ impl<'r, A: Copy + Eq> DeviceObservation<'r, A> {
     }
 }
 
-/// How long a state counts as fresh, and a busy server is not asked: a day at most, so that no server silences a device for good.
+/// How long a state counts as fresh, and a busy server is not asked: a day at most, so that no
+/// server silences a device for good.
 fn max_age(message: &Message<'_>) -> Micros {
     let seconds = message.option(OptionNumber::MAX_AGE).and_then(|it| it.as_uint());
     let span = Micros::from_millis(seconds.unwrap_or(MAX_AGE).saturating_mul(1000));

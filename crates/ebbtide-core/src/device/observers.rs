@@ -61,7 +61,8 @@ impl<A: Copy + Eq + Hash, const OBSERVERS: usize> DeviceObservers<A, OBSERVERS> 
         self.0.iter().flatten().count()
     }
 
-    /// Registers an observer, or does so again. Returns the number of its response (section 4.4), or `None` without room.
+    /// Registers an observer, or does so again. Returns the number of its response (section 4.4),
+    /// or `None` without room.
     pub(super) fn register<C: CongestionControl + Clone>(
         &mut self,
         endpoint: &mut DeviceEndpoint<'_, A, C>,
@@ -75,8 +76,8 @@ impl<A: Copy + Eq + Hash, const OBSERVERS: usize> DeviceObservers<A, OBSERVERS> 
         if let Some(observer) = known.find(|it| it.to == to && it.token == token) {
             observer.sequence = observer.sequence.wrapping_add(1) & 0xff_ffff;
             (observer.subject, observer.room) = (subject, room);
-            // The response is a later state than the notification under way. That of an observer that may be forged stays, so that
-            // registering again and again yields no more of them.
+            // The response is a later state than the notification under way. That of an observer
+            // that may be forged stays, so that registering again and again yields no more of them.
             if observer.standing == Standing::Acknowledged || standing == Standing::Proved {
                 observer.dirty = false;
                 if let Some(exchange) = observer.in_flight.take() {

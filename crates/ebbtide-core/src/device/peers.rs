@@ -12,8 +12,8 @@ use crate::wire::{MAX_TOKEN_LEN, MessageId, Token};
 const RETENTION: Duration = Duration::from_secs(255);
 
 impl<A: Copy + Eq, C: CongestionControl + Clone> DeviceEndpoint<'_, A, C> {
-    /// The message ID of a Non-confirmable response. If message IDs are used faster than they become free, the response takes
-    /// the request's ID, which is unique among those of its sender.
+    /// The message ID of a Non-confirmable response. If message IDs are used faster than they
+    /// become free, the response takes the request's ID, which is unique among those of its sender.
     pub(super) fn id_of_response(&mut self, io: &mut Io<'_, A>, to: A, id: MessageId) -> MessageId {
         let Ok(index) = self.peer(io, to) else { return id };
         let Some(Some(peer)) = self.memory.peers.get_mut(usize::from(index)) else { return id };

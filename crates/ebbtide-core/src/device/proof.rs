@@ -8,8 +8,8 @@ use crate::time::{Duration, Instant};
 use crate::wire::{Block, Code, HEADER_LEN, Message, MessageId, OptionNumber, Token};
 use core::hash::Hash;
 
-/// The longest header and options of a response beside a token and an Echo: ETag, Observe, Content-Format, Max-Age, Block2,
-/// Block1, Size2 and the payload marker.
+/// The longest header and options of a response beside a token and an Echo: ETag, Observe,
+/// Content-Format, Max-Age, Block2, Block1, Size2 and the payload marker.
 const RESPONSE_HEAD: usize = HEADER_LEN + 5 + 4 + 3 + 5 + 4 + 4 + 5 + 1;
 
 /// The treatment of addresses that may be forged.
@@ -111,7 +111,8 @@ impl DeviceVerify {
         }
     }
 
-    /// The option of a challenge to a request that is not processed: if it may not be processed twice, the value names it.
+    /// The option of a challenge to a request that is not processed: if it may not be processed
+    /// twice, the value names it.
     pub(super) fn challenge(
         &self,
         now: Instant,

@@ -2,9 +2,9 @@
 
 use crate::wire::{Code, Content, Opt, OptionNumber, encode_uint};
 
-/// The options of a message, at most, and the added ones among them: in a request Echo, Request-Tag, Block1, Block2, Size1
-/// and Observe, in a response ETag, Content-Format, Max-Age, Block1, Block2, Size2,
-/// Observe and Echo.
+/// The options of a message, at most, and the added ones among them: in a request Echo,
+/// Request-Tag, Block1, Block2, Size1 and Observe, in a response ETag, Content-Format, Max-Age,
+/// Block1, Block2, Size2, Observe and Echo.
 const OPTIONS: usize = 16;
 const ADDED: usize = 8;
 /// The longest value that is added, an Echo (RFC 9175 section 2.2.1).
@@ -19,12 +19,14 @@ pub struct DeviceRequestParts<'r> {
     pub options: &'r [Opt<'r>],
     /// The length of the body in bytes.
     pub length: usize,
-    /// The size exponent of blocks: they have `2^(szx + 4)` bytes (RFC 7959 section 2.2). A message must have room for one.
+    /// The size exponent of blocks: they have `2^(szx + 4)` bytes (RFC 7959 section 2.2). A message
+    /// must have room for one.
     pub szx: u8,
 }
 
 impl DeviceRequestParts<'_> {
-    /// Whether the request is idempotent, by the rule of [`Message::is_idempotent`](crate::wire::Message::is_idempotent).
+    /// Whether the request is idempotent, by the rule of
+    /// [`Message::is_idempotent`](crate::wire::Message::is_idempotent).
     pub(super) fn is_idempotent(&self) -> bool {
         Content { code: self.code, options: self.options, payload: &[] }.is_idempotent()
     }

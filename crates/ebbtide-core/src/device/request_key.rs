@@ -2,8 +2,9 @@
 
 use crate::wire::{Message, OptionNumber};
 
-/// The identity of a request whose body arrives in blocks (RFC 7959 section 2.3, RFC 9175 section 3.3): a hash of its code and
-/// options, without a secret, because a client that finds two requests with the same hash confuses only its own.
+/// The identity of a request whose body arrives in blocks (RFC 7959 section 2.3, RFC 9175 section
+/// 3.3): a hash of its code and options, without a secret, because a client that finds two requests
+/// with the same hash confuses only its own.
 pub(super) fn key(message: &Message<'_>) -> u32 {
     let mut hash = add(0x811c_9dc5, &message.code().0);
     for option in message.options() {

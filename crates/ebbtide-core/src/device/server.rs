@@ -191,8 +191,8 @@ impl<A: Copy + Eq + Hash, const OBSERVERS: usize, const REMEMBERED: usize, const
         }
     }
 
-    /// Whether a request that is not proved may have an answer of this length. A registration leaves room for a notification, and
-    /// for a challenge if the state becomes longer.
+    /// Whether a request that is not proved may have an answer of this length. A registration
+    /// leaves room for a notification, and for a challenge if the state becomes longer.
     fn may_answer(&self, sender: &RequestSender, length: usize, registers: bool) -> bool {
         match registers {
             true if self.observers.is_half_full() => false,
@@ -215,8 +215,9 @@ impl<A: Copy + Eq + Hash, const OBSERVERS: usize, const REMEMBERED: usize, const
         Self::respond(endpoint, io, request, &reply);
     }
 
-    /// Sends a response: on the acknowledgement of a Confirmable request, and otherwise Non-confirmable (RFC 7252 sections
-    /// 5.2.1 and 5.2.3). Returns what is kept of it for duplicates, if it is short enough.
+    /// Sends a response: on the acknowledgement of a Confirmable request, and otherwise
+    /// Non-confirmable (RFC 7252 sections 5.2.1 and 5.2.3). Returns what is kept of it for
+    /// duplicates, if it is short enough.
     fn respond<C: CongestionControl + Clone>(
         endpoint: &mut DeviceEndpoint<'_, A, C>,
         io: &mut Io<'_, A>,

@@ -8,8 +8,8 @@ use crate::wire::{MessageId, Token};
 /// The transmissions that marks can tell apart: one original and 15 copies, which take minutes.
 pub(super) const MARKED: usize = 16;
 
-/// The memory of a [`DeviceEndpoint`](super::DeviceEndpoint): `PEERS` addresses, `EXCHANGES` messages that wait or are not yet answered, and
-/// for each of these `MESSAGE` bytes of datagram.
+/// The memory of a [`DeviceEndpoint`](super::DeviceEndpoint): `PEERS` addresses, `EXCHANGES`
+/// messages that wait or are not yet answered, and for each of these `MESSAGE` bytes of datagram.
 #[derive(Debug)]
 pub struct DeviceTables<A, C, const PEERS: usize, const EXCHANGES: usize, const MESSAGE: usize> {
     peers: [Option<FixedPeer<A, C>>; PEERS],

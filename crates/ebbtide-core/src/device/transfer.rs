@@ -5,7 +5,8 @@ use super::request::{AddedOptions, DeviceRequestParts, Parts};
 use crate::cc::CongestionControl;
 use crate::wire::{Block, BlockError, Code, Message, OptionNumber, Token};
 
-/// The maximum number of challenges in a row within one transfer (RFC 9175 section 2.3). A server that restarts challenges anew.
+/// The maximum number of challenges in a row within one transfer (RFC 9175 section 2.3). A server
+/// that restarts challenges anew.
 const CHALLENGES: u8 = 2;
 /// How often a body is requested again because it changed during the transfer.
 const RESTARTS: u8 = 3;
@@ -251,7 +252,8 @@ impl<'r, A: Copy + Eq> DeviceTransfer<'r, A> {
         true
     }
 
-    /// Takes note that an exchange ended without a response. Returns whether it belongs to this transfer, which is then over.
+    /// Takes note that an exchange ended without a response. Returns whether it belongs to this
+    /// transfer, which is then over.
     pub fn failed(&mut self, exchange: DeviceExchangeId) -> bool {
         let is_own = self.open == Some(exchange);
         if is_own {
@@ -280,7 +282,8 @@ impl<'r, A: Copy + Eq> DeviceTransfer<'r, A> {
         self.end(Err(DeviceTransferError::Protocol));
     }
 
-    /// Whether a response is a challenge that the transfer answers: the message is then sent again with the Echo option.
+    /// Whether a response is a challenge that the transfer answers: the message is then sent again
+    /// with the Echo option.
     fn echoed(&mut self, message: &Message<'_>) -> bool {
         let Some(echo) = message.option(OptionNumber::ECHO) else { return false };
         if message.code() != Code::UNAUTHORIZED || self.challenges >= CHALLENGES {

@@ -38,11 +38,13 @@ pub struct EndpointConfig {
     /// because the options are critical; a Confirmable request is answered with 4.02, which shows
     /// a client that Q-Block is not supported. Default no.
     pub q_block: bool,
-    /// Whether the application implements OSCORE (RFC 8613), and answers the option of EDHOC (RFC 9668). If not, messages with these
-    /// options are rejected because they are critical. Default no.
+    /// Whether the application implements OSCORE (RFC 8613), and answers the option of EDHOC (RFC
+    /// 9668). If not, messages with these options are rejected because they are critical. Default
+    /// no.
     pub oscore: bool,
-    /// Whether the application is a proxy. Then critical options that are safe to forward and that are not understood are left
-    /// to it, in requests with Proxy-Uri or Proxy-Scheme and in responses (RFC 7252 section 5.7.1). Default no.
+    /// Whether the application is a proxy. Then critical options that are safe to forward and that
+    /// are not understood are left to it, in requests with Proxy-Uri or Proxy-Scheme and in
+    /// responses (RFC 7252 section 5.7.1). Default no.
     pub forwards: bool,
     /// Where the message IDs of each peer begin. `None`, the default, draws it; an endpoint that outlives its
     /// program's restarts computes it, so that no ID is used again while a peer remembers it.

@@ -1,10 +1,11 @@
 //! Marks: the transmission of a request that an answer belongs to, and the peers that can be trusted to
 //! name it.
 //!
-//! Many servers answer a duplicate with the response that they stored for the first copy that arrived, and
-//! that has the first copy's mark. From such a server an answer that names an earlier transmission than the last may belong to
-//! any later one. The time since the named transmission would then include a timeout, and one such
-//! measurement makes the timeouts that follow it as long.
+//! Many servers answer a duplicate with the response that they stored for the first copy that
+//! arrived, and that has the first copy's mark. From such a server an answer that names an earlier
+//! transmission than the last may belong to any later one. The time since the named transmission
+//! would then include a timeout, and one such measurement makes the timeouts that follow it as
+//! long.
 
 use super::Endpoint;
 use super::peers::OptionSupport;

@@ -331,8 +331,9 @@ impl Endpoint {
         self.dedup.lookup(now, remote, id).is_some()
     }
 
-    /// Remembers a request that was not remembered when it arrived ([`Remember::No`]), and that the application has verified by a key
-    /// since. The oldest such requests make room: the application must refuse those that it has accepted before.
+    /// Remembers a request that was not remembered when it arrived ([`Remember::No`]), and that the
+    /// application has verified by a key since. The oldest such requests make room: the application
+    /// must refuse those that it has accepted before.
     pub fn remember_verified(&mut self, now: Instant, incoming: &Incoming) {
         let now = self.advance(now);
         let key = MessageKey { remote: incoming.remote, id: incoming.id };

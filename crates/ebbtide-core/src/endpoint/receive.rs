@@ -109,7 +109,8 @@ impl Endpoint {
             token: message.token(),
             kind,
             code,
-            // RFC 8613: a copy of a protected request that is processed is a replay, also of one that looks like a FETCH.
+            // RFC 8613: a copy of a protected request that is processed is a replay, also of one
+            // that looks like a FETCH.
             idempotent: message.is_idempotent() && message.option(OptionNumber::OSCORE).is_none(),
             to_group,
             acknowledged: false,

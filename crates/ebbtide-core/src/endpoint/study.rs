@@ -11,9 +11,9 @@ pub struct StudySettings {
     /// Whether message IDs are kept unique for EXCHANGE_LIFETIME (RFC 7252 section 4.4). Default
     /// yes; only a load generator, which measures a server and not a network, may switch this off.
     pub unique_message_ids: bool,
-    /// Whether a message is given up no sooner than MAX_TRANSMIT_SPAN after its first transmission, whatever the
-    /// congestion control decides ([`Shell::patience`](crate::cc::Shell::patience)). Default yes; only a study that compares
-    /// controls as they were published switches it off.
+    /// Whether a message is given up no sooner than MAX_TRANSMIT_SPAN after its first transmission,
+    /// whatever the congestion control decides ([`Shell::patience`](crate::cc::Shell::patience)).
+    /// Default yes; only a study that compares controls as they were published switches it off.
     pub patience: bool,
 }
 

@@ -180,8 +180,8 @@ pub enum Event {
         /// The reason.
         reason: Failure,
     },
-    /// All message IDs for a peer were used within EXCHANGE_LIFETIME (RFC 7252 section 4.4), so what is sent to it waits.
-    /// Reported once, when the first message begins to wait.
+    /// All message IDs for a peer were used within EXCHANGE_LIFETIME (RFC 7252 section 4.4), so
+    /// what is sent to it waits. Reported once, when the first message begins to wait.
     NoMessageId {
         /// The peer.
         remote: PeerId,

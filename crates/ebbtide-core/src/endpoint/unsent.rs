@@ -10,10 +10,10 @@ use crate::time::{Instant, Micros};
 const PAUSE: (u32, u32) = (1, 16);
 
 impl Endpoint {
-    /// Reports that the last transmission of an exchange has not left this host, for example because its link is down.
-    /// It does not count as one: it is made again after a pause, a request until MAX_TRANSMIT_SPAN is over (RFC 7252
-    /// section 4.8.2), a response or notification for as long as copies may leave (EXCHANGE_LIFETIME). Ended exchanges are
-    /// ignored.
+    /// Reports that the last transmission of an exchange has not left this host, for example
+    /// because its link is down. It does not count as one: it is made again after a pause, a
+    /// request until MAX_TRANSMIT_SPAN is over (RFC 7252 section 4.8.2), a response or notification
+    /// for as long as copies may leave (EXCHANGE_LIFETIME). Ended exchanges are ignored.
     pub fn handle_unsent(&mut self, now: Instant, exchange: ExchangeId) {
         let now = self.advance(now);
         let Some(index) = self.table.find(exchange) else { return };
@@ -52,8 +52,9 @@ impl Endpoint {
         self.waits(now, index, Wait::Unsent, Some(now + pause));
     }
 
-    /// Sends the next copy of an open exchange now instead of after its timeout: the driver knows that the path to the peer
-    /// has changed, as when a DTLS session moves to a new address. Nothing leaves if the copies are used up.
+    /// Sends the next copy of an open exchange now instead of after its timeout: the driver knows
+    /// that the path to the peer has changed, as when a DTLS session moves to a new address.
+    /// Nothing leaves if the copies are used up.
     pub fn repeat_now(&mut self, now: Instant, exchange: ExchangeId) {
         let now = self.advance(now);
         let Some(index) = self.table.find(exchange) else { return };
@@ -67,8 +68,9 @@ impl Endpoint {
         }
     }
 
-    /// Whether a peer that does not know this exchange's earlier messages any more could take a copy for another request and
-    /// do it twice: the request is not idempotent, and it has been transmitted.
+    /// Whether a peer that does not know this exchange's earlier messages any more could take a
+    /// copy for another request and do it twice: the request is not idempotent, and it has been
+    /// transmitted.
     #[must_use]
     pub fn may_be_done_twice(&self, exchange: ExchangeId) -> bool {
         let Some(index) = self.table.find(exchange) else { return false };

@@ -6,8 +6,9 @@
 //! requests are not remembered, as section 4.5 allows; a duplicate GET is processed again and
 //! costs no memory.
 //!
-//! Requests that are verified by a key are remembered as well, so that a copy of one gets its answer again, but the oldest of them
-//! make room for new ones: their protocol refuses what it has accepted before (RFC 8613 section 7.4), whatever is remembered here.
+//! Requests that are verified by a key are remembered as well, so that a copy of one gets its
+//! answer again, but the oldest of them make room for new ones: their protocol refuses what it has
+//! accepted before (RFC 8613 section 7.4), whatever is remembered here.
 
 use crate::peer::{PeerId, Source};
 use crate::time::{Duration, Instant};

@@ -1,8 +1,8 @@
 //! Requests that the application answers later.
 //!
-//! Idempotent requests are not remembered for deduplication ([`dedup`](super::dedup)): a copy of one that has been answered is
-//! processed again. A copy of one that is still being processed is not, since the answer to the first
-//! copy answers it too (RFC 7252 section 4.5).
+//! Idempotent requests are not remembered for deduplication ([`dedup`](super::dedup)): a copy of
+//! one that has been answered is processed again. A copy of one that is still being processed is
+//! not, since the answer to the first copy answers it too (RFC 7252 section 4.5).
 
 use crate::peer::PeerId;
 use crate::time::{Duration, Instant};

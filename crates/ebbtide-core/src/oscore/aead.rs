@@ -64,7 +64,8 @@ impl Algorithm {
         }
     }
 
-    /// Encrypts `data` in place and writes the tag. Returns false if that is not possible: CCM with this nonce ends at 64 KiB.
+    /// Encrypts `data` in place and writes the tag. Returns false if that is not possible: CCM with
+    /// this nonce ends at 64 KiB.
     pub(super) fn seal(
         self,
         key: &[u8; KEY],

@@ -10,8 +10,9 @@ pub enum ProtectError {
     Exhausted,
     /// The [`SequenceStore`](super::SequenceStore) could not reserve numbers.
     NotReserved,
-    /// A message with this option cannot be protected: it has an OSCORE option already, or a Proxy-Uri, which would show its path and
-    /// query to all proxies (section 4.1.3.3; Proxy-Scheme and Uri-Host take its place).
+    /// A message with this option cannot be protected: it has an OSCORE option already, or a
+    /// Proxy-Uri, which would show its path and query to all proxies (section 4.1.3.3; Proxy-Scheme
+    /// and Uri-Host take its place).
     NotProtectable(OptionNumber),
     /// It cannot be encoded.
     Encode(EncodeError),

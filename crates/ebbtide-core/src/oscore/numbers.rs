@@ -5,16 +5,17 @@ use super::error::ProtectError;
 /// The greatest sequence number (RFC 8613 section 7.2.1: it has 40 bits).
 pub const MAX_SEQUENCE_NUMBER: u64 = (1 << 40) - 1;
 
-/// How many numbers the first reservation covers. Each later one covers twice as many, so that a busy sender rarely waits for its
-/// store, and a restart loses at most 64 numbers more than were used since the last one.
+/// How many numbers the first reservation covers. Each later one covers twice as many, so that a
+/// busy sender rarely waits for its store, and a restart loses at most 64 numbers more than were
+/// used since the last one.
 const AHEAD: u16 = 64;
 /// How many numbers a reservation covers at most.
 const MAX_AHEAD: u16 = 4096;
 
 /// Keeps a context's reservations where they outlive the program.
 pub trait SequenceStore {
-    /// Stores that all numbers below `limit` may have been used, and returns whether a restart from now on would find this.
-    /// Nothing is sent if not.
+    /// Stores that all numbers below `limit` may have been used, and returns whether a restart from
+    /// now on would find this. Nothing is sent if not.
     fn reserve(&mut self, limit: u64) -> bool;
 }
 

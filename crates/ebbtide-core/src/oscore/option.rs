@@ -25,8 +25,9 @@ pub struct OscoreOption<'a> {
 }
 
 impl<'a> OscoreOption<'a> {
-    /// Decodes a value. `None` if it is malformed: a reserved flag or length, bytes that are missing or left over, zeros in front
-    /// of a Partial IV, or flags without a meaning where the value is to be empty.
+    /// Decodes a value. `None` if it is malformed: a reserved flag or length, bytes that are
+    /// missing or left over, zeros in front of a Partial IV, or flags without a meaning where the
+    /// value is to be empty.
     #[must_use]
     pub fn decode(value: &'a [u8]) -> Option<Self> {
         let Some((&flags, rest)) = value.split_first() else { return Some(Self::default()) };
@@ -54,8 +55,8 @@ impl<'a> OscoreOption<'a> {
         Some(Self { partial_iv, kid_context, kid })
     }
 
-    /// Encodes the value. The number must be at most [`MAX_SEQUENCE_NUMBER`], and the identifiers within their bounds; what is
-    /// longer is left out.
+    /// Encodes the value. The number must be at most [`MAX_SEQUENCE_NUMBER`], and the identifiers
+    /// within their bounds; what is longer is left out.
     #[must_use]
     pub fn encode(&self) -> OscoreValue {
         let mut value = OscoreValue::EMPTY;

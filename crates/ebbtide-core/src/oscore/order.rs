@@ -10,11 +10,11 @@ pub struct NotificationOrder {
 }
 
 impl NotificationOrder {
-    /// Whether a verified notification with this Partial IV is newer than those before. Returns the value that Observe is to
-    /// have. Only the first response can do without a Partial IV.
+    /// Whether a verified notification with this Partial IV is newer than those before. Returns the
+    /// value that Observe is to have. Only the first response can do without a Partial IV.
     ///
-    /// The value counts the accepted notifications: they arrive here in their order, and all values are then newer than those
-    /// before, also where the first response had no Partial IV.
+    /// The value counts the accepted notifications: they arrive here in their order, and all values
+    /// are then newer than those before, also where the first response had no Partial IV.
     pub(super) fn accept(&mut self, partial_iv: Option<u64>) -> Option<u32> {
         let is_newer = match partial_iv {
             Some(number) => self.latest.is_none_or(|latest| number > latest),

@@ -15,8 +15,9 @@ pub(super) enum Place {
 }
 
 impl Place {
-    /// The place of the options that Ebbtide protects. Options that RFC 8613 allows in both places, Max-Age, the block options and
-    /// No-Response among them, are inner ones: their outer forms are for proxies to change or to add.
+    /// The place of the options that Ebbtide protects. Options that RFC 8613 allows in both places,
+    /// Max-Age, the block options and No-Response among them, are inner ones: their outer forms are
+    /// for proxies to change or to add.
     pub(super) const fn of(number: OptionNumber) -> Self {
         match number {
             OptionNumber::OBSERVE => Self::Both,

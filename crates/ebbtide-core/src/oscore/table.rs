@@ -58,8 +58,9 @@ impl<T> ContextTable<T> {
         first.is_some_and(|(name, _)| name.kid == *kid)
     }
 
-    /// The number of the context that a request names. A request without an ID Context may name one that has it, the one with the
-    /// lowest ID Context if there are several (RFC 8613 section 5.1 leaves this to the server).
+    /// The number of the context that a request names. A request without an ID Context may name one
+    /// that has it, the one with the lowest ID Context if there are several (RFC 8613 section 5.1
+    /// leaves this to the server).
     #[must_use]
     pub fn find(&self, option: &OscoreOption<'_>) -> Option<u32> {
         let kid = PeerId::new(option.kid?)?;

@@ -54,9 +54,10 @@ impl<'b> OpenedResponse<'b> {
 }
 
 impl<S: SequenceStore> SecurityContext<S> {
-    /// Verifies a request and writes the datagram that it would have been without OSCORE to the start of `buf`, for which twice the
-    /// length of `outer` suffices. Its OSCORE option remains, so that those who keep the datagram know who sent it and what its
-    /// responses are bound to. A message that is not authentic changes nothing.
+    /// Verifies a request and writes the datagram that it would have been without OSCORE to the
+    /// start of `buf`, for which twice the length of `outer` suffices. Its OSCORE option remains,
+    /// so that those who keep the datagram know who sent it and what its responses are bound to. A
+    /// message that is not authentic changes nothing.
     ///
     /// # Errors
     ///
@@ -120,8 +121,9 @@ impl<S: SequenceStore> SecurityContext<S> {
         Ok(OpenedRequest { len, number, freshness })
     }
 
-    /// Verifies a response to a request and writes the datagram that it would have been without OSCORE to the start of `buf`, for
-    /// which twice the length of `outer` suffices. Returns the datagram's length.
+    /// Verifies a response to a request and writes the datagram that it would have been without
+    /// OSCORE to the start of `buf`, for which twice the length of `outer` suffices. Returns the
+    /// datagram's length.
     ///
     /// # Errors
     ///
@@ -141,8 +143,8 @@ impl<S: SequenceStore> SecurityContext<S> {
         plain.write(outer, core::iter::empty(), observe, head).map_err(|_| ResponseFault::TooLong)
     }
 
-    /// Verifies the response to a request that has this value of the OSCORE option and this payload, which is decrypted in `buf`, of
-    /// the payload's length.
+    /// Verifies the response to a request that has this value of the OSCORE option and this
+    /// payload, which is decrypted in `buf`, of the payload's length.
     ///
     /// # Errors
     ///
@@ -228,7 +230,8 @@ enum OpenFault {
     NotAuthentic,
 }
 
-/// Whether proxies have cut the ciphertext into blocks of their own (RFC 8613 section 4.1.3.4.2), which no peer puts together here.
+/// Whether proxies have cut the ciphertext into blocks of their own (RFC 8613 section 4.1.3.4.2),
+/// which no peer puts together here.
 fn has_outer_blocks(outer: &Message<'_>) -> bool {
     [OptionNumber::BLOCK1, OptionNumber::Q_BLOCK1]
         .into_iter()
@@ -247,8 +250,8 @@ impl<'b> Plain<'b> {
         Some(Self { code: Code(code), body: Body::parse(0, rest).ok()? })
     }
 
-    /// Writes the message with the header and token of `outer`, these outer options and this value of Observe. Options of Class U
-    /// that were encrypted have no meaning.
+    /// Writes the message with the header and token of `outer`, these outer options and this value
+    /// of Observe. Options of Class U that were encrypted have no meaning.
     fn write<'o>(
         &self,
         outer: &Message<'_>,

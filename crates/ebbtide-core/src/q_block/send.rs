@@ -161,8 +161,9 @@ impl Sender {
         self.unheard = self.unheard.saturating_add(1);
     }
 
-    /// Whether no further set of a response leaves before the peer is heard. A receiver requests the next set or what it
-    /// misses (RFC 9177 section 4.4); one that does neither may not be there, or not have asked.
+    /// Whether no further set of a response leaves before the peer is heard. A receiver requests
+    /// the next set or what it misses (RFC 9177 section 4.4); one that does neither may not be
+    /// there, or not have asked.
     fn is_suspended(&self) -> bool {
         matches!(self.finish, Finish::Nothing) && self.unheard >= UNHEARD
     }

@@ -128,8 +128,8 @@ impl AddressValidation {
         Response::new(Code::UNAUTHORIZED).option(OptionNumber::ECHO, value.as_slice())
     }
 
-    /// The value for the next request of this address and port, which a response carries (RFC 9175 section 2.3), so that
-    /// a client that goes on asking is challenged once.
+    /// The value for the next request of this address and port, which a response carries (RFC 9175
+    /// section 2.3), so that a client that goes on asking is challenged once.
     pub(super) fn next_value(&self, now: Instant, from: PeerId) -> EchoValue {
         self.values.make(now, from, None)
     }

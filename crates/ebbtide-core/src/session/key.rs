@@ -92,8 +92,8 @@ fn hash(message: &Message<'_>, leave_out: impl Fn(OptionNumber) -> bool) -> SipH
     hasher
 }
 
-/// The part of an OSCORE option that is the same in all requests of a context: the names after the Partial IV, whose length is in
-/// the low three bits of the first byte (RFC 8613 section 6.1).
+/// The part of an OSCORE option that is the same in all requests of a context: the names after the
+/// Partial IV, whose length is in the low three bits of the first byte (RFC 8613 section 6.1).
 fn context_of(value: &[u8]) -> &[u8] {
     let names = value.split_first().and_then(|(flags, rest)| rest.get(usize::from(flags & 7)..));
     names.unwrap_or(value)

@@ -25,8 +25,8 @@ impl SecuredRequest {
     /// Sequence numbers have 40 bits (RFC 8613 section 7.2.1).
     const NUMBER: u32 = 40;
 
-    /// The request with this sequence number in the context to which the driver gave this number. `None` if the sequence number has
-    /// more than 40 bits, or that of the context more than 23.
+    /// The request with this sequence number in the context to which the driver gave this number.
+    /// `None` if the sequence number has more than 40 bits, or that of the context more than 23.
     #[must_use]
     pub fn new(context: u32, number: u64) -> Option<Self> {
         let fits = number >> Self::NUMBER == 0 && context >> 23 == 0;

@@ -40,10 +40,11 @@ pub struct Config {
     pub keep_alive: Option<Duration>,
     /// How long a Ping may go unanswered. Default 20 s.
     pub pong_timeout: Duration,
-    /// Whether messages may have the options of OSCORE (RFC 8613) and EDHOC (RFC 9668), which are critical. Default false.
+    /// Whether messages may have the options of OSCORE (RFC 8613) and EDHOC (RFC 9668), which are
+    /// critical. Default false.
     pub oscore: bool,
-    /// Whether the application is a proxy, to which critical options that are safe to forward are left (RFC 7252 section
-    /// 5.7.1). Default no.
+    /// Whether the application is a proxy, to which critical options that are safe to forward are
+    /// left (RFC 7252 section 5.7.1). Default no.
     pub forwards: bool,
     /// Time without a request, a response or a notification after which the connection is
     /// released, unless [`Connection::keep`](super::Connection::keep) holds it. Default `None`:

@@ -2,9 +2,9 @@
 
 use crate::common::path::Path;
 
-/// A line for each exchange: control, idle time before it in ms, round trip in ms, retransmissions, and Californium's RTO
-/// in ms after it. `java -cp 'target/interop/californium/lib/*' ControlSeries` prints it
-/// (interop/californium/src/main/java/ControlSeries.java).
+/// A line for each exchange: control, idle time before it in ms, round trip in ms, retransmissions,
+/// and Californium's RTO in ms after it. `java -cp 'target/interop/californium/lib/*'
+/// ControlSeries` prints it (interop/californium/src/main/java/ControlSeries.java).
 const SERIES: &str = include_str!("californium_series.txt");
 /// Californium rounds to whole milliseconds: errors of half a millisecond in RTTVAR add up to 4 ms (beta is 1/8), and
 /// RTTVAR counts four times.

@@ -1,5 +1,5 @@
-//! The endpoint in fixed tables sends the datagrams of the endpoint for many peers: both get the same calls, datagrams and
-//! random numbers.
+//! The endpoint in fixed tables sends the datagrams of the endpoint for many peers: both get the
+//! same calls, datagrams and random numbers.
 
 use crate::common::split_mix::SplitMix;
 use core::net::SocketAddr;
@@ -233,8 +233,9 @@ fn answer(to: &[u8], rng: &mut SplitMix) -> Option<Vec<u8>> {
     Some(datagram)
 }
 
-/// One session, by a script: its first byte is NSTART and the seed of both, and each step takes four of the others. Returns the
-/// datagrams that left, and the exchanges that failed. The fuzz target `device` plays it as well.
+/// One session, by a script: its first byte is NSTART and the seed of both, and each step takes
+/// four of the others. Returns the datagrams that left, and the exchanges that failed. The fuzz
+/// target `device` plays it as well.
 pub(crate) fn play(script: &[u8]) -> (usize, usize) {
     let Some((first, steps)) = script.split_first() else { return (0, 0) };
     let seed = u64::from(*first);

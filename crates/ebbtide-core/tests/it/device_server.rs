@@ -1,5 +1,5 @@
-//! The server in fixed tables sends the datagrams of the server of hosts: both get the same datagrams from the same clients, of
-//! whom some forge addresses.
+//! The server in fixed tables sends the datagrams of the server of hosts: both get the same
+//! datagrams from the same clients, of whom some forge addresses.
 
 use crate::common::server_session::{Bench, Does, HEADERS, SUBJECT, ask, peer};
 use crate::common::split_mix::SplitMix;

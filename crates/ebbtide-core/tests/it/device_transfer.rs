@@ -1,4 +1,5 @@
-//! Bodies in blocks, on a device: the datagrams are those of the transfer that holds whole bodies, whatever the server does.
+//! Bodies in blocks, on a device: the datagrams are those of the transfer that holds whole bodies,
+//! whatever the server does.
 
 use crate::common::split_mix::SplitMix;
 use bytes::Bytes;

@@ -222,7 +222,8 @@ fn notifications_are_accepted_in_their_order_only() {
                 Content { code: Code::CONTENT, options: &options, payload: &[b'0' + state] };
             let outer = server.protect_response(opened.number, &content, &mut buf).unwrap();
             assert_eq!(outer.code, Code::CONTENT);
-            // Section 4.1.3.5.2: the inner Observe is empty, the outer one is the application's, and the order is the Partial IV.
+            // Section 4.1.3.5.2: the inner Observe is empty, the outer one is the application's,
+            // and the order is the Partial IV.
             assert_eq!(outer.payload.len(), b"\x45\x60\xff0".len() + 8);
             let options: Vec<_> = outer.options(&content).collect();
             assert!(options.iter().any(|opt| opt.value == number));

@@ -1,5 +1,5 @@
-//! Clients and servers that restart at any time, and attackers who replay what they captured: no nonce protects two messages, and
-//! no request is handled twice.
+//! Clients and servers that restart at any time, and attackers who replay what they captured: no
+//! nonce protects two messages, and no request is handled twice.
 
 use crate::common::split_mix::SplitMix;
 use ebbtide_core::oscore::{

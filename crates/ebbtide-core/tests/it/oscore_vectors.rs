@@ -164,9 +164,9 @@ fn a_client_reads_the_responses_of_c_7_and_c_8() {
     }
 }
 
-/// C.1 to C.3 give keys and nonces, which the messages of C.4 to C.8 contain for the client of C.1, the server of C.1, and the
-/// clients of C.2 and C.3. What remains are the servers of C.2 and C.3: each reads what its client says and is read by it, and its
-/// key is the client's recipient key.
+/// C.1 to C.3 give keys and nonces, which the messages of C.4 to C.8 contain for the client of C.1,
+/// the server of C.1, and the clients of C.2 and C.3. What remains are the servers of C.2 and C.3:
+/// each reads what its client says and is read by it, and its key is the client's recipient key.
 #[test]
 fn both_sides_of_each_context_derive_the_same_keys() {
     for vector in [&C_1, &C_2, &C_3] {
@@ -216,7 +216,8 @@ fn option_values_are_those_of_section_6() {
 
 #[test]
 fn malformed_option_values_are_not_decoded() {
-    // A reserved flag; lengths 6 and 7 of the Partial IV; bytes that are missing, left over or in front; an empty ID Context's length.
+    // A reserved flag; lengths 6 and 7 of the Partial IV; bytes that are missing, left over or in
+    // front; an empty ID Context's length.
     let malformed = [
         "20",
         "80",
@@ -235,8 +236,9 @@ fn malformed_option_values_are_not_decoded() {
     }
 }
 
-/// RFC 8613 section 9 (table 2, AES-CCM-16-64-128, sender ID of no byte): a request grows by 12 to 13 bytes plus the length of the
-/// number, a response by 11; of our figures, a GET whose number has one byte.
+/// RFC 8613 section 9 (table 2, AES-CCM-16-64-128, sender ID of no byte): a request grows by 12 to
+/// 13 bytes plus the length of the number, a response by 11; of our figures, a GET whose number has
+/// one byte.
 #[test]
 fn a_get_and_its_answer_grow_as_section_9_says() {
     let (mut client, mut server) = (C_1.client(0), C_1.server());

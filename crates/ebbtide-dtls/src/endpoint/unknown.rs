@@ -40,8 +40,9 @@ impl Endpoint {
         }
     }
 
-    /// Tells the peer of a session that ended without its knowledge, with a server that was here before, that the session
-    /// is not known. A peer that has a handshake here already is not told. The caller limits how often.
+    /// Tells the peer of a session that ended without its knowledge, with a server that was here
+    /// before, that the session is not known. A peer that has a handshake here already is not told.
+    /// The caller limits how often.
     pub fn tell_unknown(&mut self, to: SocketAddr) {
         if self.table.handshakes.contains_key(&to) {
             return;

@@ -1,5 +1,6 @@
-//! What a datagram of each kind may cost a server of DTLS before its sender has shown that it receives at its address, or
-//! has a key. A kind that gets dearer than its line fails; a new kind needs a line.
+//! What a datagram of each kind may cost a server of DTLS before its sender has shown that it
+//! receives at its address, or has a key. A kind that gets dearer than its line fails; a new kind
+//! needs a line.
 
 use crate::common::certificates::{accept, certified, shows};
 use crate::common::{CLIENT, SERVER, address, client, client_config, credentials, server};

@@ -1,5 +1,5 @@
-//! Public values in a ClientKeyExchange that are no uncompressed point of the curve (RFC 8422 section 5.11): each gets its alert, and
-//! none a session.
+//! Public values in a ClientKeyExchange that are no uncompressed point of the curve (RFC 8422
+//! section 5.11): each gets its alert, and none a session.
 
 use crate::common::certificates::{accept, certified, shows};
 use crate::common::{Pair, client_config};

@@ -49,9 +49,10 @@ impl Dtls13Server {
 }
 
 impl Dtls13Endpoint {
-    /// A server's endpoint. `epoch` is the driver's instant zero; `clients` verifies the certificates of clients, which then
-    /// must have one. `secret`, which must be unpredictable, makes the cookies, and no datagram of a handshake is longer than
-    /// `mtu` bytes. `None` if `dimpl` refuses the configuration.
+    /// A server's endpoint. `epoch` is the driver's instant zero; `clients` verifies the
+    /// certificates of clients, which then must have one. `secret`, which must be unpredictable,
+    /// makes the cookies, and no datagram of a handshake is longer than `mtu` bytes. `None` if
+    /// `dimpl` refuses the configuration.
     #[must_use]
     pub fn server(
         epoch: std::time::Instant,

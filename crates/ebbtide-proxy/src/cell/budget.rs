@@ -9,7 +9,8 @@ const FIRST: u32 = 4;
 /// many (the thresholds alpha and beta of TCP Vegas: Brakmo and Peterson, 1995).
 const ENOUGH: u32 = 2;
 const TOO_MANY: u32 = 4;
-/// A delay that does not count as a queue, since the hosts' scheduling causes it too (the target of CoDel, RFC 8289 section 4.4).
+/// A delay that does not count as a queue, since the hosts' scheduling causes it too (the target of
+/// CoDel, RFC 8289 section 4.4).
 const TOLERATED: Duration = Duration::from_millis(5);
 /// The age at which the shortest round trip is measured anew, since the path may have changed.
 const BASE_AGE: Duration = Duration::from_secs(300);

@@ -42,8 +42,9 @@ const OVERDUE: u32 = 4;
 /// How often those that wait look for such requests.
 const LOOK_FOR_OVERDUE: Duration = Duration::from_secs(1);
 
-/// A place behind the gate; [`Self::end`] gives it back. If it is dropped before, because its client no longer waits for the
-/// answer, it stays taken for a mean round trip from its beginning, because its request is still in the network.
+/// A place behind the gate; [`Self::end`] gives it back. If it is dropped before, because its
+/// client no longer waits for the answer, it stays taken for a mean round trip from its beginning,
+/// because its request is still in the network.
 #[derive(Debug)]
 pub(crate) struct Permit {
     gate: Arc<CellGate>,
@@ -119,8 +120,8 @@ impl CellGate {
         NextPlace { ahead: state.queue.ahead(client), served: state.queue.served() }
     }
 
-    /// How long a request that was given this place still waits, as far as is known, and for its answer. `None` if there
-    /// is no queue, or before the first answer.
+    /// How long a request that was given this place still waits, as far as is known, and for its
+    /// answer. `None` if there is no queue, or before the first answer.
     pub(crate) fn expected(&self, place: NextPlace) -> Option<Duration> {
         let state = self.lock();
         if state.has_place() {
@@ -230,7 +231,8 @@ impl Drop for Permit {
     }
 }
 
-/// How long a request is expected to be in the network while nothing is known of it (ACK_TIMEOUT, RFC 7252 section 4.8).
+/// How long a request is expected to be in the network while nothing is known of it (ACK_TIMEOUT,
+/// RFC 7252 section 4.8).
 const FIRST_TIMEOUT: Duration = Duration::from_secs(2);
 
 #[cfg(test)]

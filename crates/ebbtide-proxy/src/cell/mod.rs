@@ -51,7 +51,8 @@ pub(crate) struct Cells {
     limits: CellLimits,
 }
 
-/// A table that drops its idle entries when it has grown to twice the number of those that were in use at the last time.
+/// A table that drops its idle entries when it has grown to twice the number of those that were in
+/// use at the last time.
 #[derive(Debug)]
 struct Swept<K, V> {
     table: BTreeMap<K, V>,

@@ -38,8 +38,8 @@ const BODY_PATIENCE: Duration = Duration::from_secs(30);
 const WRITE_PATIENCE: Duration = Duration::from_secs(30);
 
 impl Gateway {
-    /// Answers HTTP clients at this listener (RFC 8075), for as long as the future is polled. The target follows `/hc/`,
-    /// as in `http://GATEWAY/hc/coap://192.0.2.7/temperature`.
+    /// Answers HTTP clients at this listener (RFC 8075), for as long as the future is polled. The
+    /// target follows `/hc/`, as in `http://GATEWAY/hc/coap://192.0.2.7/temperature`.
     pub async fn serve_http(&self, listener: TcpListener) {
         serve(self.clone(), listener).await;
     }
@@ -67,7 +67,8 @@ async fn serve(gateway: Gateway, listener: TcpListener) {
                 .max_headers(MAX_FIELDS)
                 .max_buf_size(MAX_HEAD);
             let io = TokioIo::new(Impatient { stream, patience: None });
-            // A client that goes away, or breaks the protocol, gets no answer. Its request is then no longer waited for.
+            // A client that goes away, or breaks the protocol, gets no answer. Its request is then
+            // no longer waited for.
             let _ = http.serve_connection(io, service).await;
         });
     }

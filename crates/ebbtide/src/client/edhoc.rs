@@ -1,4 +1,5 @@
-//! Handshakes by EDHOC: a request before the first one that OSCORE protects, and another one unless both are combined (RFC 9668).
+//! Handshakes by EDHOC: a request before the first one that OSCORE protects, and another one unless
+//! both are combined (RFC 9668).
 
 use super::session::{HandshakeEnd, Session};
 use crate::edhoc::{Edhoc, FIRST, HandshakeFault};
@@ -15,8 +16,8 @@ use ebbtide_core::wire::{Code, OptionNumber};
 const MESSAGES: u32 = 65;
 
 impl Session {
-    /// Whether the server does not know the combined request, which has failed for this reason. Then the next handshake with it has
-    /// another end.
+    /// Whether the server does not know the combined request, which has failed for this reason.
+    /// Then the next handshake with it has another end.
     pub(super) fn refuses_combined(&self, error: &Error) -> bool {
         let is_combined = self.security.as_ref().is_some_and(ClientContext::ends_handshake);
         // RFC 9668 section 3.2: the option is critical.

@@ -23,11 +23,12 @@ use tracing::Instrument;
 /// address and port. Requests leave by the socket or connection of the session, and share its congestion control.
 /// Both ends may send requests at the same time.
 ///
-/// The handle holds nothing open. It ends with the session: requests then fail with [`ErrorKind::Gone`](crate::ErrorKind::Gone), at once if the
-/// end is known, and so do those under way and observations. A session that the peer resumes or replaces is another one;
-/// its handle comes with the peer's next request. At a client with a [router](crate::Client::serving), the handle to a server over
-/// DTLS goes on with the next session, which a request begins if there is none. Over UDP there is no end: a peer that
-/// is not there does not answer.
+/// The handle holds nothing open. It ends with the session: requests then fail with
+/// [`ErrorKind::Gone`](crate::ErrorKind::Gone), at once if the end is known, and so do those under
+/// way and observations. A session that the peer resumes or replaces is another one; its handle
+/// comes with the peer's next request. At a client with a [router](crate::Client::serving), the
+/// handle to a server over DTLS goes on with the next session, which a request begins if there is
+/// none. Over UDP there is no end: a peer that is not there does not answer.
 ///
 /// ```
 /// use ebbtide::server::{Router, State, post};
@@ -126,8 +127,8 @@ impl Peer {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Gone`](crate::ErrorKind::Gone) if the session has ended; otherwise as [`Client::get`](crate::Client::get). Nothing is repeated
-    /// over another session.
+    /// [`ErrorKind::Gone`](crate::ErrorKind::Gone) if the session has ended; otherwise as
+    /// [`Client::get`](crate::Client::get). Nothing is repeated over another session.
     pub async fn request(&self, request: Request) -> Result<Response, Error> {
         let session = self.session.upgrade()?;
         let (address, began) = (session.address, session.now());
@@ -154,7 +155,8 @@ impl Peer {
     }
 
     /// Observes the resource of a GET or FETCH. It registers again after errors like that of a
-    /// [`Client`](crate::Client::observe_with), but ends with [`ErrorKind::Gone`](crate::ErrorKind::Gone) when the session does.
+    /// [`Client`](crate::Client::observe_with), but ends with
+    /// [`ErrorKind::Gone`](crate::ErrorKind::Gone) when the session does.
     ///
     /// # Errors
     ///

@@ -55,7 +55,8 @@ impl WeakSession {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Gone`](crate::ErrorKind::Gone) if it has ended, [`ErrorKind::Closed`](crate::ErrorKind::Closed) if its socket is closed.
+    /// [`ErrorKind::Gone`](crate::ErrorKind::Gone) if it has ended,
+    /// [`ErrorKind::Closed`](crate::ErrorKind::Closed) if its socket is closed.
     pub(super) fn upgrade(&self) -> Result<Session, Error> {
         let gone = Error::for_peer(self.address, Cause::Gone);
         let (over, address) = match &self.over {

@@ -19,8 +19,9 @@ impl ClientConfig {
         self
     }
 
-    /// Lets responses have critical options that are safe to forward and that the client does not understand: for a proxy, which passes
-    /// them on (RFC 7252 section 5.7.1), such as that of OSCORE. By default such a response is an error.
+    /// Lets responses have critical options that are safe to forward and that the client does not
+    /// understand: for a proxy, which passes them on (RFC 7252 section 5.7.1), such as that of
+    /// OSCORE. By default such a response is an error.
     pub fn for_proxy(mut self) -> Self {
         self.0.leave_safe_options();
         self
@@ -41,7 +42,8 @@ impl ClientConfig {
         self
     }
 
-    /// Sets which server certificates the client accepts over TLS. Default: those of the authorities that the system trusts.
+    /// Sets which server certificates the client accepts over TLS. Default: those of the
+    /// authorities that the system trusts.
     #[cfg(feature = "tls")]
     pub fn trust(mut self, trust: Trust) -> Self {
         self.0.stream.tls.trust = trust;

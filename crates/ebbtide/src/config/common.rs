@@ -58,10 +58,12 @@ macro_rules! shared_settings {
                 self
             }
 
-            /// Sets how long a request may take, from the look-up of the name to the last block of the
-            /// response, unless the request sets a limit itself ([`Request::timeout`](crate::Request::timeout)). By default there
-            /// is no limit for Confirmable requests, which end with their last retransmission, and MAX_TRANSMIT_SPAN (RFC
-            /// 7252 section 4.8.2) for Non-confirmable ones. It does not limit observations, bursts or streamed bodies.
+            /// Sets how long a request may take, from the look-up of the name to the last block of
+            /// the response, unless the request sets a limit itself
+            /// ([`Request::timeout`](crate::Request::timeout)). By default there is no limit for
+            /// Confirmable requests, which end with their last retransmission, and
+            /// MAX_TRANSMIT_SPAN (RFC 7252 section 4.8.2) for Non-confirmable ones. It does not
+            /// limit observations, bursts or streamed bodies.
             pub fn request_timeout(mut self, span: Duration) -> Self {
                 self.0.request_timeout = Some(span);
                 self
@@ -81,20 +83,22 @@ macro_rules! shared_settings {
                 self
             }
 
-            /// Sets after which silence of a server an observation over UDP or DTLS checks the path, and at least after
-            /// four retransmission timeouts of it. Over UDP the client registers again under the same token, since a
-            /// server knows it by an address that a translator may have changed; over DTLS it sends a ping, which with a
-            /// connection ID moves the session to a new address. A mapping of an address translator for UDP lasts at least 2
-            /// minutes (RFC 4787 section 4.3), in practice often 30 s; RFC 8085 section 3.5 wants at least 15 s. By
-            /// default there is no check, so that devices sleep as long as nothing changes.
+            /// Sets after which silence of a server an observation over UDP or DTLS checks the
+            /// path, and at least after four retransmission timeouts of it. Over UDP the client
+            /// registers again under the same token, since a server knows it by an address that a
+            /// translator may have changed; over DTLS it sends a ping, which with a connection ID
+            /// moves the session to a new address. A mapping of an address translator for UDP lasts
+            /// at least 2 minutes (RFC 4787 section 4.3), in practice often 30 s; RFC 8085 section
+            /// 3.5 wants at least 15 s. By default there is no check, so that devices sleep as long
+            /// as nothing changes.
             pub fn observe_keep_alive(mut self, span: impl Into<Option<Duration>>) -> Self {
                 self.0.observe_keep_alive = span.into();
                 self
             }
 
-            /// Sets the time without a request, a response or a notification after which a connection is released, unless a
-            /// resource is being observed over it; `None`: never. Default never for a connection that a client has opened, and one hour at a
-            /// server.
+            /// Sets the time without a request, a response or a notification after which a
+            /// connection is released, unless a resource is being observed over it; `None`: never.
+            /// Default never for a connection that a client has opened, and one hour at a server.
             pub fn idle_timeout(mut self, span: impl Into<Option<Duration>>) -> Self {
                 let span = span.into();
                 self.0.stream.connection.idle_timeout = span;
@@ -148,9 +152,9 @@ macro_rules! shared_settings {
                 self
             }
 
-            /// Sets the security contexts of OSCORE (RFC 8613). A client protects all requests by the context of their server, and
-            /// fails those for which there is none, and those to groups. A server verifies requests that are protected, and
-            /// protects their answers.
+            /// Sets the security contexts of OSCORE (RFC 8613). A client protects all requests by
+            /// the context of their server, and fails those for which there is none, and those to
+            /// groups. A server verifies requests that are protected, and protects their answers.
             #[cfg(feature = "oscore")]
             pub fn oscore(mut self, contexts: OscoreContexts) -> Self {
                 self.0.oscore = Some(contexts);
@@ -159,8 +163,9 @@ macro_rules! shared_settings {
                 self
             }
 
-            /// Makes security contexts of OSCORE by EDHOC (RFC 9528). A client that has no context for a server makes one before its
-            /// first request to it. A server answers at `/.well-known/edhoc`.
+            /// Makes security contexts of OSCORE by EDHOC (RFC 9528). A client that has no context
+            /// for a server makes one before its first request to it. A server answers at
+            /// `/.well-known/edhoc`.
             #[cfg(feature = "edhoc")]
             pub fn edhoc(mut self, credentials: EdhocCredentials) -> Self {
                 self.0.edhoc = Some(Edhoc::new(credentials));
@@ -168,16 +173,17 @@ macro_rules! shared_settings {
                 self.oscore(contexts)
             }
 
-            /// Sets whether a server refuses requests that are not protected by OSCORE: 4.01. By default it accepts them as those of
-            /// clients without an identity.
+            /// Sets whether a server refuses requests that are not protected by OSCORE: 4.01. By
+            /// default it accepts them as those of clients without an identity.
             #[cfg(feature = "oscore")]
             pub fn oscore_required(mut self, required: bool) -> Self {
                 self.0.oscore_required = required;
                 self
             }
 
-            /// Sets the network that carries all datagrams, with and without DTLS; by default it is the system's. Options
-            /// of sockets do not concern it, and names are still resolved by the system.
+            /// Sets the network that carries all datagrams, with and without DTLS; by default it is
+            /// the system's. Options of sockets do not concern it, and names are still resolved by
+            /// the system.
             pub fn network(mut self, network: impl DatagramNetwork + 'static) -> Self {
                 self.0.network = Some(Arc::new(network));
                 self

@@ -3,7 +3,8 @@
 use super::AllSettings;
 use std::time::Duration;
 
-/// Limits on the memory of a client or a server: of its UDP endpoints, of its answers to requests, and of each connection.
+/// Limits on the memory of a client or a server: of its UDP endpoints, of its answers to requests,
+/// and of each connection.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct MemoryLimits(pub(super) AllSettings);

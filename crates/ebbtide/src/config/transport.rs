@@ -5,8 +5,8 @@ use ebbtide_core::q_block::QBlockParameters;
 use ebbtide_core::time::Micros;
 use std::time::Duration;
 
-/// Settings of the message layer (RFC 7252), of UDP sockets, and of connections over TCP, TLS and WebSockets. The defaults
-/// are right for most networks.
+/// Settings of the message layer (RFC 7252), of UDP sockets, and of connections over TCP, TLS and
+/// WebSockets. The defaults are right for most networks.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct TransportConfig(pub(super) AllSettings);

@@ -5,9 +5,9 @@ use lakers::{Credential, CredentialKey};
 use std::sync::Arc;
 use zeroize::Zeroizing;
 
-/// Our private key and credential, and the credentials of the peers that we accept. A credential is a CWT Claims Set with a public
-/// key on the curve P-256, in CBOR (RFC 9528 section 3.5.2); both sides must have the same bytes. One with a `kid` is sent by
-/// that reference, any other by value.
+/// Our private key and credential, and the credentials of the peers that we accept. A credential is
+/// a CWT Claims Set with a public key on the curve P-256, in CBOR (RFC 9528 section 3.5.2); both
+/// sides must have the same bytes. One with a `kid` is sent by that reference, any other by value.
 #[derive(Clone)]
 pub struct EdhocCredentials {
     private_key: Zeroizing<[u8; 32]>,
@@ -83,7 +83,8 @@ impl EdhocCredentials {
         }
     }
 
-    /// Accepts a peer with this credential. `name` is its identity for [`Call::identity`](crate::server::Call::identity).
+    /// Accepts a peer with this credential. `name` is its identity for
+    /// [`Call::identity`](crate::server::Call::identity).
     ///
     /// # Errors
     ///

@@ -82,7 +82,8 @@ pub(crate) struct Initiator {
 }
 
 impl Initiator {
-    /// Begins a handshake with an ephemeral private key and an identifier, which becomes the server's `kid`. Returns message 1.
+    /// Begins a handshake with an ephemeral private key and an identifier, which becomes the
+    /// server's `kid`. Returns message 1.
     pub(super) fn begin(
         crypto: Cryptography,
         credentials: &EdhocCredentials,

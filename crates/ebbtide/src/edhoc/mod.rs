@@ -1,9 +1,10 @@
 //! EDHOC (RFC 9528): a handshake that gives two peers a security context of OSCORE, authenticated by their public keys.
 //!
-//! Method 3 (both authenticate with static Diffie-Hellman keys) and cipher suite 2 (P-256, AES-CCM-16-64-128, SHA-256) are supported,
-//! with CWT Claims Sets as credentials. A client that has no context for a server makes one before its first request to it, with
-//! a request to `/.well-known/edhoc`, where a server answers. The handshake ends with a second one, or with the first request itself
-//! if that is short (RFC 9668). Contexts made so end with the program.
+//! Method 3 (both authenticate with static Diffie-Hellman keys) and cipher suite 2 (P-256,
+//! AES-CCM-16-64-128, SHA-256) are supported, with CWT Claims Sets as credentials. A client that
+//! has no context for a server makes one before its first request to it, with a request to
+//! `/.well-known/edhoc`, where a server answers. The handshake ends with a second one, or with the
+//! first request itself if that is short (RFC 9668). Contexts made so end with the program.
 //!
 //! ```no_run
 //! use ebbtide::edhoc::EdhocCredentials;
@@ -111,7 +112,8 @@ fn ephemeral() -> Option<Cryptography> {
     (0..4).find_map(|_| Cryptography::new(secret_bytes()?))
 }
 
-/// An identifier of a peer that no context has, as short as there are some. `None` if the system provides no randomness.
+/// An identifier of a peer that no context has, as short as there are some. `None` if the system
+/// provides no randomness.
 fn identifier(is_taken: impl Fn(&[u8]) -> bool) -> Option<Vec<u8>> {
     // One byte as an integer of CBOR, which is sent as it is; then more, which have a head.
     for len in [1, 1, 1, 1, 2, 2, 3, 3, 4, 5, 6, MAX_PEER_ID] {

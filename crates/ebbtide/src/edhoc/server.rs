@@ -9,8 +9,9 @@ use ebbtide_core::wire::{Code, Message};
 use std::collections::VecDeque;
 use std::sync::PoisonError;
 
-/// Handshakes that wait for message 3 at most; the oldest makes room for another. As many as those of DTLS: if a thousand devices
-/// wake up at once, those that were begun last must not end those whose message 3 is still under way.
+/// Handshakes that wait for message 3 at most; the oldest makes room for another. As many as those
+/// of DTLS: if a thousand devices wake up at once, those that were begun last must not end those
+/// whose message 3 is still under way.
 const MAX_UNFINISHED: usize = 4096;
 /// From so many on, clients have to show their addresses first.
 const PRESSED: usize = 64;

@@ -17,8 +17,8 @@ pub enum OscoreFailure {
     NotProtected(Box<str>),
     /// The handshake by EDHOC, which comes before the first request, failed.
     Handshake(Box<str>),
-    /// The server has answered without protection that it does not accept the request (RFC 8613 section 8.2). Anyone on the path can
-    /// say so.
+    /// The server has answered without protection that it does not accept the request (RFC 8613
+    /// section 8.2). Anyone on the path can say so.
     Refused {
         /// The code of its answer.
         code: Code,

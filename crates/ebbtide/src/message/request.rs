@@ -168,10 +168,11 @@ impl Request {
         self
     }
 
-    /// Transfers the bodies of request and response in the Non-confirmable blocks of RFC 9177,
-    /// many at once instead of one per round trip. Use it if both the body and the round trip are
-    /// long, or if answers get lost. [`TransportConfig::q_block`](crate::config::TransportConfig::q_block) sets the pace.
-    /// The client first asks the server whether it supports RFC 9177; if it does not, or over a
+    /// Transfers the bodies of request and response in the Non-confirmable blocks of RFC 9177, many
+    /// at once instead of one per round trip. Use it if both the body and the round trip are long,
+    /// or if answers get lost.
+    /// [`TransportConfig::q_block`](crate::config::TransportConfig::q_block) sets the pace. The
+    /// client first asks the server whether it supports RFC 9177; if it does not, or over a
     /// connection, RFC 7959's blocks are used.
     ///
     /// RFC 9177 is intended for paths that are known to tolerate it (section 3.2): ten blocks

@@ -8,8 +8,9 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::task::{Context, Poll};
 
-/// A network that carries the datagrams of clients and servers ([`ClientConfig::network`](crate::ClientConfig::network)): one in memory
-/// for tests, such as that of crate `ebbtide-testnet`, or another kind of datagrams than UDP.
+/// A network that carries the datagrams of clients and servers
+/// ([`ClientConfig::network`](crate::ClientConfig::network)): one in memory for tests, such as that
+/// of crate `ebbtide-testnet`, or another kind of datagrams than UDP.
 pub trait DatagramNetwork: Debug + Send + Sync {
     /// Opens a port. For an unspecified address or port 0 the network chooses one.
     ///
@@ -39,11 +40,12 @@ pub trait DatagramPort: Debug + Send + Sync {
     ///
     /// # Errors
     ///
-    /// An error costs this transmission, and the application receives it if the last one has failed as well. Only one that cannot pass, such
-    /// as a datagram that is too long, ends a request.
+    /// An error costs this transmission, and the application receives it if the last one has failed
+    /// as well. Only one that cannot pass, such as a datagram that is too long, ends a request.
     fn send(&self, to: SocketAddr, datagram: &[u8]) -> io::Result<()>;
 
-    /// Receives a datagram into `buffer`, which has room for 65,536 bytes. If there is none, the waker of `cx` is woken when one arrives; only that of the last call needs to be.
+    /// Receives a datagram into `buffer`, which has room for 65,536 bytes. If there is none, the
+    /// waker of `cx` is woken when one arrives; only that of the last call needs to be.
     ///
     /// # Errors
     ///

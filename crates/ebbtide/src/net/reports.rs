@@ -1,10 +1,12 @@
 //! Reports of the system and of the network about datagrams that did not get through.
 //!
-//! RFC 7252 section 4.2 lets an endpoint give a message up at such a report. Most of them pass: a link that
-//! is down for a few seconds, a lease that is renewed, a neighbour that does not answer yet. A report therefore
-//! costs one transmission, and the timer goes on to MAX_TRANSMIT_SPAN as it does for a datagram that the network
-//! has lost; a transmission that this system itself could not make is not even counted
-//! ([`Endpoint::handle_unsent`](ebbtide_core::endpoint::Endpoint::handle_unsent)). Only requests of this side end earlier, never notifications or separate responses:
+//! RFC 7252 section 4.2 lets an endpoint give a message up at such a report. Most of them pass: a
+//! link that is down for a few seconds, a lease that is renewed, a neighbour that does not answer
+//! yet. A report therefore costs one transmission, and the timer goes on to MAX_TRANSMIT_SPAN as it
+//! does for a datagram that the network has lost; a transmission that this system itself could not
+//! make is not even counted
+//! ([`Endpoint::handle_unsent`](ebbtide_core::endpoint::Endpoint::handle_unsent)). Only requests of
+//! this side end earlier, never notifications or separate responses:
 //!
 //! - A request whose datagram is too long for the path.
 //! - A request to a peer that has answered nothing so far, if there is no route for its first
@@ -124,8 +126,8 @@ fn is_too_long(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(90 | 40))
 }
 
-/// Whether the system does not take the addresses of the datagram. Linux says so as well while the socket's own address is
-/// gone.
+/// Whether the system does not take the addresses of the datagram. Linux says so as well while the
+/// socket's own address is gone.
 fn is_unfit(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported)
 }

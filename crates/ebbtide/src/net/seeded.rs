@@ -13,8 +13,8 @@ thread_local! {
     static SYSTEM_CLOCK: Cell<Option<(Instant, Duration)>> = const { Cell::new(None) };
 }
 
-/// Sets what the servers of this thread take for the system's clock, as the time since 1970. It goes on with tokio's clock, and ends
-/// with the thread's [`SeededRandomness`].
+/// Sets what the servers of this thread take for the system's clock, as the time since 1970. It
+/// goes on with tokio's clock, and ends with the thread's [`SeededRandomness`].
 #[expect(clippy::disallowed_methods, reason = "the clock of a test")]
 pub fn set_system_clock(since_1970: Duration) {
     SYSTEM_CLOCK.set(Some((Instant::now(), since_1970)));

@@ -7,7 +7,8 @@ use std::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError};
 use tokio::sync::OwnedMutexGuard;
 
-/// A handshake that ends with the first request of its context. Dropping it before the server has answered forgets the context.
+/// A handshake that ends with the first request of its context. Dropping it before the server has
+/// answered forgets the context.
 pub(crate) struct EndingHandshake {
     contexts: OscoreContexts,
     number: u32,

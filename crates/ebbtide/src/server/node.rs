@@ -49,11 +49,13 @@ impl Service {
 }
 
 impl Server {
-    /// A client that sends `coap` requests from the server's own addresses, by the first socket of each address family: a
-    /// peer sees the address and port that it can ask in turn, and both directions share one congestion control. For an
-    /// address family or a scheme without such a socket, the client opens sockets and connections of its own, whose peers can
-    /// ask the server's resources, too. All calls return clones of one client. Once the server is closed, requests by its sockets fail with
-    /// [`ErrorKind::Closed`](crate::ErrorKind::Closed). To ask a peer over the DTLS session or the connection that it has opened, take its
+    /// A client that sends `coap` requests from the server's own addresses, by the first socket of
+    /// each address family: a peer sees the address and port that it can ask in turn, and both
+    /// directions share one congestion control. For an address family or a scheme without such a
+    /// socket, the client opens sockets and connections of its own, whose peers can ask the
+    /// server's resources, too. All calls return clones of one client. Once the server is closed,
+    /// requests by its sockets fail with [`ErrorKind::Closed`](crate::ErrorKind::Closed). To ask a
+    /// peer over the DTLS session or the connection that it has opened, take its
     /// [`Peer`](crate::Peer).
     ///
     /// ```no_run
@@ -67,8 +69,9 @@ impl Server {
     ///
     /// # Errors
     ///
-    /// Returns an error of kind `Unsupported` if the server has several [workers](crate::ServerConfig::workers): the system
-    /// would hand the answers to any of their sockets.
+    /// Returns an error of kind `Unsupported` if the server has several
+    /// [workers](crate::ServerConfig::workers): the system would hand the answers to any of their
+    /// sockets.
     pub fn client(&self) -> io::Result<Client> {
         if self.service.config().workers > 1 {
             let why = "a server with several workers has no client on its sockets: \

@@ -201,9 +201,10 @@ impl<S: Send + Sync + 'static> Resource<S> {
         self
     }
 
-    /// Sets how long the handler of a [`streamed`](Self::streamed) body waits for the next bytes, so that an upload that
-    /// its client has abandoned does not keep a handler at work. A client that goes on repeats a lost block
-    /// within MAX_TRANSMIT_SPAN (45 s by default). Default: EXCHANGE_LIFETIME, 247 s.
+    /// Sets how long the handler of a [`streamed`](Self::streamed) body waits for the next bytes,
+    /// so that an upload that its client has abandoned does not keep a handler at work. A client
+    /// that goes on repeats a lost block within MAX_TRANSMIT_SPAN (45 s by default). Default:
+    /// EXCHANGE_LIFETIME, 247 s.
     #[must_use]
     pub fn max_pause(mut self, span: Duration) -> Self {
         self.max_pause = Some(span);

@@ -163,9 +163,10 @@ impl TlsServer {
         Ok(self)
     }
 
-    /// Accepts clients with a certificate of these authorities from now on, instead of those before: over TLS and DTLS,
-    /// when a session begins; over TLS also when one is resumed. A server that asks for no certificates goes on asking for none.
-    /// Returns whether they are others than before.
+    /// Accepts clients with a certificate of these authorities from now on, instead of those
+    /// before: over TLS and DTLS, when a session begins; over TLS also when one is resumed. A
+    /// server that asks for no certificates goes on asking for none. Returns whether they are
+    /// others than before.
     ///
     /// # Errors
     ///

@@ -137,8 +137,8 @@ fn respond(request: &Request, origins: &[String]) -> Result<Vec<u8>, Refusal> {
     Ok(bytes)
 }
 
-/// RFC 6455 section 10.2: browsers name the page that opens a WebSocket. Without a check, any page that a user visits could
-/// drive the devices in the user's network. Other programs name none.
+/// RFC 6455 section 10.2: browsers name the page that opens a WebSocket. Without a check, any page
+/// that a user visits could drive the devices in the user's network. Other programs name none.
 fn check_origin(headers: &HeaderMap, origins: &[String]) -> Result<(), Refusal> {
     let Some(origin) = headers.get(header::ORIGIN) else { return Ok(()) };
     let origin = origin.to_str().unwrap_or_default();

@@ -94,8 +94,9 @@ async fn a_handshake_comes_before_the_first_request_over_a_connection_too() {
     }
 }
 
-/// Passes a client's datagrams to a server and back one at a time, and notes those of the client. Those with the option of EDHOC are
-/// answered with 4.02 if `refuses` is set, as by a server that does not know it (RFC 7252 section 5.4.1).
+/// Passes a client's datagrams to a server and back one at a time, and notes those of the client.
+/// Those with the option of EDHOC are answered with 4.02 if `refuses` is set, as by a server that
+/// does not know it (RFC 7252 section 5.4.1).
 async fn observed(
     server: SocketAddr,
     refuses: Option<Code>,

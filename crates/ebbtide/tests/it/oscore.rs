@@ -1,4 +1,5 @@
-//! OSCORE (RFC 8613) between a client and a server: bodies in blocks, observations, loss, restarts, and what is refused.
+//! OSCORE (RFC 8613) between a client and a server: bodies in blocks, observations, loss, restarts,
+//! and what is refused.
 
 use crate::common::errors::source;
 use crate::common::relay::{Trouble, relay};

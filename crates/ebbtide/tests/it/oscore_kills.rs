@@ -1,4 +1,5 @@
-//! A sender that is killed at any instant (SIGKILL) and started again never uses a nonce twice (RFC 8613 appendix B.1.1).
+//! A sender that is killed at any instant (SIGKILL) and started again never uses a nonce twice (RFC
+//! 8613 appendix B.1.1).
 
 use ebbtide::oscore::{OscoreContext, OscoreContexts};
 use ebbtide::server::{Call, Router, Server, get};

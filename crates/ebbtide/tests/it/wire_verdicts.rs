@@ -284,9 +284,9 @@ impl Scene<'_> {
         }
     }
 
-    /// The bytes that the words stand for: hexadecimal digits, `'` and text, `con+` and others of the four types with the
-    /// length of the token, `id` and `token` of the message before, a byte `ab*60` many times, and `echo/11` the option after
-    /// one of that number.
+    /// The bytes that the words stand for: hexadecimal digits, `'` and text, `con+` and others of
+    /// the four types with the length of the token, `id` and `token` of the message before, a byte
+    /// `ab*60` many times, and `echo/11` the option after one of that number.
     fn bytes(&self, words: &str) -> Vec<u8> {
         let mut bytes = Vec::new();
         for word in words.split_whitespace() {

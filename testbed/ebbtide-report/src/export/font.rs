@@ -1,5 +1,6 @@
-//! The fonts of exported figures: Arimo (SIL Open Font License, `font/OFL.txt`), which has the widths of Helvetica, with
-//! the characters of WinAnsiEncoding. `scripts/figure-font.py` made the files and the tables.
+//! The fonts of exported figures: Arimo (SIL Open Font License, `font/OFL.txt`), which has the
+//! widths of Helvetica, with the characters of WinAnsiEncoding. `scripts/figure-font.py` made the
+//! files and the tables.
 
 /// A font that is embedded.
 pub(super) struct Font {

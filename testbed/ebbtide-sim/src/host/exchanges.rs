@@ -138,8 +138,8 @@ impl MeasuredEndpoint {
         interrupted
     }
 
-    /// A datagram arrives. The exchange that has ended with it; `read` looks at its response, and says how long the payload is, or
-    /// that it is not accepted.
+    /// A datagram arrives. The exchange that has ended with it; `read` looks at its response, and
+    /// says how long the payload is, or that it is not accepted.
     pub(crate) fn receive_and_read(
         &mut self,
         now: Instant,

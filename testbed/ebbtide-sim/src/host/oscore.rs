@@ -1,4 +1,5 @@
-//! The two ends of OSCORE: contexts of `ebbtide-core`, one for each client, of which both sides know the secret from before the run.
+//! The two ends of OSCORE: contexts of `ebbtide-core`, one for each client, of which both sides
+//! know the secret from before the run.
 
 use super::client_at;
 use ebbtide_core::PeerId;
@@ -65,7 +66,8 @@ impl ProtectedRequests {
         self.open.remove(&number);
     }
 
-    /// Verifies the response to a request. Returns the length of its payload, or `None` if it is not the server's answer.
+    /// Verifies the response to a request. Returns the length of its payload, or `None` if it is
+    /// not the server's answer.
     pub(super) fn verify(&self, number: u32, response: &Message<'_>) -> Option<u64> {
         let mut buffer = vec![0; 2 * response.as_bytes().len()];
         let (request, mut order) = (*self.open.get(&number)?, NotificationOrder::default());

@@ -198,7 +198,8 @@ fn choice(
     }
 }
 
-/// The rate, or MAX_RETRANSMIT, that would let the link get through one request of every client before the first one gives up.
+/// The rate, or MAX_RETRANSMIT, that would let the link get through one request of every client
+/// before the first one gives up.
 fn remedy(candidates: &[Candidate<'_>], demand: &Demand) -> Option<String> {
     if demand.each_s <= 0.0 || demand.rate_bps <= 0.0 || demand.period_s.is_some() {
         return None;

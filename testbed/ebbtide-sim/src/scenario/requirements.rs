@@ -25,7 +25,8 @@ keys! {
         /// The most bytes on the wire, both ways, for each delivered exchange. Not in a mesh.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub bytes: Option<f64> where ABOVE_ZERO,
-        /// The least share of the bottleneck's capacity, in its busier direction, that the clients must leave to others.
+        /// The least share of the bottleneck's capacity, in its busier direction, that the clients
+        /// must leave to others.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub left_to_others: Option<f64> where SHARE,
         /// The highest mean power of a device's radio, mW. For LoRaWAN and meshes, and for all devices together.

@@ -87,7 +87,8 @@ impl Security {
             SecurityMode::None => 0,
             // A record: header 13, connection ID up to 8, nonce 8, tag 8, and the content type inside.
             SecurityMode::DtlsPsk => 38,
-            // The option: head 1, flags 1, Partial IV and ID up to 3 each. Code 1 and tag 8 in the ciphertext, and its marker.
+            // The option: head 1, flags 1, Partial IV and ID up to 3 each. Code 1 and tag 8 in the
+            // ciphertext, and its marker.
             SecurityMode::Oscore => 18,
         }
     }

@@ -1,6 +1,7 @@
-//! The control that is named first, on networks drawn at random: it does not collapse unless all do, of those that
-//! do not, nobody beats it in what it delivers, and of those that deliver as much nobody in time, beyond the stated interval.
-//! The intervals are computed here once more, from each replication.
+//! The control that is named first, on networks drawn at random: it does not collapse unless all
+//! do, of those that do not, nobody beats it in what it delivers, and of those that deliver as much
+//! nobody in time, beyond the stated interval. The intervals are computed here once more, from each
+//! replication.
 
 use ebbtide_sim::judge::{
     Candidate, ControlOutcome, Demand, Judgement, Percentile, RunFigures, SHARES, Verdict, judge,

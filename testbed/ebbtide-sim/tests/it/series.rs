@@ -3,8 +3,8 @@
 use ebbtide_sim::run::Campaign;
 use ebbtide_sim::scenario::Source;
 
-/// 40 clients that all send 100 bytes at once every 100 s, on a link of 8 kbit/s: each time the queue fills at once and is
-/// empty 4 s later.
+/// 40 clients that all send 100 bytes at once every 100 s, on a link of 8 kbit/s: each time the
+/// queue fills at once and is empty 4 s later.
 const SCENARIO: &str = "name = \"x\"\ntitle = \"x\"\n\
     [network.up]\nrate = \"8 kbit/s\"\ndelay = \"0 s\"\nbuffer = \"infinite\"\n\
     [network.down]\nrate = \"1 Gbit/s\"\ndelay = \"0 s\"\nbuffer = \"infinite\"\n\

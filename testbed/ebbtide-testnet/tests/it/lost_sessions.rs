@@ -1,5 +1,6 @@
-//! What becomes of open requests when another DTLS session takes the place of the one over which they were sent. Message IDs belong
-//! to a session (RFC 7252 section 9.1.1), so the server takes a copy in the other session for another request.
+//! What becomes of open requests when another DTLS session takes the place of the one over which
+//! they were sent. Message IDs belong to a session (RFC 7252 section 9.1.1), so the server takes a
+//! copy in the other session for another request.
 
 use ebbtide::dtls::{Credentials, DtlsBind, Psk};
 use ebbtide::server::{Call, Router, post};

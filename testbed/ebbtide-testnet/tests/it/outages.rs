@@ -1,5 +1,5 @@
-//! A link that is down for a while ends no observation (RFC 7641 section 4.5): neither where the server's system reports it, nor
-//! where datagrams are lost silently.
+//! A link that is down for a while ends no observation (RFC 7641 section 4.5): neither where the
+//! server's system reports it, nor where datagrams are lost silently.
 
 use ebbtide::server::{Call, Router, Server, Subject, get};
 use ebbtide::{Client, Response};

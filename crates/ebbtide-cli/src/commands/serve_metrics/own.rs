@@ -86,7 +86,8 @@ impl Exports {
         self.write_process(out)
     }
 
-    /// The metrics of processes that all programs for Prometheus have. Those that the system does not tell are left out.
+    /// The metrics of processes that all programs for Prometheus have. Those that the system does
+    /// not tell are left out.
     fn write_process(&self, out: &mut String) -> fmt::Result {
         let name = "process_start_time_seconds";
         single(out, name, "gauge", "Start of the process, in seconds since 1970.", self.started)?;

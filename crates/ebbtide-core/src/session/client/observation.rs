@@ -495,8 +495,8 @@ impl Observation {
     }
 }
 
-/// How long a state counts as fresh. A client may register again at any time (RFC 7641 section 3.3.1), and does not leave it to the
-/// server whether it ever will.
+/// How long a state counts as fresh. A client may register again at any time (RFC 7641 section
+/// 3.3.1), and does not leave it to the server whether it ever will.
 fn lifetime(response: &Response) -> Duration {
     let max_age = response.options().get_uint(OptionNumber::MAX_AGE).unwrap_or(MAX_AGE);
     Duration::from_secs(max_age.into()).min(Parameters::LONGEST_SPAN.to_duration())

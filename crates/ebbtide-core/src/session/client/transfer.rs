@@ -14,7 +14,8 @@ use alloc::collections::VecDeque;
 use bytes::Bytes;
 use rand_core::Rng;
 
-/// The maximum number of challenges in a row within one transfer (RFC 9175 section 2.3). A server that restarts challenges anew.
+/// The maximum number of challenges in a row within one transfer (RFC 9175 section 2.3). A server
+/// that restarts challenges anew.
 const ECHOES: u8 = 2;
 /// How often a body is requested again because it changed during the transfer.
 const RESTARTS: u8 = 3;

@@ -182,9 +182,10 @@ impl Observers {
     ///
     /// * [`Self::acknowledged`], [`Self::lost`] or [`Self::remove`] at the end of a Confirmable notification;
     /// * [`Self::arrived`] when a Non-confirmable one has left, which is when the endpoint returns
-    ///   [`Sent::Exchange`](crate::endpoint::Sent::Exchange) for its exchange with a timeout of zero. Nothing acknowledges it, and
-    ///   its exchange ends only after `response_timeout`, with
-    ///   [`Failure::NoResponse`](crate::endpoint::Failure::NoResponse), which does not concern the observer;
+    ///   [`Sent::Exchange`](crate::endpoint::Sent::Exchange) for its exchange with a timeout of
+    ///   zero. Nothing acknowledges it, and its exchange ends only after `response_timeout`, with
+    ///   [`Failure::NoResponse`](crate::endpoint::Failure::NoResponse), which does not concern the
+    ///   observer;
     /// * [`Self::unsent`] or [`Self::postponed`] if it could not leave.
     pub fn pop_due(&mut self, now: Instant) -> Option<Due> {
         while let Some(index) = self.due.turn().and_then(VecDeque::pop_front) {

@@ -223,9 +223,10 @@ impl<S: SharedState<ServerState>> Server<S> {
         Finished::response(*requester, response)
     }
 
-    /// Whether a request was made after this server has started: it echoes a value that the server has made, and that is recent.
-    /// This is how a server that has lost the replay window of an OSCORE context knows that a request is not a copy of an earlier one
-    /// (RFC 8613 appendix B.1.2). Otherwise it answers with [`Self::challenge_received`].
+    /// Whether a request was made after this server has started: it echoes a value that the server
+    /// has made, and that is recent. This is how a server that has lost the replay window of an
+    /// OSCORE context knows that a request is not a copy of an earlier one (RFC 8613 appendix
+    /// B.1.2). Otherwise it answers with [`Self::challenge_received`].
     pub fn is_fresh(&self, now: Instant, received: &Received<'_, '_>) -> bool {
         self.read_echo(now, received.0).is_some_and(|echo| echo.fresh)
     }

@@ -137,8 +137,9 @@ impl<'m> RequestSlot<'m> {
 }
 
 impl Received<'_, '_> {
-    /// States that OSCORE protected the request (RFC 8613), which has been verified: all its answers are then protected as well.
-    /// That it is authentic says nothing about its address, since an attacker that has captured it can send it first from another one.
+    /// States that OSCORE protected the request (RFC 8613), which has been verified: all its
+    /// answers are then protected as well. That it is authentic says nothing about its address,
+    /// since an attacker that has captured it can send it first from another one.
     #[must_use]
     pub fn secured(self, request: SecuredRequest) -> Self {
         self.0.requester.secured = Some(request);

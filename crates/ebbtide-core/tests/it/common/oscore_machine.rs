@@ -1,5 +1,5 @@
-//! Two peers that share a context of OSCORE, both with both roles, over a wire that loses, repeats, delays, damages and reflects,
-//! driven by a script. They restart at any time.
+//! Two peers that share a context of OSCORE, both with both roles, over a wire that loses, repeats,
+//! delays, damages and reflects, driven by a script. They restart at any time.
 //!
 //! - No nonce protects two messages.
 //! - What is accepted was said by the other one, and no request is accepted twice, whatever restarts.

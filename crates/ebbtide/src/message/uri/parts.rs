@@ -9,8 +9,8 @@ impl Uri {
     ///
     /// # Errors
     ///
-    /// Returns an error if the port is 0, if a segment is `.` or `..`, or if a segment or an argument is longer than 255
-    /// bytes.
+    /// Returns an error if the port is 0, if a segment is `.` or `..`, or if a segment or an
+    /// argument is longer than 255 bytes.
     pub fn at(
         scheme: Scheme,
         address: SocketAddr,

@@ -113,8 +113,8 @@ impl DtlsBind {
         Self { keys, ..Self::at(address.into()) }
     }
 
-    /// Also accepts a second key of an identity, which is tried if the client does not have the first one: while the keys
-    /// of devices are replaced.
+    /// Also accepts a second key of an identity, which is tried if the client does not have the
+    /// first one: while the keys of devices are replaced.
     #[must_use]
     pub fn and_other_keys(
         mut self,

@@ -217,9 +217,10 @@ impl SocketState {
         self.endpoint.handle_timeout(now);
     }
 
-    /// Fails the requests that were transmitted over the session whose place another one has taken, unless they are idempotent:
-    /// message IDs belong to a session (RFC 7252 section 9.1.1), so the server would take a copy for another request. A request
-    /// whose first transmission is still waiting is not among them.
+    /// Fails the requests that were transmitted over the session whose place another one has taken,
+    /// unless they are idempotent: message IDs belong to a session (RFC 7252 section 9.1.1), so the
+    /// server would take a copy for another request. A request whose first transmission is still
+    /// waiting is not among them.
     fn fail_unrepeatable(&mut self, now: Instant, key: SessionKey, waiting: &[(Vec<u8>, Sent)]) {
         let is_first = |of: ExchangeId| {
             waiting.iter().any(|(_, what)| {

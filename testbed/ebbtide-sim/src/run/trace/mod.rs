@@ -36,8 +36,9 @@ const AT_SERVER: u32 = 1;
 /// | `failed` | an exchange ends without | `reason` |
 /// | `lost` | a datagram is lost in a low-power network | `node` that lost it, `direction`, `cause` |
 ///
-/// In a low-power network `link` is the wired side of its border router, and a capture has one interface, [`AIR`](crate::record::AIR): the frames of IEEE 802.15.4 as they begin to be on the air, acknowledgements
-/// and repetitions included, whether or not they are received.
+/// In a low-power network `link` is the wired side of its border router, and a capture has one
+/// interface, [`AIR`](crate::record::AIR): the frames of IEEE 802.15.4 as they begin to be on the
+/// air, acknowledgements and repetitions included, whether or not they are received.
 ///
 /// Over TCP `sent` is a segment that arms the retransmission timer, `bytes` are those of the IPv4
 /// packet, and `segment` has its flags and numbers in place of the `message`; `exchange` and
@@ -62,7 +63,8 @@ struct Leaving {
     bytes: Vec<u8>,
 }
 
-/// A capture, and the one place (by its number in [`PLACES`](crate::record::PLACES)) that it is of; `None`: all of them.
+/// A capture, and the one place (by its number in [`PLACES`](crate::record::PLACES)) that it is of;
+/// `None`: all of them.
 pub struct Tap<C: Write> {
     /// The place.
     pub place: Option<u32>,

@@ -196,7 +196,8 @@ impl<'w> Misfortunes<'w> {
                 // Without a session a new address is another client.
                 7 if protection(number) == Protection::Dtls => drop(self.network.rebind(device)),
                 7 => {}
-                // As after a suspension. What is under way before it is lost, since no network keeps packets for so long.
+                // As after a suspension. What is under way before it is lost, since no network
+                // keeps packets for so long.
                 8 => {
                     self.network.unplug(SERVER);
                     sleep(SECOND).await;

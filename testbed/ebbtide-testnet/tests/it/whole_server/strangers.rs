@@ -149,8 +149,9 @@ fn replay(
     let code = message.as_ref().map_or(Code::EMPTY, Message::code);
     let has_oscore = message.is_ok_and(|message| message.option(OptionNumber::OSCORE).is_some());
     let is_secure = packet.to.port() == SECURE || has_oscore;
-    // A record that has not arrived is accepted whenever it comes, as one that the network delays: a PUT in it takes effect then,
-    // after later ones. Only records that have arrived are known as replayed (RFC 6347 section 4.1.2.6).
+    // A record that has not arrived is accepted whenever it comes, as one that the network delays:
+    // a PUT in it takes effect then, after later ones. Only records that have arrived are known as
+    // replayed (RFC 6347 section 4.1.2.6).
     let has_arrived = matches!(packet.fate, PacketFate::Arrives(at) if at <= network.elapsed());
     if is_secure && !has_arrived {
         return;

@@ -33,7 +33,8 @@ const WORKING: usize = 32;
 const BLOCK_BYTES: usize = 65_536;
 const OUTBOX: usize = 100_000;
 const PEERS: usize = 256;
-/// The stored state: an address takes 25 bytes, an observer 60 and its request. Changes of 65,536 bytes are appended to it.
+/// The stored state: an address takes 25 bytes, an observer 60 and its request. Changes of 65,536
+/// bytes are appended to it.
 const STATE: usize = 20_000 + 65_536;
 
 pub(super) fn stream(seed: u64, name: &str) -> ChaCha8Rng {
@@ -163,8 +164,9 @@ pub(super) fn packets(network: &TestNetwork, these: impl Fn(&TracedPacket) -> bo
     found.map(|packet| format!("\n{packet}")).collect()
 }
 
-/// Strangers answer nothing, so none may get more than three times what it sent. What a server sent after its state was stored last
-/// is not known to the one that follows, which may send as much again to observers.
+/// Strangers answer nothing, so none may get more than three times what it sent. What a server sent
+/// after its state was stored last is not known to the one that follows, which may send as much
+/// again to observers.
 fn amplifies_nothing(network: &TestNetwork, disk: &Disk) {
     let mut bytes: BTreeMap<SocketAddr, (usize, usize)> = BTreeMap::new();
     for packet in network.trace().packets() {
