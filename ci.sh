@@ -146,7 +146,6 @@ step_fmt() {
     cargo fmt --all --check
     [ ! -e fuzz/Cargo.toml ] || cargo fmt --manifest-path fuzz/Cargo.toml --check
     cargo fmt --manifest-path firmware/Cargo.toml --check
-    cargo fmt --manifest-path firmware/embassy/Cargo.toml --check
     [ ! -e python/Cargo.toml ] || cargo fmt --manifest-path python/Cargo.toml --check
 }
 
@@ -174,7 +173,7 @@ step_deny() {
         note "licences, bans, sources; no advisories: their database is not available"
     fi
     # The Python package and the firmware are workspaces with dependencies of their own.
-    for manifest in Cargo.toml python/Cargo.toml firmware/Cargo.toml firmware/embassy/Cargo.toml web/Cargo.toml; do
+    for manifest in Cargo.toml python/Cargo.toml firmware/Cargo.toml web/Cargo.toml; do
         cargo deny --log-level warn --config deny.toml --manifest-path "$manifest" check "${checks[@]}"
     done
 }
@@ -350,7 +349,6 @@ step_firmware() {
     debug_command
     # shellcheck disable=SC2086 # nothing, or an option
     python3 firmware/check.py --ebbtide "$target/debug/ebbtide" $FIRMWARE
-    [ -z "$FIRMWARE" ] || python3 firmware/embassy/check.py "$target/debug/ebbtide"
     note "$(grep -cv FAILED "$logs/$step.log") runs in QEMU"
 }
 

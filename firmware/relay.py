@@ -122,18 +122,18 @@ class Relay:
         raise NotImplementedError
 
 
-def udp(address: str = "127.0.0.1") -> socket.socket:
+def udp() -> socket.socket:
     opened = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-    opened.bind((address, 0))
+    opened.bind(("127.0.0.1", 0))
     return opened
 
 
 class UdpRelay(Relay):
     """Hosts send to `port`; each is forwarded to the target from a port of its own."""
 
-    def __init__(self, target: Address, fate: Fate, seed: int, address: str = "127.0.0.1") -> None:
+    def __init__(self, target: Address, fate: Fate, seed: int) -> None:
         super().__init__(fate, seed)
-        self.target, self.front = target, udp(address)
+        self.target, self.front = target, udp()
         self.port = self.front.getsockname()[1]
         self.hosts: dict[Address, socket.socket] = {}
         self.start()

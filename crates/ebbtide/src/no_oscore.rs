@@ -28,6 +28,13 @@ pub(crate) struct VerifiedRequest {
 /// There are none.
 pub(crate) enum Refusal {}
 
+/// There are none.
+#[expect(dead_code, reason = "nothing makes one")]
+pub(crate) enum Unopened {
+    Refused(Refusal),
+    NewKeys(Response),
+}
+
 impl Refusal {
     pub(crate) const fn code(&self) -> Code {
         match *self {}
@@ -54,10 +61,6 @@ impl ClientContext {
 }
 
 impl ResponseOpener {
-    pub(crate) fn after_sending(self) -> Self {
-        match self {}
-    }
-
     pub(crate) fn open(&self, _: &Response) -> Result<Response, OscoreFailure> {
         match *self {}
     }
@@ -68,7 +71,12 @@ impl OscoreContexts {
         match *self {}
     }
 
-    pub(crate) fn open(&self, _: &Message<'_>, _: &mut [u8]) -> Result<VerifiedRequest, Refusal> {
+    pub(crate) fn open(
+        &self,
+        _: &Message<'_>,
+        _: &mut [u8],
+        _: impl FnOnce() -> Option<[u8; 16]>,
+    ) -> Result<VerifiedRequest, Unopened> {
         match *self {}
     }
 

@@ -78,6 +78,19 @@ struct ContextEntry {
     algorithm: Option<AlgorithmName>,
     server: Option<String>,
     name: Option<String>,
+    #[serde(default)]
+    state: StateKind,
+}
+
+/// The state of a context after a restart.
+#[derive(Copy, Clone, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum StateKind {
+    /// The same one, whose sequence numbers are kept.
+    #[default]
+    File,
+    /// One with new keys (RFC 8613 appendix B.2).
+    Renewed,
 }
 
 #[derive(Deserialize)]
@@ -107,10 +120,17 @@ fn own(path: &Path, text: &str) -> Result<(Vec<OscoreContext>, Vec<usize>), Wron
     for (entry, line) in file.context.into_iter().zip(&lines) {
         let entry = entry.into_inner();
         let wrong = |error: &dyn Display| format!(":{line}: server: {error}");
-        let state = state_file(path, &entry.sender_id.0, &entry.recipient_id.0);
         let (sender, recipient) = (&entry.sender_id.0, &entry.recipient_id.0);
-        let mut context =
-            OscoreContext::new(&entry.master_secret.0, sender, recipient).state_file(state);
+        let context = OscoreContext::new(&entry.master_secret.0, sender, recipient);
+        let mut context = match entry.state {
+            StateKind::File => context.state_file(state_file(path, sender, recipient)),
+            StateKind::Renewed if entry.id_context.is_some() => {
+                return Err(format!(
+                    ":{line}: id-context: a context with state = \"renewed\" draws it"
+                ));
+            }
+            StateKind::Renewed => context.renewed(),
+        };
         if let Some(Hex(salt)) = &entry.master_salt {
             context = context.salt(salt);
         }
@@ -256,6 +276,11 @@ mod tests {
                 ":5: algorithm: algorithms are AES-CCM-16-64-128",
             ),
             (format!("{GOOD}salt = \"00\"\n"), ":5: salt: unknown field `salt`"),
+            (format!("{GOOD}state = \"lost\"\n"), ":5: state: unknown variant `lost`"),
+            (
+                format!("{GOOD}state = \"renewed\"\nid-context = \"00\"\n"),
+                ":1: id-context: a context with state",
+            ),
             (format!("{GOOD}\n{GOOD}"), "another program uses the security context"),
             (GOOD.replace("= \"5e", "\"5e"), ":4: "),
             (String::new(), "missing field `context`"),

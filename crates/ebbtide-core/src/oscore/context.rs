@@ -3,6 +3,7 @@
 use super::aead::Algorithm;
 use super::derive::{ContextKeys, MasterSecret, ParameterError};
 use super::numbers::{MAX_SEQUENCE_NUMBER, Numbering, SenderNumbers, SequenceStore};
+use super::renewal;
 use super::short::{ContextId, PeerId};
 use super::window::RequestWindow;
 use core::fmt;
@@ -42,6 +43,15 @@ pub struct SecurityContext<S> {
     pub(super) numbers: SenderNumbers,
     pub(super) window: RequestWindow,
     pub(super) store: S,
+    pub(super) naming: Naming,
+}
+
+/// Whether our requests contain the ID Context.
+#[derive(Copy, Clone, PartialEq, Eq)]
+pub(super) enum Naming {
+    Whole,
+    /// The peer finds the context by our ID.
+    ById,
 }
 
 // Keys, names and the replay window. A key schedule is made for each message.
@@ -79,7 +89,28 @@ impl<S: SequenceStore> SecurityContext<S> {
             Numbering::Resumed(_) => RequestWindow::LOST,
         };
         let keys = ContextKeys::derive(secret, sender_id, recipient_id)?;
-        Ok(Self { keys, numbers: SenderNumbers::new(numbering), window, store })
+        let (numbers, naming) = (SenderNumbers::new(numbering), Naming::Whole);
+        Ok(Self { keys, numbers, window, store, naming })
+    }
+
+    /// Derives a context in an exchange of new keys, with an ID Context that is sent as [`renewal::encode_part`] has it. It was never
+    /// used, since a peer drew a part of it.
+    ///
+    /// # Errors
+    ///
+    /// See [`ParameterError`].
+    pub fn renewed(
+        secret: &MasterSecret<'_>,
+        sender_id: &[u8],
+        recipient_id: &[u8],
+        id_context: &[u8],
+        store: S,
+    ) -> Result<Self, ParameterError> {
+        let secret = MasterSecret { id_context: Some(id_context), ..*secret };
+        let sent = renewal::encode_part(id_context).ok_or(ParameterError::IdContextTooLong)?;
+        let mut context = Self::new(&secret, sender_id, recipient_id, store)?;
+        context.keys.id_context = Some(sent);
+        Ok(context)
     }
 
     /// Records that an authentic request is new: it has [`Freshness::Unknown`], and the value of its Echo option was made by this
@@ -113,6 +144,11 @@ impl<S> SecurityContext<S> {
     #[must_use]
     pub const fn id_context(&self) -> Option<&ContextId> {
         self.keys.id_context.as_ref()
+    }
+
+    /// Leaves the ID Context out of our requests from now on: the peer has shown that it finds the context by our ID.
+    pub const fn omit_id_context(&mut self) {
+        self.naming = Naming::ById;
     }
 
     /// The AEAD algorithm.

@@ -6,6 +6,7 @@
 //!
 //! * **A nonce is never used twice.** Sequence numbers are reserved through a [`SequenceStore`] before they are used (appendix
 //!   B.1.1), and the nonce of a request protects one response at most.
+//! * **A secret that was used before gives new keys** by an exchange with the peer (appendix B.2): see [`renewal`].
 //! * **A request is accepted once.** Those of before a restart are recognised by asking the client for an Echo (appendix B.1.2):
 //!   see [`Freshness`].
 //!
@@ -36,6 +37,7 @@ mod option;
 mod order;
 mod outer;
 mod protect;
+pub mod renewal;
 mod short;
 #[cfg(feature = "alloc")]
 mod table;

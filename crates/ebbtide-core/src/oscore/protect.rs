@@ -2,7 +2,7 @@
 
 use super::aead::MAX_NONCE;
 use super::cbor::additional_data;
-use super::context::{RequestNumber, SecurityContext};
+use super::context::{Naming, RequestNumber, SecurityContext};
 use super::error::ProtectError;
 use super::numbers::SequenceStore;
 use super::option::{OscoreOption, partial_iv_of};
@@ -26,7 +26,11 @@ impl<S: SequenceStore> SecurityContext<S> {
         let keys = &self.keys;
         let value = OscoreOption {
             partial_iv: Some(number),
-            kid_context: keys.id_context.as_ref().map(|id| id.as_slice()),
+            kid_context: keys
+                .id_context
+                .as_ref()
+                .filter(|_| self.naming == Naming::Whole)
+                .map(|id| id.as_slice()),
             kid: Some(keys.sender.id.as_slice()),
         };
         let nonce = keys.nonce(&keys.sender, number);

@@ -55,6 +55,7 @@ mod endpoint_waits;
 mod frame_format;
 mod oscore_machine;
 mod oscore_messages;
+mod oscore_renewal;
 mod oscore_restarts;
 mod oscore_vectors;
 mod q_block_pacing;

@@ -18,6 +18,8 @@ mod peer;
 mod pending;
 mod q_block;
 mod registration;
+#[cfg(feature = "oscore")]
+mod renewal;
 mod rooms;
 mod running;
 mod session;

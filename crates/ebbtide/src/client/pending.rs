@@ -108,6 +108,8 @@ impl Pending {
 
     /// Verifies the responses.
     pub(crate) fn opened_by(mut self, opener: ResponseOpener) -> Self {
+        #[cfg(feature = "edhoc")]
+        opener.sent();
         self.opener = Some(Box::new(opener));
         self
     }

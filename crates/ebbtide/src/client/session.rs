@@ -90,6 +90,13 @@ impl Session {
                 return Err(failed(OscoreFailure::Group));
             }
             let context = contexts.for_server(uri);
+            #[cfg(feature = "oscore")]
+            let context = match contexts.renewal_for(uri) {
+                Some(peer) if context.is_none() => {
+                    Some(Box::pin(session.renew(contexts, peer, uri)).await?)
+                }
+                _ => context,
+            };
             #[cfg(feature = "edhoc")]
             let context = match &inner.requests.config.edhoc {
                 Some(edhoc) if context.is_none() => {
@@ -403,7 +410,7 @@ impl Session {
             context.seal(&Content { code: *code, options, payload }, before, send)
         });
         let (pending, opener) = sealed.map_err(failed)?;
-        Ok(pending?.opened_by(opener.after_sending()).in_rooms(self.requests().rooms.clone()))
+        Ok(pending?.opened_by(opener).in_rooms(self.requests().rooms.clone()))
     }
 
     /// Starts one exchange as soon as there is room for it.

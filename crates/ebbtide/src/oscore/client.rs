@@ -2,15 +2,13 @@
 
 #[cfg(feature = "edhoc")]
 use super::ending::{EndingHandshake, combined};
-use super::{ContextInUse, OscoreContexts, with_buffer};
+use super::{ContextInUse, ContextOrigin, OscoreContexts, with_buffer};
 use crate::error::OscoreFailure;
 use crate::message::{Options, Response};
 use bytes::Bytes;
 use core::fmt;
 use ebbtide_core::oscore::{NotificationOrder, RequestNumber, ResponseFault};
-#[cfg(feature = "edhoc")]
-use ebbtide_core::wire::Code;
-use ebbtide_core::wire::{Content, OptionNumber, encode_uint};
+use ebbtide_core::wire::{Code, Content, OptionNumber, encode_uint};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -20,7 +18,6 @@ const SEAL: usize = 17;
 /// The context for the requests to one server.
 #[derive(Clone)]
 pub(crate) struct ClientContext {
-    #[cfg_attr(not(feature = "edhoc"), expect(dead_code, reason = "a context may be forgotten"))]
     contexts: OscoreContexts,
     number: u32,
     context: Arc<ContextInUse>,
@@ -121,13 +118,12 @@ impl ResponseOpener {
         self.order.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The verifier of responses to a request that was accepted for sending.
-    pub(crate) fn after_sending(self) -> Self {
-        #[cfg(feature = "edhoc")]
+    /// The request was accepted for sending.
+    #[cfg(feature = "edhoc")]
+    pub(crate) fn sent(&self) {
         if let Some(handshake) = &self.context.ending {
             handshake.sent();
         }
-        self
     }
 
     /// Whether a response was accepted.
@@ -149,9 +145,8 @@ impl ResponseOpener {
         }
         opened.map_err(|fault| match fault {
             ResponseFault::Unprotected if !response.is_success() => {
-                #[cfg(feature = "edhoc")]
                 if response.code() == Code::UNAUTHORIZED {
-                    // A server that was restarted does not know it: the next request begins with a handshake.
+                    // A server that was restarted does not know it: the next request begins with a handshake, or with new keys.
                     self.context.contexts.forget_made(self.context.number);
                 }
                 let diagnostic = response.text().into();
@@ -182,8 +177,11 @@ impl ResponseOpener {
         let (value, payload) = (option.map(|option| option.value), response.body());
         with_buffer(payload.len(), |plain| {
             let mut order = self.order();
-            let context = self.context.context.lock();
+            let mut context = self.context.context.lock();
             let opened = context.open_response(request, &mut order, value, payload, plain)?;
+            if self.context.context.origin == ContextOrigin::Renewal {
+                context.omit_id_context();
+            }
             drop((context, order));
             // RFC 7252 section 5.4.1: a response with a critical option that is not understood is rejected.
             if opened.unknown_critical().is_some() {
@@ -222,7 +220,9 @@ mod tests {
     /// The response of the server to a request, received.
     fn answer(server: &OscoreContexts, request: &[u8], plain: &Content<'_>) -> Response {
         let mut buffer = [0; 512];
-        let opened = server.open(&Message::parse(request).unwrap(), &mut buffer).unwrap();
+        let opened = server
+            .open(&Message::parse(request).unwrap(), &mut buffer, || None)
+            .unwrap_or_else(|_| panic!("it is authentic"));
         let received = |content: &Content<'_>| {
             Response::from_message(&Message::parse(&encoded(content)).unwrap())
         };

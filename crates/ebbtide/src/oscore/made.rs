@@ -1,9 +1,9 @@
 //! Contexts that a handshake by EDHOC has made (RFC 9528 appendix A.1).
 
 use super::ending::EndingHandshake;
-use super::{ClientContext, ContextInUse, ContextOrigin, OscoreContext, OscoreContexts, Servers};
+use super::{ClientContext, ContextOrigin, OscoreContext, OscoreContexts, Servers};
 use crate::message::Uri;
-use ebbtide_core::oscore::PeerId;
+use ebbtide_core::oscore::{PeerId, SecurityContext, Volatile};
 use std::sync::Arc;
 use tokio::sync::OwnedMutexGuard;
 use zeroize::Zeroizing;
@@ -19,12 +19,6 @@ pub(crate) struct MadeContext {
     pub(crate) recipient_id: Vec<u8>,
     /// The peer's identity for handlers.
     pub(crate) identity: Arc<[u8]>,
-}
-
-impl ContextInUse {
-    fn is_made(&self) -> bool {
-        self.origin != ContextOrigin::Shared
-    }
 }
 
 impl OscoreContexts {
@@ -64,7 +58,11 @@ impl OscoreContexts {
         context.identity = Some(identity.clone());
         context.origin = origin;
         context.servers = servers.clone();
-        let added = self.add(0, context).ok()?;
+        let (ours, theirs) = (&made.sender_id, &made.recipient_id);
+        let keys =
+            SecurityContext::new(&context.master_secret(), ours, theirs, Box::new(Volatile) as _);
+        let keys = keys.ok()?;
+        let added = self.insert(0, context, keys).ok()?;
         let earlier: Vec<u32> = {
             let table = self.table();
             let same = table.iter().rev().filter(|(_, entry)| {
@@ -75,13 +73,5 @@ impl OscoreContexts {
         let mut table = self.table_mut();
         earlier.into_iter().for_each(|number| drop(table.remove(number)));
         Some(added)
-    }
-
-    /// Forgets a context that a handshake has made, since the server does not know it any more.
-    pub(super) fn forget_made(&self, number: u32) {
-        let mut table = self.table_mut();
-        if table.get(number).is_some_and(|entry| entry.is_made()) {
-            table.remove(number);
-        }
     }
 }

@@ -19,21 +19,22 @@ mod client;
 mod ending;
 #[cfg(feature = "edhoc")]
 mod made;
+mod renewals;
 mod sequence_file;
 mod server;
 
 pub(crate) use client::{ClientContext, ResponseOpener};
-pub(crate) use ebbtide_core::oscore::Refusal;
 pub use ebbtide_core::oscore::{Algorithm, ParameterError};
 #[cfg(feature = "edhoc")]
 pub(crate) use made::MadeContext;
-pub(crate) use server::VerifiedRequest;
+pub(crate) use server::{Unopened, VerifiedRequest};
 
 use crate::message::Uri;
 use core::fmt;
 use ebbtide_core::oscore::{
     ContextName, ContextTable, MasterSecret, Numbering, SecurityContext, SequenceStore, Volatile,
 };
+use renewals::Renewals;
 use sequence_file::SequenceFile;
 use std::io;
 use std::path::PathBuf;
@@ -54,7 +55,18 @@ pub struct OscoreContext {
     identity: Option<Arc<[u8]>>,
     origin: ContextOrigin,
     servers: Servers,
-    state_file: Option<PathBuf>,
+    state: State,
+}
+
+/// The state of a context after a restart.
+#[derive(Clone, Debug)]
+enum State {
+    /// Another one: the secret is new.
+    None,
+    /// The same one, with the numbers in this file.
+    File(PathBuf),
+    /// One with keys that are made anew with the peer.
+    Renewed,
 }
 
 /// Where a context comes from.
@@ -65,6 +77,8 @@ enum ContextOrigin {
     /// A handshake.
     #[cfg_attr(not(feature = "edhoc"), expect(dead_code, reason = "a handshake makes it"))]
     Handshake,
+    /// An exchange of new keys.
+    Renewal,
     /// A handshake that is not complete: it is for the request that ends it, and for no other.
     EndingHandshake,
 }
@@ -81,10 +95,24 @@ pub(crate) enum Servers {
     None,
 }
 
-#[cfg(feature = "edhoc")]
 impl Servers {
+    #[cfg(feature = "edhoc")]
     fn of(uri: &Uri) -> Self {
         Self::One { host: uri.host().to_owned(), port: Some(uri.port()) }
+    }
+
+    /// Whether it is for the server of this URI and not for all.
+    fn names(&self, uri: &Uri) -> bool {
+        match self {
+            Self::One { host, port } => {
+                host.eq_ignore_ascii_case(uri.host()) && port.is_none_or(|port| port == uri.port())
+            }
+            Self::All | Self::None => false,
+        }
+    }
+
+    fn is_all(&self) -> bool {
+        *self == Self::All
     }
 }
 
@@ -104,7 +132,7 @@ impl OscoreContext {
             identity: None,
             origin: ContextOrigin::Shared,
             servers: Servers::All,
-            state_file: None,
+            state: State::None,
         }
     }
 
@@ -140,12 +168,31 @@ impl OscoreContext {
     }
 
     /// Keeps the sequence numbers in this file, which is made if it is not there, and which no other program can use at the same
-    /// time. Without a file, the secret must be a new one at each start of the program.
+    /// time. Without a file, the secret must be a new one at each start of the program, or [renewed](Self::renewed).
     ///
     /// As long as the secret is in use, the file must not be removed, nor replaced by an older copy.
     pub fn state_file(mut self, path: impl Into<PathBuf>) -> Self {
-        self.state_file = Some(path.into());
+        self.state = State::File(path.into());
         self
+    }
+
+    /// Makes new keys with the peer before the first request after each start, in place of a state file and an ID context (RFC 8613
+    /// appendix B.2). Both sides must do so. It is the way out if a state file was lost, and takes one exchange.
+    pub fn renewed(mut self) -> Self {
+        self.state = State::Renewed;
+        self.id_context = None;
+        self.origin = ContextOrigin::Renewal;
+        self
+    }
+
+    fn master_secret(&self) -> MasterSecret<'_> {
+        let id_context = self.id_context.as_deref();
+        MasterSecret {
+            secret: &self.secret,
+            salt: &self.salt,
+            id_context,
+            algorithm: self.algorithm,
+        }
     }
 }
 
@@ -224,27 +271,35 @@ impl core::error::Error for ContextError {
     }
 }
 
+type BoxedStore = Box<dyn SequenceStore + Send>;
+
 /// A context in use.
 struct ContextInUse {
-    context: Mutex<SecurityContext<Box<dyn SequenceStore + Send>>>,
+    context: Mutex<SecurityContext<BoxedStore>>,
     /// The peer's identity.
     identity: Arc<[u8]>,
     servers: Servers,
-    #[cfg_attr(not(feature = "edhoc"), expect(dead_code, reason = "handshakes ask"))]
     origin: ContextOrigin,
     /// Whether the handshake that has made it is complete.
     is_complete: AtomicBool,
 }
 
 impl ContextInUse {
-    fn lock(&self) -> MutexGuard<'_, SecurityContext<Box<dyn SequenceStore + Send>>> {
+    fn is_made(&self) -> bool {
+        self.origin != ContextOrigin::Shared
+    }
+
+    fn lock(&self) -> MutexGuard<'_, SecurityContext<BoxedStore>> {
         self.context.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// The security contexts of clients and servers. Clones share them.
 #[derive(Clone)]
-pub struct OscoreContexts(Arc<RwLock<ContextTable<Arc<ContextInUse>>>>);
+pub struct OscoreContexts {
+    in_use: Arc<RwLock<ContextTable<Arc<ContextInUse>>>>,
+    renewals: Arc<Renewals>,
+}
 
 impl fmt::Debug for OscoreContexts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -268,40 +323,51 @@ impl OscoreContexts {
     }
 
     pub(crate) fn empty() -> Self {
-        Self(Arc::default())
+        Self { in_use: Arc::default(), renewals: Arc::default() }
     }
 
     fn table(&self) -> RwLockReadGuard<'_, ContextTable<Arc<ContextInUse>>> {
-        self.0.read().unwrap_or_else(PoisonError::into_inner)
+        self.in_use.read().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn table_mut(&self) -> RwLockWriteGuard<'_, ContextTable<Arc<ContextInUse>>> {
-        self.0.write().unwrap_or_else(PoisonError::into_inner)
+        self.in_use.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds the context at this position in a list. Returns its number.
-    fn add(&self, index: usize, given: OscoreContext) -> Result<u32, ContextError> {
-        let secret = MasterSecret {
-            secret: &given.secret,
-            salt: &given.salt,
-            id_context: given.id_context.as_deref(),
-            algorithm: given.algorithm,
-        };
-        let (numbering, store): (_, Box<dyn SequenceStore + Send>) = match given.state_file {
-            None => (Numbering::Fresh, Box::new(Volatile)),
-            Some(path) => match SequenceFile::open(&path) {
+    /// Adds the context at this position in a list.
+    fn add(&self, index: usize, given: OscoreContext) -> Result<(), ContextError> {
+        let (numbering, store): (_, BoxedStore) = match &given.state {
+            State::None | State::Renewed => (Numbering::Fresh, Box::new(Volatile)),
+            State::File(path) => match SequenceFile::open(path) {
                 Ok((numbering, file)) => (numbering, Box::new(file)),
-                Err(source) => return Err(ContextError::State { index, path, source }),
+                Err(source) => {
+                    return Err(ContextError::State { index, path: path.clone(), source });
+                }
             },
         };
         let context = SecurityContext::resume(
-            &secret,
+            &given.master_secret(),
             &given.sender_id,
             &given.recipient_id,
             numbering,
             store,
         );
         let context = context.map_err(|reason| ContextError::Parameter { index, reason })?;
+        if matches!(given.state, State::Renewed) {
+            let peer = *context.recipient_id();
+            let is_new = !self.table().has(&peer) && self.renewals.add(peer, given);
+            return if is_new { Ok(()) } else { Err(ContextError::SameName { index }) };
+        }
+        self.insert(index, given, context).map(drop)
+    }
+
+    /// Adds a context that was derived. Returns its number.
+    fn insert(
+        &self,
+        index: usize,
+        given: OscoreContext,
+        context: SecurityContext<BoxedStore>,
+    ) -> Result<u32, ContextError> {
         let name = ContextName {
             kid: *context.recipient_id(),
             kid_context: context.id_context().copied(),
@@ -317,21 +383,24 @@ impl OscoreContexts {
 
     /// The context for a client's requests to a server.
     pub(crate) fn for_server(&self, uri: &Uri) -> Option<ClientContext> {
-        let is_for = |servers: &Servers| match servers {
-            Servers::One { host, port } => {
-                host.eq_ignore_ascii_case(uri.host()) && port.is_none_or(|port| port == uri.port())
-            }
-            Servers::All | Servers::None => false,
-        };
         let table = self.table();
         let position = |which: &dyn Fn(&Servers) -> bool| {
             let mut complete =
                 table.iter().filter(|(_, entry)| entry.is_complete.load(Ordering::Acquire));
             complete.find(|(_, entry)| which(&entry.servers)).map(|(number, _)| number)
         };
-        let number = position(&is_for).or_else(|| position(&|servers| *servers == Servers::All))?;
+        let number =
+            position(&|servers| servers.names(uri)).or_else(|| position(&Servers::is_all))?;
         drop(table);
         self.client_context(number)
+    }
+
+    /// Forgets a context that was made with the server, since the server does not know it any more.
+    fn forget_made(&self, number: u32) {
+        let mut table = self.table_mut();
+        if table.get(number).is_some_and(|entry| entry.is_made()) {
+            table.remove(number);
+        }
     }
 
     fn get(&self, number: u32) -> Option<Arc<ContextInUse>> {

@@ -61,7 +61,7 @@ impl SequenceFile {
         let state = Self { file, next };
         match inode {
             Some(inode) if inode != Some(state.file.metadata()?.ino()) => {
-                let error = "it is a copy, and may be older than the numbers that were used: share a new secret, and remove it";
+                let error = "it is a copy, and may be older than the numbers that were used: make new keys on both sides (state = \"renewed\", RFC 8613 appendix B.2), or share a new secret and remove it";
                 return Err(io::Error::new(io::ErrorKind::InvalidData, error));
             }
             Some(_) => {}
@@ -140,7 +140,7 @@ mod tests {
         assert!(file.reserve(64));
         drop(file);
         let refused = SequenceFile::open(&copy).map(|_| ()).unwrap_err();
-        assert!(refused.to_string().contains("share a new secret"), "{refused}");
+        assert!(refused.to_string().contains("make new keys on both sides"), "{refused}");
         std::fs::rename(&copy, &path).unwrap();
         assert!(SequenceFile::open(&path).is_err(), "put in the place of the newer one");
     }

@@ -1,7 +1,7 @@
 //! A server's requests, and their responses.
 
 use super::{ClientContext, OscoreContexts, with_buffer};
-use crate::message::Options;
+use crate::message::{Options, Response};
 use ebbtide_core::oscore::{Freshness, OscoreOption, Refusal, RequestNumber};
 use ebbtide_core::session::SecuredRequest;
 use ebbtide_core::wire::{Content, Message, OptionNumber};
@@ -18,25 +18,40 @@ pub(crate) struct VerifiedRequest {
     pub(crate) is_new: bool,
 }
 
+/// The reason why a request was not opened.
+pub(crate) enum Unopened {
+    /// It is refused.
+    Refused(Refusal),
+    /// It asks for new keys, and has this answer, which is protected.
+    NewKeys(Response),
+}
+
+impl From<Refusal> for Unopened {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal)
+    }
+}
+
 impl OscoreContexts {
     /// Verifies a request, and writes the datagram that it would have been without OSCORE to the start of `plain`, for which twice
-    /// its length suffices. Nothing is decrypted before its context is found.
+    /// its length suffices. Nothing is decrypted before its context is found. `draw` gives random bytes for an exchange of new keys.
     pub(crate) fn open(
         &self,
         outer: &Message<'_>,
         plain: &mut [u8],
-    ) -> Result<VerifiedRequest, Refusal> {
+        draw: impl FnOnce() -> Option<[u8; 16]>,
+    ) -> Result<VerifiedRequest, Unopened> {
         let option = outer.option(OptionNumber::OSCORE).ok_or(Refusal::Malformed)?;
         let option = OscoreOption::decode(option.value).ok_or(Refusal::Malformed)?;
         if option.kid.is_none() || option.partial_iv.is_none() {
-            return Err(Refusal::Malformed);
+            return Err(Refusal::Malformed.into());
         }
-        let (number, context) = {
+        let found = {
             let table = self.table();
             let found = table.find(&option).and_then(|number| Some((number, table.get(number)?)));
-            let (number, context) = found.ok_or(Refusal::NoContext)?;
-            (number, context.clone())
+            found.map(|(number, context)| (number, context.clone()))
         };
+        let Some((number, context)) = found else { return self.renew(outer, &option, plain, draw) };
         let opened = context.lock().unprotect_request(outer, plain)?;
         let request = SecuredRequest::new(number, opened.number.get()).ok_or(Refusal::NoContext)?;
         let is_new = opened.freshness == Freshness::New;

@@ -3,11 +3,12 @@
 use super::carrier::Carrier;
 use super::inner::Service;
 use crate::message::Response;
+use crate::net::clock::secret_bytes;
 use crate::net::peer::PeerInfo;
 use crate::net::shared::{ArrivedRequest, Shared};
 use crate::net::trace;
 use crate::oscore::{
-    ClientContext, MAX_PROTECTED, OscoreContexts, Refusal, VerifiedRequest, with_buffer,
+    ClientContext, MAX_PROTECTED, OscoreContexts, Unopened, VerifiedRequest, with_buffer,
 };
 use crate::refusals::Reason;
 use crate::stream::Link;
@@ -137,9 +138,13 @@ impl Service {
         // It was written by an encoder of messages.
         let separated = separated.as_deref().and_then(|bytes| Message::parse(bytes).ok());
         // RFC 8613 section 8.2: Max-Age 0 keeps caches from the refusal.
-        let refuse =
-            |refusal: Refusal| Response::error(refusal.code(), refusal.diagnostic()).max_age(0);
-        let opened = contexts.open(separated.as_ref().unwrap_or(message), buffer);
+        let refuse = |unopened: Unopened| match unopened {
+            Unopened::Refused(refusal) => {
+                Response::error(refusal.code(), refusal.diagnostic()).max_age(0)
+            }
+            Unopened::NewKeys(answer) => answer,
+        };
+        let opened = contexts.open(separated.as_ref().unwrap_or(message), buffer, secret_bytes);
         let VerifiedRequest { request, length, is_new } = opened.map_err(refuse)?;
         let plain = buffer.get(..length).and_then(|plain| Message::parse(plain).ok());
         // It was written by an encoder of messages.

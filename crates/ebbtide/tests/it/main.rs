@@ -42,6 +42,7 @@ mod observe_late;
 mod oscore;
 mod oscore_kills;
 mod oscore_protocols;
+mod oscore_renewal;
 mod oscore_streams;
 mod probes;
 mod quick_blocks;

@@ -1,0 +1,115 @@
+//! New keys from a secret that was used before (RFC 8613 appendix B.2), message by message.
+
+use ebbtide_core::oscore::renewal::{self, ANSWERED, AnswerKey, DRAWN, Renewed};
+use ebbtide_core::oscore::{
+    Algorithm, MasterSecret, NotificationOrder, OscoreOption, SecurityContext, Volatile,
+};
+use ebbtide_core::wire::{Code, Content, Message, MessageId, Opt, OptionNumber, Token, Type};
+
+const SECRET: MasterSecret<'static> = MasterSecret {
+    secret: &[7; 16],
+    salt: b"salt",
+    id_context: None,
+    algorithm: Algorithm::AesCcm16_64_128,
+};
+const GET: Content<'static> = Content { code: Code::GET, options: &[], payload: &[] };
+
+fn client(id_context: &[u8]) -> SecurityContext<Volatile> {
+    SecurityContext::renewed(&SECRET, b"c", b"s", id_context, Volatile).unwrap()
+}
+
+fn server(id_context: &[u8]) -> SecurityContext<Volatile> {
+    SecurityContext::renewed(&SECRET, b"s", b"c", id_context, Volatile).unwrap()
+}
+
+fn encode(code: Code, value: &[u8], payload: &[u8]) -> Vec<u8> {
+    let options = [Opt { number: OptionNumber::OSCORE, value }];
+    let content = Content { code, options: &options, payload };
+    let mut buf = vec![0; 4 + content.encoded_len()];
+    content.encode(&mut buf, Type::NonConfirmable, MessageId(0), Token::EMPTY).unwrap();
+    buf
+}
+
+/// The ID Context in an option, decoded.
+fn part(value: &[u8]) -> Vec<u8> {
+    let sent = OscoreOption::decode(value).unwrap().kid_context.unwrap().to_vec();
+    renewal::decode_part(&sent).unwrap().to_vec()
+}
+
+#[test]
+fn two_exchanges_give_keys_that_no_message_before_had() {
+    let (mut out, mut plain) = ([0; 64], [0; 256]);
+    let id1 = [1; DRAWN];
+    let mut first = client(&id1);
+    let (outer, number) = first.protect_request(&GET, &mut out).unwrap();
+    let request = encode(outer.code, outer.value.as_slice(), outer.payload);
+    // Flags for number, ID and ID Context; number 0; the length; ID1 as a byte string of CBOR; the ID.
+    assert_eq!(outer.value.as_slice(), b"\x19\0\x09\x48\x01\x01\x01\x01\x01\x01\x01\x01c");
+
+    // The server keeps nothing.
+    let (key, renewed) = (AnswerKey::new([9; 16]), Renewed { kid: b"c", count: 0 });
+    assert_eq!(part(outer.value.as_slice()), id1);
+    server(&id1).unprotect_request(&Message::parse(&request).unwrap(), &mut plain).unwrap();
+    let r2 = key.answer(&renewed, &id1);
+    assert_eq!(key.answer(&renewed, &id1), r2, "a copy is answered in the same way");
+    let whole = renewal::join(&r2, &id1).unwrap();
+    let refusal = Content { code: Code::UNAUTHORIZED, options: &[], payload: &[] };
+    let sealed = server(whole.as_slice()).protect_response(number, &refusal, &mut plain).unwrap();
+    let value = OscoreOption::decode(sealed.value.as_slice()).unwrap();
+    assert_eq!(value.partial_iv, Some(0), "the new keys have numbers of their own");
+
+    let (mut order, mut buf) = (NotificationOrder::default(), [0; 64]);
+    let whole = renewal::join(&r2, &id1).unwrap();
+    let open = client(whole.as_slice());
+    let payload = sealed.payload;
+    let buf = &mut buf[..payload.len()];
+    let opened =
+        open.open_response(number, &mut order, Some(sealed.value.as_slice()), payload, buf);
+    assert_eq!(opened.unwrap().code, Code::UNAUTHORIZED);
+
+    let whole = renewal::join(&r2, &[3; DRAWN]).unwrap();
+    let mut second = client(whole.as_slice());
+    let (outer, _) = second.protect_request(&GET, &mut out).unwrap();
+    let id_context = part(outer.value.as_slice());
+    assert_eq!(id_context, whole.as_slice());
+    assert_eq!(key.recognise(&renewed, &id_context), Some(&r2[..]));
+    let request = encode(outer.code, outer.value.as_slice(), outer.payload);
+    let mut accepted = server(&id_context);
+    accepted.unprotect_request(&Message::parse(&request).unwrap(), &mut plain).unwrap();
+    // Then the ID says enough.
+    second.omit_id_context();
+    let (outer, _) = second.protect_request(&GET, &mut out).unwrap();
+    assert_eq!(outer.value.as_slice(), b"\x09\x01c");
+    let request = encode(outer.code, outer.value.as_slice(), outer.payload);
+    accepted.unprotect_request(&Message::parse(&request).unwrap(), &mut plain).unwrap();
+}
+
+#[test]
+fn an_answer_holds_for_one_client_one_time_and_one_life_of_the_server() {
+    let (key, now) = (AnswerKey::new([9; 16]), Renewed { kid: b"c", count: 3 });
+    let mut id_context = key.answer(&now, &[1; DRAWN]).to_vec();
+    assert_eq!(key.recognise(&now, &id_context), None, "the client has drawn nothing");
+    id_context.extend([3; DRAWN]);
+    assert!(key.recognise(&now, &id_context).is_some());
+    for (what, key, of) in [
+        ("after it was used", &key, Renewed { count: 4, ..now }),
+        ("another client", &key, Renewed { kid: b"d", ..now }),
+        ("after a restart", &AnswerKey::new([8; 16]), now),
+    ] {
+        assert_eq!(key.recognise(&of, &id_context), None, "{what}");
+    }
+    id_context[ANSWERED - 1] ^= 1;
+    assert_eq!(key.recognise(&now, &id_context), None);
+}
+
+#[test]
+fn parts_are_byte_strings_of_cbor_and_nothing_else() {
+    for len in 0..=30 {
+        let sent = renewal::encode_part(&vec![7; len]).unwrap();
+        assert_eq!(renewal::decode_part(sent.as_slice()), Some(&vec![7; len][..]), "{len}");
+    }
+    assert!(renewal::encode_part(&[7; 31]).is_none());
+    for wrong in [&b""[..], b"\x41", b"\x41ab", b"\x08", b"\x58", b"\x58\x02a", b"\x59\0\x01a"] {
+        assert_eq!(renewal::decode_part(wrong), None, "{wrong:?}");
+    }
+}

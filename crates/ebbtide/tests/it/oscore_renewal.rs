@@ -1,0 +1,166 @@
+//! Contexts whose keys are made anew with the peer at each start (RFC 8613 appendix B.2).
+
+use crate::common::errors::source;
+use crate::common::relay::{Trouble, relay};
+use ebbtide::oscore::{OscoreContext, OscoreContexts};
+use ebbtide::server::{Call, Router, Server, get, post};
+use ebbtide::{Client, ClientConfig, OscoreFailure, Response, ServerConfig};
+use ebbtide_core::oscore::OscoreOption;
+use ebbtide_core::wire::{Code, Message, OptionNumber};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+use tokio::net::UdpSocket;
+
+fn context(ours: &[u8], theirs: &[u8]) -> OscoreContext {
+    OscoreContext::new(&[7; 16], ours, theirs).renewed()
+}
+
+fn config(contexts: impl IntoIterator<Item = OscoreContext>) -> ClientConfig {
+    ClientConfig::new().oscore(OscoreContexts::new(contexts).unwrap())
+}
+
+fn client_with(contexts: impl IntoIterator<Item = OscoreContext>) -> Client {
+    let config = config(contexts);
+    Client::with_config(config.ack_timeout(Duration::from_millis(100)).max_retransmit(8))
+}
+
+fn client() -> Client {
+    client_with([context(b"c", b"s")])
+}
+
+/// A server that counts POSTs.
+fn serve(at: &str) -> (SocketAddr, Arc<AtomicUsize>, tokio::task::JoinHandle<()>) {
+    let who = |call: &Call<'_>| {
+        Response::content(call.identity().map_or_else(|| "nobody".into(), <[u8]>::to_vec))
+    };
+    let count = Arc::new(AtomicUsize::new(0));
+    let counted = count.clone();
+    let change = move || {
+        let count = counted.fetch_add(1, Ordering::SeqCst) + 1;
+        Response::new(Code::CHANGED).payload(count.to_string())
+    };
+    let router = Router::new().route("/who", get(who)).route("/count", post(change));
+    let contexts = [context(b"s", b"c").name("sensor")];
+    let config = ServerConfig::new()
+        .oscore(OscoreContexts::new(contexts).unwrap())
+        .oscore_required(true)
+        .ack_timeout(Duration::from_millis(100));
+    let server = Server::with_config(router, config, [at]).unwrap();
+    let at = server.local_addrs()[0];
+    let running = tokio::spawn(async move {
+        let _ = server.run().await;
+    });
+    (at, count, running)
+}
+
+#[tokio::test]
+async fn clients_that_start_with_a_secret_that_was_used_are_served_through_loss() {
+    for lost in [0, 10] {
+        let (server, ..) = serve("127.0.0.1:0");
+        let trouble = Trouble { lost, repeated: lost, late: lost, damaged: 0 };
+        let at = relay(server, trouble, 8613).await;
+        for _ in 0..4 {
+            let client = client();
+            // Requests at the same time share one exchange.
+            let asked = (0..4).map(|_| {
+                let (client, uri) = (client.clone(), format!("coap://{at}/who"));
+                tokio::spawn(async move { client.get(uri.as_str()).await })
+            });
+            for asked in asked.collect::<Vec<_>>() {
+                assert_eq!(asked.await.unwrap().unwrap().text(), "sensor");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_was_restarted_gives_new_keys_too() {
+    let (at, _, running) = serve("127.0.0.1:0");
+    let (client, uri) = (client(), format!("coap://{at}/who"));
+    assert_eq!(client.get(uri.as_str()).await.unwrap().text(), "sensor");
+    running.abort();
+    let _ = running.await;
+    let again = async {
+        while UdpSocket::bind(at).await.is_err() {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(30), again).await.unwrap();
+    let _again = serve(&at.to_string());
+    let refused = client.get(uri.as_str()).await.unwrap_err();
+    assert!(refused.to_string().contains("Security context not found"), "{refused}");
+    assert_eq!(client.get(uri.as_str()).await.unwrap().text(), "sensor");
+}
+
+#[tokio::test]
+async fn captured_requests_of_an_exchange_are_never_handled_again() {
+    let (server, count, _) = serve("127.0.0.1:0");
+    let front = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    let back = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    back.connect(server).await.unwrap();
+    let uri = format!("coap://{}/count", front.local_addr().unwrap());
+    let mut captured = Vec::new();
+    for life in 1..=3 {
+        let asked = tokio::spawn({
+            let uri = uri.clone();
+            async move {
+                // Nothing is lost, and each datagram is passed once.
+                let patient = config([context(b"c", b"s")]).ack_timeout(Duration::from_secs(60));
+                let client = Client::with_config(patient);
+                for _ in 0..2 {
+                    client.post(uri.as_str(), "").await.unwrap();
+                }
+            }
+        });
+        // The first request of the exchange, the one that ends it, and one after it.
+        let mut buf = [0; 512];
+        for _ in 0..3 {
+            let (len, from) = front.recv_from(&mut buf).await.unwrap();
+            captured.push(buf[..len].to_vec());
+            back.send(&buf[..len]).await.unwrap();
+            let len = back.recv(&mut buf).await.unwrap();
+            front.send_to(&buf[..len], from).await.unwrap();
+        }
+        asked.await.unwrap();
+        assert_eq!(count.load(Ordering::SeqCst), 2 * life);
+        for (at, datagram) in captured.iter().enumerate() {
+            let attacker = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+            attacker.send_to(datagram, server).await.unwrap();
+            let len = attacker.recv(&mut buf).await.unwrap();
+            let answer = Message::parse(&buf[..len]).unwrap();
+            let is_protected = answer.option(OptionNumber::OSCORE).is_some();
+            assert_eq!(is_protected, at % 3 == 0, "the first one is answered and not processed");
+            assert!(answer.code() == Code::UNAUTHORIZED || is_protected, "{}", answer.code());
+            assert!(len <= 3 * datagram.len());
+        }
+        assert_eq!(count.load(Ordering::SeqCst), 2 * life, "nothing was handled again");
+    }
+    let with_context = |datagram: &Vec<u8>| {
+        let message = Message::parse(datagram).unwrap();
+        let value = message.option(OptionNumber::OSCORE).unwrap().value.to_vec();
+        OscoreOption::decode(&value).unwrap().kid_context.map_or(0, <[u8]>::len)
+    };
+    let lengths: Vec<usize> = captured.iter().take(3).map(with_context).collect();
+    assert_eq!(lengths, [1 + 8, 2 + 24, 0], "ID1; R2 and R3; then the ID says enough");
+}
+
+#[tokio::test]
+async fn a_peer_that_does_not_renew_or_has_another_key_is_told_so() {
+    let (at, ..) = serve("127.0.0.1:0");
+    let uri = format!("coap://{at}/who");
+    for (name, contexts) in [
+        ("other key", OscoreContext::new(&[8; 16], b"c", b"s").renewed()),
+        ("unknown ID", context(b"d", b"s")),
+        ("not renewed", OscoreContext::new(&[7; 16], b"c", b"s")),
+    ] {
+        let refused = client_with([contexts]).get(uri.as_str()).await.unwrap_err();
+        let reason = source(&refused).unwrap_or_else(|| panic!("{name}: {refused}"));
+        let OscoreFailure::Refused { code, .. } = reason else { panic!("{name}: {reason}") };
+        let expected = if name == "other key" { Code::BAD_REQUEST } else { Code::UNAUTHORIZED };
+        assert_eq!(code, expected, "{name}");
+    }
+    let same = [context(b"c", b"s"), OscoreContext::new(&[1; 16], b"x", b"s").renewed()];
+    assert!(OscoreContexts::new(same).is_err(), "two contexts of one peer");
+}
