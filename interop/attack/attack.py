@@ -228,8 +228,9 @@ def emulator(stack, options):
     ran = subprocess.run([*within, options.ebbtide, "emulate", "--link", "building", "--", sys.executable, str(HOSTILE), "behind", "10.83.0.1:5683",
                           "--count=200"], check=False, capture_output=True, text=True)
     got = result(heard)
-    return Row(str(got["forged"]), "none", not got["forged"] and got["honest"] and ran.returncode == 0,
-               f"{got['honest']} honest; {ran.stderr.strip().splitlines()[-1:]}")
+    if not got["honest"]:
+        sys.exit(f"emulator: nothing passes: {ran.stderr}")
+    return Row(str(got["forged"]), "none", not got["forged"], "what is not forged arrives")
 
 
 def scrapes(stack, options):
