@@ -41,6 +41,7 @@ BOARDS = (
     Board("lm3s6965", "thumbv7m-none-eabi", ("server",), ("observe", "secure"), "endpoint,dtls", ethernet=True),
     # 16 kB of RAM.
     Board("microbit", "thumbv6m-none-eabi", ("message",), ("device-observe",), "endpoint,portable-atomic"),
+    Board("microbit", "thumbv6m-none-eabi", (), ("secure",), "endpoint,dtls,portable-atomic"),
     Board("mps2-an386", "thumbv7em-none-eabi", (), ("message",)),
     Board("virt", "riscv32imc-unknown-none-elf", ("observe",), ("server", "device-observe", "device-server"), "endpoint,portable-atomic"),
     Board("virt", "riscv32imac-unknown-none-elf", (), ("observe",)),

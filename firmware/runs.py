@@ -70,7 +70,7 @@ def asking_by_ethernet(host: Host, images: Images) -> Figures:
         return figures
 
 
-def secure(board: str) -> Run:
+def secure(board: str, gets: int = GETS) -> Run:
     def run(host: Host, images: Images) -> Figures:
         with tempfile.TemporaryDirectory() as folder:
             keys = Path(folder) / "keys"
@@ -78,9 +78,10 @@ def secure(board: str) -> Run:
             keys.chmod(0o600)
             with ebbtide_server(host, "--psk-file", str(keys)) as port:
                 fate = host.fate()
-                if board == SERIAL:
-                    with on_serial_line(images[board, "secure"], fate, host.seed, {"port": port, "retransmit": 12}) as (device, _):
-                        return expect(device.finish(), established=1, delivered=GETS, failed=0)
+                if board != ETHERNET:
+                    arguments = {"port": port, "retransmit": 12, "gets": gets}
+                    with on_serial_line(images[board, "secure"], fate, host.seed, arguments) as (device, _):
+                        return expect(device.finish(), established=1, delivered=gets, failed=0)
                 relay = UdpRelay(("127.0.0.1", port), fate, host.seed)
                 with on_ethernet(images[board, "secure"], {"port": relay.port, "retransmit": 12}) as (device, _):
                     figures = expect(device.finish(), established=1, delivered=GETS, failed=0)
@@ -239,6 +240,7 @@ MORE_RUNS: dict[str, Run] = {
     "blocks": asking("blocks", failed=0, put_code=68, put_echoed=3000),
     "server for libcoap": serving_libcoap("server"),
     "observe, libcoap's server": asking_libcoap("observe"),
+    "Cortex-M0, DTLS": secure(M0, gets=5),
     "Cortex-M0, fixed tables": asking("device-observe", M0, gets=5, failed=0, put_code=68, put_echoed=3000, states=3),
     "Cortex-M4": asking("message", M4, gets=5, failed=0),
     "RV32IMC, fixed tables": asking("device-observe", IMC, failed=0, put_code=68, put_echoed=3000, states=3),

@@ -3,8 +3,8 @@
 
 use crate::alert::AlertDescription;
 use crate::ec::SigningKey;
+use crate::shared::Arc;
 use crate::wire::{Reader, put_u24};
-use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
 

@@ -65,6 +65,7 @@ mod protect;
 mod record;
 mod replay;
 mod session;
+mod shared;
 mod suite;
 mod wire;
 

@@ -3,9 +3,9 @@
 use super::{Endpoint, Event, Output, SendError, SessionId};
 use crate::failure::Failure;
 use crate::record::{ContentType, MAX_SEQUENCE};
+use crate::shared::Arc;
 use crate::{Config, Credentials, Psk, Timing};
 use alloc::boxed::Box;
-use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::net::SocketAddr;
 use ebbtide_core::time::{Duration, Instant};

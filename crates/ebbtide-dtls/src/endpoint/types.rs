@@ -2,7 +2,7 @@
 
 use crate::failure::Failure;
 use crate::flight::RoundTrip;
-use alloc::sync::Arc;
+use crate::shared::Arc;
 use core::fmt;
 use core::net::SocketAddr;
 use ebbtide_core::time::Instant;

@@ -24,7 +24,7 @@ use crate::keys::Role;
 use crate::message::HandshakeType;
 use crate::protect::Protection;
 use crate::session::SavedSession;
-use alloc::sync::Arc;
+use crate::shared::Arc;
 use alloc::vec::Vec;
 use core::fmt;
 use sha2::{Digest, Sha256};

@@ -13,9 +13,9 @@ use crate::message::{HandshakeType, psk_exchange};
 use crate::protect::Protection;
 use crate::record::DTLS_1_2;
 use crate::session::SavedSession;
+use crate::shared::Arc;
 use crate::suite::CipherSuite;
 use alloc::boxed::Box;
-use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::net::IpAddr;
 

@@ -10,9 +10,9 @@ use crate::keys::{Psk, Randoms, Role};
 use crate::message::{HandshakeType, parse_identity};
 use crate::protect::Protection;
 use crate::session::Resumable;
+use crate::shared::Arc;
 use crate::suite::CipherSuite;
 use alloc::boxed::Box;
-use alloc::sync::Arc;
 
 impl Handshake {
     /// Answers a ClientHello whose cookie was correct.
