@@ -10,6 +10,7 @@ use ebbtide::{Client, ClientConfig};
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::{Arc, OnceLock};
 use std::thread;
+use std::time::Duration;
 
 const RULES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../packaging/balance.nft");
 /// The address of the rules, and those of the servers.
@@ -83,6 +84,7 @@ fn the_machine_with_the_address() {
     };
     let servers: Vec<_> = (1..).zip(&SERVERS).map(start).collect();
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
+        let mut clients = Vec::new();
         for _ in 0..CLIENTS {
             let credentials = Credentials::new("device", Psk::new(b"secret").unwrap());
             let client = Client::with_config(ClientConfig::new().credentials(credentials));
@@ -90,12 +92,23 @@ fn the_machine_with_the_address() {
             for _ in 0..4 {
                 assert!(client.get(&*uri).await.unwrap().is_success());
             }
+            // It still has to answer the challenge to its new address.
+            clients.push(client);
         }
+        let sum =
+            |name: &str| servers.iter().map(|(_, metrics)| scrape(metrics)[name]).sum::<f64>();
+        let all = f64::from(CLIENTS);
+        let has_moved = || sum("ebbtide_dtls_addresses_total{outcome=\"changed\"}") == all;
+        for _ in 0..2000 {
+            if has_moved() {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        assert!(has_moved(), "not all are found by their connection IDs");
+        assert_eq!(sum("ebbtide_dtls_handshakes_total{outcome=\"full\"}"), all);
+        let has_some =
+            |(_, metrics): &&(Serving, String)| scrape(metrics)["ebbtide_dtls_sessions"] > 0.0;
+        assert!(servers.iter().filter(has_some).count() > 1, "the handshakes are divided");
     });
-    let scraped: Vec<_> = servers.iter().map(|(_, metrics)| scrape(metrics)).collect();
-    let sum = |name: &str| scraped.iter().map(|samples| samples[name]).sum::<f64>();
-    let sessions = scraped.iter().filter(|samples| samples["ebbtide_dtls_sessions"] > 0.0);
-    assert!(sessions.count() > 1, "the handshakes are divided");
-    assert_eq!(sum("ebbtide_dtls_handshakes_total{outcome=\"full\"}"), f64::from(CLIENTS));
-    assert_eq!(sum("ebbtide_dtls_addresses_total{outcome=\"changed\"}"), f64::from(CLIENTS));
 }

@@ -134,6 +134,7 @@ impl Disk {
         let full =
             || Response::error(Code::SERVICE_UNAVAILABLE, "no room is left").max_age(MAX_AGE);
         if !has_free(root, bytes) {
+            tracing::error!(target: "ebbtide::files", free = RESERVE, "a file cannot be stored: the disk has less free");
             return Err(full());
         }
         let Some(shares) = &self.shares else { return Ok(None) };
@@ -143,6 +144,7 @@ impl Disk {
         let mut used = shares.lock();
         let (free, own) = (shares.limit.saturating_sub(used.bytes), used.of(from));
         if bytes > free || own > 0 && own + bytes > free {
+            tracing::warn!(target: "ebbtide::files", "a file cannot be stored: --max-disk is reached");
             return Err(full());
         }
         used.take(from, bytes);
