@@ -1,13 +1,11 @@
 //! Drives a transfer: starts its exchanges, waits for their answers and its instants.
 
 use super::equals::EqualRequest;
-use super::pending::Pending;
-use super::running::Running;
+use super::running::{Arrived, News, Running};
 use super::session::{Session, is_no_room, loss_of};
-use crate::error::{Cause, Error};
+use crate::error::Error;
 use crate::message::{Request, Response};
 use crate::net::clock::SystemRandom;
-use crate::net::pending::Answer;
 use ebbtide_core::endpoint::Reliability;
 use ebbtide_core::session::client::{Outgoing, RequestTag, Step, Transfer, TransferError};
 use ebbtide_core::time::Instant;
@@ -201,28 +199,21 @@ impl Drive {
             }
         };
         self.now = self.session.now();
-        if let Some((id, pending, answer)) = answered {
-            self.on_answer(id, pending, answer);
+        if let Some(arrived) = answered {
+            self.on_arrived(arrived);
         }
     }
 
-    fn on_answer(&mut self, id: u32, pending: Pending, answer: Option<Answer>) {
-        let now = self.now;
-        match answer {
-            Some(Answer::More { response, .. }) => {
-                if self.transfer.is_q_block() {
-                    self.running.push(id, pending);
+    fn on_arrived(&mut self, Arrived { id, news }: Arrived) {
+        match news {
+            News::Response(response) => {
+                if !self.transfer.is_q_block() {
+                    self.running.cancel(id);
                 }
-                self.transfer.handle_response(now, id, response);
+                self.transfer.handle_response(self.now, id, response);
             }
-            Some(Answer::Response { response, .. }) => {
-                self.transfer.handle_response(now, id, response);
-            }
-            Some(other) => {
-                let error = pending.error(other);
-                self.record_loss(id, error);
-            }
-            None => self.record_loss(id, Cause::Closed.into()),
+            News::LastResponse(response) => self.transfer.handle_response(self.now, id, response),
+            News::Lost(error) => self.record_loss(id, error),
         }
     }
 

@@ -2,13 +2,13 @@
 
 use super::keep_alive::{KeepAlive, NextCheck};
 use super::pending::Pending;
+use super::running::{Arrived, News, Running};
 use super::session::{Session, is_no_room, loss_of};
 use super::weak_session::WeakSession;
 use super::{Client, Requests};
-use crate::error::{Cause, Error};
+use crate::error::Error;
 use crate::message::{Request, Response};
 use crate::net::clock::{Clock, SystemRandom};
-use crate::net::pending::Answer;
 use ebbtide_core::session::client::{
     self as core, ObservationSettings, ObservationStep, Outgoing, TransferError,
 };
@@ -48,7 +48,7 @@ pub(super) struct Registration {
     /// All instants of the machine are this clock's.
     clock: Clock,
     machine: core::Observation,
-    running: Vec<(u32, Pending)>,
+    running: Running,
     /// A message that waits for room.
     starting: Option<(u32, BoxFuture<'static, Result<Pending, Error>>)>,
     renewing: Option<BoxFuture<'static, Result<Session, Error>>>,
@@ -87,7 +87,7 @@ impl Registration {
             home,
             request,
             session,
-            running: Vec::new(),
+            running: Running::default(),
             starting: None,
             renewing: None,
             sleep: None,
@@ -195,7 +195,7 @@ impl Registration {
             self.poll_start(cx);
             match self.machine.poll(self.clock.now(), &mut SystemRandom) {
                 ObservationStep::Send { outgoing, again } => self.send(outgoing, again),
-                ObservationStep::Cancel(id) => self.running.retain(|(running, _)| *running != id),
+                ObservationStep::Cancel(id) => self.running.cancel(id),
                 ObservationStep::Renew => self.renew(),
                 ObservationStep::State(response) => return Poll::Ready(Some(Ok(response))),
                 ObservationStep::Failed(error) => return Poll::Ready(Some(Err(self.error(error)))),
@@ -215,14 +215,13 @@ impl Registration {
 
     fn send(&mut self, outgoing: Outgoing, again: Option<u32>) {
         let (id, reliability) = (outgoing.id, self.request.reliability);
-        let old = again.and_then(|old| self.running.iter().position(|(id, _)| *id == old));
-        let old = old.map(|index| self.running.remove(index).1);
+        let old = again.and_then(|old| self.running.take(old));
         let started = match &old {
             Some(old) => self.session.start_again(old, &outgoing, reliability),
             None => self.session.start(&outgoing, reliability),
         };
         match started {
-            Ok(pending) => self.running.push((id, pending)),
+            Ok(pending) => self.running.push(id, pending),
             Err(error) if is_no_room(&error) => {
                 let session = self.session.clone();
                 let waiting = async move { session.start_when_room(&outgoing, reliability).await };
@@ -239,7 +238,7 @@ impl Registration {
         let Poll::Ready(started) = starting.as_mut().poll(cx) else { return };
         self.starting = None;
         match started {
-            Ok(pending) => self.running.push((id, pending)),
+            Ok(pending) => self.running.push(id, pending),
             Err(error) => self.record_loss(id, error),
         }
     }
@@ -283,30 +282,12 @@ impl Registration {
 
     /// Hands on one answer, if there is one.
     fn poll_answers(&mut self, cx: &mut Context<'_>) -> bool {
-        let ready = self.running.iter().enumerate().find_map(|(index, (_, pending))| match pending
-            .poll_answer(cx)
-        {
-            Poll::Ready(answer) => Some((index, answer)),
-            Poll::Pending => None,
-        });
-        let Some((index, answer)) = ready else { return false };
+        let Poll::Ready(Arrived { id, news }) = self.running.poll_next(cx) else { return false };
         let now = self.clock.now();
-        if let Some(Answer::More { response, .. }) = answer {
-            if let Some((id, _)) = self.running.get(index) {
-                self.machine.handle_response(now, *id, response, true);
-            }
-            return true;
-        }
-        let (id, pending) = self.running.remove(index);
-        match answer {
-            Some(Answer::Response { response, .. }) => {
-                self.machine.handle_response(now, id, response, false);
-            }
-            Some(other) => {
-                let error = pending.error(other);
-                self.record_loss(id, error);
-            }
-            None => self.record_loss(id, Cause::Closed.into()),
+        match news {
+            News::Response(response) => self.machine.handle_response(now, id, response, true),
+            News::LastResponse(response) => self.machine.handle_response(now, id, response, false),
+            News::Lost(error) => self.record_loss(id, error),
         }
         true
     }

@@ -1,14 +1,46 @@
-//! The exchanges of one transfer, whose answers come in the order in which they arrive.
+//! The exchanges of one transfer or registration, whose answers come in the order in which they arrive.
 
 use super::pending::Pending;
+use crate::error::{Cause, Error};
+use crate::message::Response;
 use crate::net::pending::Answer;
 use futures_util::stream::{FuturesUnordered, Stream};
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 
-/// An exchange of the transfer and its answer, or `None` if it has ended without one.
-type AnsweredExchange = (u32, Pending, Option<Answer>);
+/// News of one of the exchanges.
+pub(super) struct Arrived {
+    /// The number of the exchange.
+    pub(super) id: u32,
+    pub(super) news: News,
+}
+
+/// See [`Arrived`].
+pub(super) enum News {
+    /// A response, after which others may follow: the exchange goes on.
+    Response(Response),
+    /// The last response.
+    LastResponse(Response),
+    /// It has ended without one.
+    Lost(Error),
+}
+
+impl Arrived {
+    fn new(id: u32, pending: &Pending, answer: Option<Answer>) -> Self {
+        let news = match answer {
+            Some(Answer::More { response, .. }) => News::Response(response),
+            Some(Answer::Response { response, .. }) => News::LastResponse(response),
+            Some(other) => News::Lost(pending.error(other)),
+            None => News::Lost(Cause::Closed.into()),
+        };
+        Self { id, news }
+    }
+
+    const fn ends_exchange(&self) -> bool {
+        !matches!(self.news, News::Response(_))
+    }
+}
 
 /// See the [module](self). Dropping it cancels them.
 #[derive(Debug, Default)]
@@ -35,14 +67,15 @@ struct Exchange {
 }
 
 impl Future for Exchange {
-    type Output = Option<AnsweredExchange>;
+    /// `None` if it was cancelled.
+    type Output = Option<(Arrived, Pending)>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let Some(pending) = &self.pending else { return Poll::Ready(None) };
         match pending.poll_answer(cx) {
             Poll::Ready(answer) => {
-                let id = self.id;
-                Poll::Ready(self.pending.take().map(|pending| (id, pending, answer)))
+                let arrived = Arrived::new(self.id, pending, answer);
+                Poll::Ready(self.pending.take().map(|pending| (arrived, pending)))
             }
             Poll::Pending => {
                 self.waker = Some(cx.waker().clone());
@@ -58,23 +91,24 @@ impl Several {
         self.exchanges.push(Exchange { id, pending: Some(pending), waker: None });
     }
 
-    fn cancel(&mut self, id: u32) {
-        let found = self.exchanges.iter_mut().find(|exchange| exchange.id == id);
-        if let Some(exchange) = found
-            && exchange.pending.take().is_some()
-        {
-            self.live -= 1;
-            // So that it is looked at once more, and goes.
-            exchange.waker.take().into_iter().for_each(Waker::wake);
-        }
+    fn take(&mut self, id: u32) -> Option<Pending> {
+        let exchange = self.exchanges.iter_mut().find(|exchange| exchange.id == id)?;
+        let pending = exchange.pending.take()?;
+        self.live -= 1;
+        // So that it is looked at once more, and goes.
+        exchange.waker.take().into_iter().for_each(Waker::wake);
+        Some(pending)
     }
 
-    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<AnsweredExchange> {
+    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Arrived> {
         loop {
             match Pin::new(&mut self.exchanges).poll_next(cx) {
-                Poll::Ready(Some(Some(answered))) => {
+                Poll::Ready(Some(Some((arrived, pending)))) => {
                     self.live -= 1;
-                    return Poll::Ready(answered);
+                    if !arrived.ends_exchange() {
+                        self.push(arrived.id, pending);
+                    }
+                    return Poll::Ready(arrived);
                 }
                 Poll::Ready(Some(None)) => {}
                 Poll::Ready(None) | Poll::Pending => return Poll::Pending,
@@ -101,31 +135,38 @@ impl Running {
         self.only.is_none() && self.several.as_ref().is_none_or(|several| several.live == 0)
     }
 
-    pub(super) fn cancel(&mut self, id: u32) {
-        if self.only.as_ref().is_some_and(|(only, _)| *only == id) {
-            self.only = None;
-        } else if let Some(several) = &mut self.several {
-            several.cancel(id);
+    /// Removes an exchange, which is cancelled when it is dropped.
+    pub(super) fn take(&mut self, id: u32) -> Option<Pending> {
+        if let Some((_, pending)) = self.only.take_if(|(only, _)| *only == id) {
+            return Some(pending);
         }
+        self.several.as_mut()?.take(id)
+    }
+
+    pub(super) fn cancel(&mut self, id: u32) {
+        drop(self.take(id));
     }
 
     pub(super) fn clear(&mut self) {
         (self.only, self.several) = (None, None);
     }
 
-    /// Returns the next answer to any of the exchanges, or `None` in place of the answer if the
-    /// exchange has ended without one, and removes the exchange. Waits forever if there are no
-    /// exchanges. Dropping the future loses nothing.
-    pub(super) async fn next(&mut self) -> AnsweredExchange {
+    /// Returns the next news of any of the exchanges, and removes an exchange that has ended. Waits forever if there
+    /// are no exchanges. Dropping the future loses nothing.
+    pub(super) async fn next(&mut self) -> Arrived {
         poll_fn(|cx| self.poll_next(cx)).await
     }
 
-    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<AnsweredExchange> {
-        if let Some((_, pending)) = &self.only
+    /// As [`Self::next`].
+    pub(super) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Arrived> {
+        if let Some((id, pending)) = &self.only
             && let Poll::Ready(answer) = pending.poll_answer(cx)
-            && let Some((id, pending)) = self.only.take()
         {
-            return Poll::Ready((id, pending, answer));
+            let arrived = Arrived::new(*id, pending, answer);
+            if arrived.ends_exchange() {
+                self.only = None;
+            }
+            return Poll::Ready(arrived);
         }
         match &mut self.several {
             Some(several) => several.poll_next(cx),

@@ -7,6 +7,7 @@ use ebbtide::{Client, ClientConfig, Code, Request, Response, ServerConfig};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
+use tokio::sync::watch;
 
 fn uri(server: &Server, path: &str) -> String {
     format!("coap://{}{path}", server.local_addrs()[0])
@@ -109,11 +110,14 @@ async fn an_asynchronous_handler_can_be_observed() {
 #[tokio::test]
 async fn a_change_while_an_asynchronous_handler_registers_its_observer_is_not_missed() {
     let (subject, state) = (Subject::new(), Arc::new(AtomicUsize::new(0)));
+    let (began, mut has_begun) = watch::channel(false);
+    let (finish, may_finish) = watch::channel(false);
     let read = state.clone();
     let resource = get(move || {
-        let read = read.load(Ordering::SeqCst);
+        let (read, mut may_finish) = (read.load(Ordering::SeqCst), may_finish.clone());
+        began.send_replace(true);
         async move {
-            tokio::time::sleep(Duration::from_millis(100)).await;
+            may_finish.wait_for(|may| *may).await.unwrap();
             Response::content(read.to_string())
         }
     });
@@ -128,9 +132,10 @@ async fn a_change_while_an_asynchronous_handler_registers_its_observer_is_not_mi
             (first, observation.next().await.unwrap().unwrap().text().into_owned())
         })
     };
-    tokio::time::sleep(Duration::from_millis(50)).await;
+    has_begun.wait_for(|began| *began).await.unwrap();
     state.store(1, Ordering::SeqCst);
     subject.changed();
+    finish.send_replace(true);
     let states = tokio::time::timeout(Duration::from_secs(10), observing).await;
     assert_eq!(states.expect("the change was missed").unwrap(), ("0".into(), "1".into()));
 }
