@@ -14,6 +14,8 @@ pub enum FitError {
     Empty,
     /// It is neither pcap nor pcapng.
     NotACapture,
+    /// It is compressed with gzip.
+    Compressed,
     /// A block of it contradicts the format.
     Damaged(String),
     /// It holds no CoAP messages.
@@ -26,6 +28,8 @@ pub enum FitError {
         unsupported: u64,
         /// DTLS records among them, at the port.
         dtls: u64,
+        /// Packets at the port that were captured in part, too little to be read.
+        cut: u64,
         /// The UDP ports that most packets use, with the number of packets.
         busiest: Vec<(u16, u64)>,
     },
@@ -54,6 +58,7 @@ impl fmt::Display for FitError {
         match self {
             Self::Io(error) => write!(f, "cannot be read: {error}"),
             Self::Empty => f.write_str("is empty"),
+            Self::Compressed => f.write_str("is compressed: zcat FILE | ebbtide fit -"),
             Self::NotACapture => f.write_str("is not a capture: neither pcap nor pcapng"),
             Self::Damaged(what) => write!(f, "is a damaged capture: {what}"),
             Self::NoCoap { packets: 0, unsupported: 0, .. } => f.write_str("holds no packets"),
@@ -67,6 +72,12 @@ impl fmt::Display for FitError {
                 "holds no CoAP messages that can be read at port {port}: {} DTLS records, which \
                  fit cannot read; capture without DTLS",
                 are(*dtls, "packet is a", "packets are")
+            ),
+            Self::NoCoap { port, cut, .. } if *cut > 0 => write!(
+                f,
+                "holds no CoAP message that can be read at port {port}: {} captured in part; capture whole packets \
+                 (tcpdump -s 0)",
+                are(*cut, "packet was", "packets were")
             ),
             Self::NoCoap { port, packets, busiest, .. } => write!(
                 f,

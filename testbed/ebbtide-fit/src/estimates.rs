@@ -1,5 +1,6 @@
 //! The account of a fit: estimates with ranges.
 
+use super::devices::ClientsBy;
 use super::figures::{
     BufferRoom, Estimate, FittedDirection, FittedNetwork, MeasuredCapture, has_bound,
 };
@@ -19,7 +20,11 @@ pub(super) fn estimates(measured: &MeasuredCapture<'_>, network: &FittedNetwork)
         is_known: true,
         how: how.to_owned(),
     };
-    figures.push(count("clients.count", traffic.devices, "addresses and ports"));
+    let counted = match measured.clients.by {
+        ClientsBy::Address => "addresses",
+        ClientsBy::Port => "addresses and ports",
+    };
+    figures.push(count("clients.count", traffic.devices, counted));
     figures.push(count("workload.exchanges", traffic.exchanges, "mean per client"));
     figures.push(count("coap.nstart", traffic.nstart, "most that were open at a client"));
     let keys = [
@@ -31,12 +36,13 @@ pub(super) fn estimates(measured: &MeasuredCapture<'_>, network: &FittedNetwork)
         let is_alone = matches!(measured.path, FittedPath::Both(..));
         figures.push(buffer_figure(buffer, direction, is_alone));
         let (value, low, high) = direction.loss;
+        let has_range = !matches!(measured.path, FittedPath::ReturnTrip(_) | FittedPath::Unknown);
         figures.push(Estimate {
             key: loss,
             value,
             unit: "",
-            low: Some(low),
-            high: Some(high),
+            low: has_range.then_some(low),
+            high: has_range.then_some(high),
             is_known: network.is_known && matches!(measured.path, FittedPath::Both(..)),
             how: match measured.path {
                 FittedPath::Both(..) => {
@@ -115,8 +121,8 @@ fn round_trip(measured: &MeasuredCapture<'_>, network: &FittedNetwork) -> Estima
         key: "round_trip",
         value,
         unit: "s",
-        low: Some(sum(up.0, down.0, processing.0).min(value)),
-        high: Some(sum(up.2, down.2, processing.1).max(value)),
+        low: network.is_known.then(|| sum(up.0, down.0, processing.0).min(value)),
+        high: network.is_known.then(|| sum(up.2, down.2, processing.1).max(value)),
         is_known: network.is_known,
         how: "of an idle path, transmission included; the range is that of single packets"
             .to_owned(),

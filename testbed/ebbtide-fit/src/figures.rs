@@ -1,5 +1,6 @@
 //! The figures of the network, from the links that explain what was seen.
 
+use super::devices::ClientCount;
 use super::exchanges::CapturedExchange;
 use super::losses::{LossBursts, bursts};
 use super::path::{FittedPath, Leg};
@@ -34,6 +35,8 @@ pub struct Estimate {
 #[derive(Copy, Clone)]
 pub(super) struct MeasuredCapture<'m> {
     pub(super) contents: &'m Contents,
+    /// Whom the capture shows asking.
+    pub(super) clients: ClientCount,
     pub(super) sides: &'m Sides,
     /// Seen next to the hosts that begin them or, if the capture is not of there, next to the others.
     pub(super) exchanges: &'m [CapturedExchange],

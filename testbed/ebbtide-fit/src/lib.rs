@@ -7,6 +7,7 @@
 //! to the server that only if clients go on at once after each answer.
 
 mod copies;
+mod devices;
 mod error;
 mod estimates;
 mod exchanges;
@@ -28,6 +29,7 @@ mod wording;
 mod workload;
 mod write;
 
+pub use devices::ClientsBy;
 pub use error::FitError;
 pub use figures::Estimate;
 pub use fitted::Fit;
@@ -51,13 +53,16 @@ pub struct Options {
     pub port: u16,
     /// Where the capture was taken; `None`: to be found out.
     pub taken_at: Option<TakenAt>,
+    /// Which senders of requests are one client; `None`: to be found out.
+    pub clients_by: Option<ClientsBy>,
     /// The most CoAP messages that are read; more are an error.
     pub most_messages: usize,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { name: "fitted".into(), port: 5683, taken_at: None, most_messages: 2_000_000 }
+        let (taken_at, clients_by) = (None, None);
+        Self { name: "fitted".into(), port: 5683, taken_at, clients_by, most_messages: 2_000_000 }
     }
 }
 
@@ -75,11 +80,13 @@ pub fn fit(source: impl Read, options: &Options) -> Result<Fit, FitError> {
             packets: contents.others.0 + contents.fragments,
             unsupported: contents.unsupported,
             dtls: contents.dtls,
+            cut: contents.cut_packets,
             busiest: contents.busiest(),
         });
     }
     copies::remove(&mut contents)?;
     translated::refuse_within(&contents.datagrams)?;
+    let clients = devices::count(&mut contents.datagrams, options.port, options.clients_by);
     let all = &contents.datagrams;
     let sides = Sides::found_in(&contents, options.taken_at)?;
     if let (Some(near), Some(far)) = (sides.near, sides.far) {
@@ -107,6 +114,7 @@ pub fn fit(source: impl Read, options: &Options) -> Result<Fit, FitError> {
     };
     let measured = figures::MeasuredCapture {
         contents: &contents,
+        clients,
         sides: &sides,
         exchanges: &list,
         far: &far,

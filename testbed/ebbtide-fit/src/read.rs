@@ -7,9 +7,11 @@ use pcap_file::pcap::PcapReader;
 use pcap_file::pcapng::blocks::interface_description::InterfaceDescriptionOption;
 use pcap_file::pcapng::{Block, PcapNgReader};
 use pcap_file::{DataLink, PcapError};
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::io::{self, Cursor, ErrorKind, Read};
 use std::net::{IpAddr, SocketAddr};
+use std::rc::Rc;
 
 /// A CoAP message as it was seen at one place.
 #[derive(Clone, Debug)]
@@ -60,6 +62,8 @@ pub(super) struct Contents {
     pub(super) dtls: u64,
     /// UDP packets at each port.
     pub(super) ports: BTreeMap<u16, u64>,
+    /// Packets at the port of which too little was captured (snap length).
+    pub(super) cut_packets: u64,
     /// The file ends within a packet.
     pub(super) is_cut: bool,
 }
@@ -74,6 +78,9 @@ impl Contents {
         ports
     }
 }
+
+/// The block type of a section header (pcapng section 4.1), the same in both byte orders.
+const SECTION: [u8; 4] = [0x0a, 0x0d, 0x0d, 0x0a];
 
 /// Distinct paths that are remembered.
 const PATHS: usize = 64;
@@ -91,18 +98,25 @@ pub(super) fn read(mut source: impl Read, port: u16, most: usize) -> Result<Cont
             Err(error) => return Err(FitError::Io(error)),
         }
     }
-    let whole = Cursor::new(magic).chain(source);
-    let mut reader = CaptureReader { contents: Contents::default(), port, most };
-    // The block type of a section header (pcapng section 4.1), the same in both byte orders.
+    let taken = Rc::new(Cell::new(0));
+    let whole = Counted { source: Cursor::new(magic).chain(source), taken: Rc::clone(&taken) };
+    let (contents, used) = (Contents::default(), 0);
+    let has_blocks = magic == SECTION;
+    let mut reader = CaptureReader { contents, port, most, used, longest: 0, has_blocks };
     let ended = match magic {
-        [0x0a, 0x0d, 0x0d, 0x0a] => reader.pcapng(whole)?,
+        SECTION => reader.pcapng(whole)?,
         // In both byte orders, with microseconds and with nanoseconds.
         [0xa1, 0xb2, 0xc3, 0xd4]
         | [0xd4, 0xc3, 0xb2, 0xa1]
         | [0xa1, 0xb2, 0x3c, 0x4d]
         | [0x4d, 0x3c, 0xb2, 0xa1] => reader.pcap(whole)?,
+        // RFC 1952 section 2.3.1.
+        [0x1f, 0x8b, _, _] => return Err(FitError::Compressed),
         _ => return Err(FitError::NotACapture),
     };
+    if ended == CaptureEnd::Cut {
+        reader.refuse_damage(taken.get())?;
+    }
     let mut contents = reader.contents;
     contents.is_cut = ended == CaptureEnd::Cut;
     // Captures of several interfaces may be slightly out of order.
@@ -121,6 +135,26 @@ struct CaptureReader {
     contents: Contents,
     port: u16,
     most: usize,
+    /// Bytes of the frames that were read, with the least that a format adds to each.
+    used: u64,
+    /// The longest of them.
+    longest: u64,
+    /// Whether the format is pcapng.
+    has_blocks: bool,
+}
+
+/// A source that counts the bytes that are taken from it.
+struct Counted<R> {
+    source: R,
+    taken: Rc<Cell<u64>>,
+}
+
+impl<R: Read> Read for Counted<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let more = self.source.read(buffer)?;
+        self.taken.set(self.taken.get() + more as u64);
+        Ok(more)
+    }
 }
 
 /// A damaged or unfinished block ends the capture: what came before it counts.
@@ -134,6 +168,22 @@ fn is_cut(error: PcapError) -> Result<(), FitError> {
 }
 
 impl CaptureReader {
+    /// A capture that was cut lacks a part of its last packet. Where much more than that was left, a length within it is
+    /// wrong.
+    fn refuse_damage(&self, taken: u64) -> Result<(), FitError> {
+        let left = taken.saturating_sub(self.used);
+        // The blocks of pcapng have more than the 16 bytes of pcap's records.
+        let more = if self.has_blocks { self.used } else { 0 };
+        if left <= 4096 + 2 * self.longest + more {
+            return Ok(());
+        }
+        let packets = self.contents.others.0 + self.contents.datagrams.len() as u64;
+        Err(FitError::Damaged(format!(
+            "after {packets} packets a length is wrong, and {left} of {taken} bytes cannot be read; editcap -r FILE PART \
+             1-{packets} keeps what comes before"
+        )))
+    }
+
     fn pcap(&mut self, source: impl Read) -> Result<CaptureEnd, FitError> {
         let mut reader = match PcapReader::new(source) {
             Ok(reader) => reader,
@@ -210,6 +260,8 @@ impl CaptureReader {
 
     /// Takes a frame that was captured at an instant at an interface.
     fn frame(&mut self, at: (u64, usize), link: DataLink, frame: &[u8]) -> Result<(), FitError> {
+        self.used += 16 + frame.len() as u64;
+        self.longest = self.longest.max(frame.len() as u64);
         let Some(packet) = network_layer(link, frame) else {
             match link {
                 DataLink::ETHERNET | DataLink::LINUX_SLL | DataLink::LINUX_SLL2 => {
@@ -268,10 +320,13 @@ impl CaptureReader {
             self.contents.dtls += 1;
             return None;
         }
-        let message = Message::parse(udp.payload()).ok()?;
         // The capture may have kept only the beginning: the header has the length.
         let length = u32::from(udp.length()).saturating_sub(8).max(udp.payload().len() as u32);
         let missing = length - udp.payload().len() as u32;
+        let Ok(message) = Message::parse(udp.payload()) else {
+            self.contents.cut_packets += u64::from(missing > 0);
+            return None;
+        };
         let token = message.token();
         let payload = message.payload().len() as u32 + missing;
         let marker = u32::from(payload > 0);
@@ -366,7 +421,22 @@ fn network_layer(link: DataLink, frame: &[u8]) -> Option<&[u8]> {
             while matches!(word(at)?, 0x8100 | 0x88a8 | 0x9100) {
                 at += 4;
             }
-            matches!(word(at)?, IPV4 | IPV6).then(|| frame.get(at + 2..))??
+            match word(at)? {
+                IPV4 | IPV6 => frame.get(at + 2..)?,
+                // RFC 2516 section 4: six bytes, then PPP's protocol: IPv4 or IPv6 (RFC 5072).
+                0x8864 => {
+                    matches!(word(at + 8)?, 0x0021 | 0x0057).then(|| frame.get(at + 10..))??
+                }
+                // RFC 3032 section 2.1: labels of four bytes; the last one has the bit S.
+                0x8847 | 0x8848 => {
+                    at += 2;
+                    while frame.get(at + 2)? & 1 == 0 {
+                        at += 4;
+                    }
+                    frame.get(at + 4..)?
+                }
+                _ => return None,
+            }
         }
         // A header of 16 bytes that ends with the protocol.
         DataLink::LINUX_SLL => matches!(word(14)?, IPV4 | IPV6).then(|| frame.get(16..))??,

@@ -1,5 +1,6 @@
 //! The limits of a capture, in sentences.
 
+use super::devices::{ClientCount, ClientsBy};
 use super::figures::{BufferRoom, FittedNetwork, MeasuredCapture, given_up, has_bound};
 use super::path::FittedPath;
 use super::taken_at::TakenAt;
@@ -126,6 +127,22 @@ fn about_links(network: &FittedNetwork) -> Vec<String> {
 fn about_traffic(measured: &MeasuredCapture<'_>) -> Vec<String> {
     let mut list = Vec::new();
     let mut say = |text: String| list.push(text);
+    let ClientCount { addresses, ports, by, is_guess } = measured.clients;
+    if addresses != ports {
+        say(match (by, is_guess) {
+            (ClientsBy::Address, true) => format!(
+                "{ports} ports of {addresses} addresses open one exchange each, one after another: each address counts \
+                 as a client. --clients-by port counts ports."
+            ),
+            (ClientsBy::Address, false) => format!(
+                "Each of {addresses} addresses counts as a client, whichever of {ports} ports it uses."
+            ),
+            (ClientsBy::Port, _) => format!(
+                "Each of {ports} ports at {addresses} addresses counts as a client. --clients-by address counts \
+                 addresses."
+            ),
+        });
+    }
     let sizes = measured.sizes;
     let sizes_of = [
         ("requests have", sizes.payload, "bytes of payload"),
@@ -174,6 +191,12 @@ fn about_capture(measured: &MeasuredCapture<'_>) -> Vec<String> {
     }
     if contents.fragments > 0 {
         say(format!("{} IP fragments were left out.", contents.fragments));
+    }
+    if contents.cut_packets > 0 {
+        say(format!(
+            "{} packets at the port were captured in part, and too little of them; capture whole packets (tcpdump -s 0).",
+            contents.cut_packets
+        ));
     }
     if contents.is_cut {
         say("The capture ends in the middle of a packet; what comes before was used.".to_owned());

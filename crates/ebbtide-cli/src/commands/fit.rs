@@ -2,7 +2,8 @@
 
 use crate::failure::Failure;
 use crate::output::fit::write;
-use ebbtide_fit::{FitError, Options, TakenAt, fit};
+use clap::ValueEnum;
+use ebbtide_fit::{ClientsBy, FitError, Options, TakenAt, fit};
 use std::fs::{File, OpenOptions};
 use std::io::{BufReader, BufWriter, ErrorKind, Read, Write, stdin, stdout};
 use std::path::{Path, PathBuf};
@@ -29,6 +30,9 @@ pub(crate) struct FitArgs {
     /// Where the capture was taken: clients, server, or link for both ends [default: found out]
     #[arg(long, value_name = "PLACE")]
     taken_at: Option<String>,
+    /// Which senders of requests are one client: `address` or `port` [default: found out]
+    #[arg(long, value_name = "PART")]
+    clients_by: Option<CountBy>,
     /// The most CoAP messages that are read
     #[arg(long, value_name = "N", default_value_t = Options::default().most_messages,
         value_parser = most_messages, allow_negative_numbers = true)]
@@ -38,6 +42,14 @@ pub(crate) struct FitArgs {
     json: bool,
 }
 
+#[derive(Copy, Clone, PartialEq, Eq, ValueEnum)]
+enum CountBy {
+    /// Each address: its ports follow each other
+    Address,
+    /// Each port of an address, as behind a gateway
+    Port,
+}
+
 pub(crate) fn run(args: &FitArgs) -> Result<(), Failure> {
     let taken_at = args.taken_at.as_deref().map(place).transpose()?;
     let shown = args.capture.display();
@@ -45,7 +57,12 @@ pub(crate) fn run(args: &FitArgs) -> Result<(), Failure> {
         Some(stem) if stem != "-" => stem.to_string_lossy().into_owned(),
         _ => "capture".to_owned(),
     };
-    let options = Options { name, port: args.port, taken_at, most_messages: args.most_messages };
+    let clients_by = args.clients_by.map(|by| match by {
+        CountBy::Address => ClientsBy::Address,
+        CountBy::Port => ClientsBy::Port,
+    });
+    let (port, most_messages) = (args.port, args.most_messages);
+    let options = Options { name, port, taken_at, clients_by, most_messages };
     let source: Box<dyn Read> = if args.capture.as_os_str() == "-" {
         Box::new(stdin().lock())
     } else {

@@ -7,9 +7,11 @@ use ebbtide_core::cc::Algorithm;
 use ebbtide_report::render;
 use ebbtide_sim::record::Store;
 use ebbtide_sim::result::Report;
-use ebbtide_sim::run::{Campaign, Results, Shard, TimeGrid, Until, document, left_out, report};
+use ebbtide_sim::run::{
+    Campaign, Results, Shard, TimeGrid, Until, UntilResults, document, left_out, report,
+};
 use ebbtide_sim::scenario::units::Time;
-use ebbtide_sim::scenario::{Axis, LoadCurve, Source, load, parse_set};
+use ebbtide_sim::scenario::{Axis, LoadCurve, ScenarioError, Source, load, parse_set};
 use std::io::{Write, stdout};
 use std::path::{Path, PathBuf};
 
@@ -41,6 +43,10 @@ pub(crate) struct RunArgs {
     /// collapse if it has none; KEY alone begins at the scenario's value
     #[arg(long, value_name = "KEY[=FROM..TO]", conflicts_with_all = ["curve", "shard", "exchanges", "series"])]
     until: Option<String>,
+    /// If no control meets the requirements, search the rate, the buffer, the period and the number of devices
+    /// with which one does, each by itself
+    #[arg(long, conflicts_with_all = ["curve", "until", "shard"])]
+    mend: bool,
     /// Compute only part I (from 1) of N of the replications, into --out
     #[arg(long, value_name = "I/N", requires = "out")]
     shard: Option<String>,
@@ -67,9 +73,10 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
         curve
     });
     let source = load(&args.scenario).map_err(Failure::usage)?;
+    let plan = SearchPlan { source: source.clone(), axes: axes.clone() };
     let (reps, seed) = (args.campaign.reps, args.campaign.seed);
     if let Some(text) = &args.until {
-        return search(args, text, source, axes);
+        return search(args, text, plan);
     }
     let mut campaign =
         Campaign::plan(source, axes, controls(&args.cc)?, reps, seed).map_err(Failure::usage)?;
@@ -81,9 +88,13 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
     campaign.over_time = grid(args, &campaign)?;
     let shard = args.shard.as_deref().map(parse_shard).transpose()?;
     let ran = args.campaign.run(&campaign, shard)?;
+    let remedies = if args.mend { mend(args, &plan, &campaign, &ran.results)? } else { Vec::new() };
     let mut out = stdout().lock();
     if args.campaign.json {
-        let document = document(&campaign, &ran.results);
+        let mut document = document(&campaign, &ran.results);
+        if args.mend {
+            document["mend"] = remedies.iter().map(UntilResults::points_document).collect();
+        }
         serde_json::to_writer_pretty(&mut out, &document).map_err(std::io::Error::from)?;
         writeln!(out)?;
         if let Some(left_out) = left_out(&campaign, &ran.results) {
@@ -93,6 +104,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
         curve::write(&mut out, &campaign, &ran.results)?;
     } else {
         table::write(&mut out, &campaign, &ran.results)?;
+        until::write_remedies(&mut out, &remedies)?;
     }
     if let Some(store) = &ran.store {
         let path = save_report(store, &campaign, &ran.results)?;
@@ -121,13 +133,48 @@ fn grid(args: &RunArgs, campaign: &Campaign) -> Result<Option<TimeGrid>, Failure
     }
 }
 
-/// Searches the breaking point of each control.
-fn search(args: &RunArgs, text: &str, source: Source, axes: Vec<Axis>) -> Result<(), Failure> {
-    let until = Until::plan(text, source, axes, controls(&args.cc)?, args.campaign.reps);
-    let mut until = until.map_err(Failure::usage)?;
-    if let Some(seed) = args.campaign.seed {
-        until = until.with_seed(seed);
+/// A scenario whose keys are searched.
+struct SearchPlan {
+    source: Source,
+    axes: Vec<Axis>,
+}
+
+impl SearchPlan {
+    fn until(&self, args: &RunArgs, text: &str) -> Result<Result<Until, ScenarioError>, Failure> {
+        let (source, axes) = (self.source.clone(), self.axes.clone());
+        let until = Until::plan(text, source, axes, controls(&args.cc)?, args.campaign.reps);
+        Ok(until.map(|until| match args.campaign.seed {
+            Some(seed) => until.with_seed(seed),
+            None => until,
+        }))
     }
+}
+
+/// Searches what would mend the requirements that no control meets, one key after another.
+fn mend(
+    args: &RunArgs,
+    plan: &SearchPlan,
+    campaign: &Campaign,
+    results: &Results,
+) -> Result<Vec<UntilResults>, Failure> {
+    let is_required = results.cells.iter().any(|(_, one)| !one.cell.outcome.checks.is_empty());
+    let is_met = results.judged(campaign.percentile).iter().any(|(_, own)| own.choose.is_some());
+    let Some(spec) = campaign.cells.first().filter(|_| is_required && !is_met) else {
+        return Ok(Vec::new());
+    };
+    let mut found = Vec::new();
+    for key in spec.scenario.mending_keys() {
+        // A key that --set fixes, or that has no number, is not the one to change.
+        if let Ok(until) = plan.until(args, &key)? {
+            found.push(args.campaign.search(&until)?);
+        }
+    }
+    Ok(found)
+}
+
+/// Searches the breaking point of each control.
+fn search(args: &RunArgs, text: &str, plan: SearchPlan) -> Result<(), Failure> {
+    let until = plan.until(args, text)?.map_err(Failure::usage)?;
     let found = args.campaign.search(&until)?;
     let mut out = stdout().lock();
     if args.campaign.json {

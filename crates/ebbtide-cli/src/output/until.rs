@@ -53,3 +53,29 @@ fn meets(point: &BreakingPoint) -> String {
         MetSide::Nowhere => "nowhere".to_owned(),
     }
 }
+
+/// Prints which value of each key would mend the requirements.
+pub(crate) fn write_remedies(out: &mut impl Write, all: &[UntilResults]) -> io::Result<()> {
+    if all.is_empty() {
+        return Ok(());
+    }
+    writeln!(out)?;
+    let remedies: Vec<String> = all.iter().map(remedy).collect();
+    paragraph(out, "", &format!("Enough, each by itself: {}.", remedies.join("; ")))
+}
+
+/// Such as "rate from 400 kbit/s (cocoa)": the value nearest to the scenario's, and its control.
+fn remedy(found: &UntilResults) -> String {
+    let mended = |point: &&BreakingPoint| matches!(point.side(), MetSide::Above | MetSide::Below);
+    let place = |point: &BreakingPoint| point.meets().map_or(f64::NAN, |one| one.place);
+    let mending = || found.points.iter().filter(mended);
+    let above = mending().filter(|point| point.side() == MetSide::Above);
+    let nearest = above.min_by(|a, b| place(a).total_cmp(&place(b)));
+    let below = mending().filter(|point| point.side() == MetSide::Below);
+    let nearest = nearest.or(below.max_by(|a, b| place(a).total_cmp(&place(b))));
+    match (nearest, found.points.first()) {
+        (Some(point), _) => format!("{} {} ({})", point.key, meets(point), point.cc),
+        (None, Some(first)) => format!("{} at no value that was tried", first.key),
+        (None, None) => String::new(),
+    }
+}

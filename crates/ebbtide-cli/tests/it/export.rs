@@ -86,7 +86,7 @@ fn the_places_of_a_pdfs_objects_are_those_of_its_table() {
     let table = digits(start);
     assert!(bytes[table..].starts_with(b"xref\n0 12\n"));
     for number in 1..12 {
-        let place = digits(table + 9 + 20 * number);
+        let place = digits(table + 10 + 20 * number);
         assert!(bytes[place..].starts_with(format!("{number} 0 obj\n").as_bytes()), "{number}");
     }
 }
@@ -182,7 +182,7 @@ fn the_csv_of_a_distribution_has_the_points_of_its_curves() {
     let text = csv(figure("share-of-the-exchanges-answered-within-a-time"));
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!(lines[0], "clients,cc,share,seconds,version,seed,command");
-    assert_eq!(lines.len(), 1 + 2 * 2 * 101);
+    assert_eq!(lines.len(), 1 + 2 * 101);
     assert!(lines[101].starts_with("2,default,1,"), "{}", lines[101]);
     let text = csv(figure("queue-length-over-time"));
     assert!(text.starts_with("clients,cc,replication,quantity,time_s,value,version,"), "{text}");

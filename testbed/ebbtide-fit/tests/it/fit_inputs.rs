@@ -1,7 +1,7 @@
 //! What `fit` reads and refuses: formats, link types, damage, and captures that hold too little.
 
 use crate::captures::capture;
-use ebbtide_fit::{Estimate, Fit, FitError, Options, TakenAt, fit};
+use ebbtide_fit::{ClientsBy, Estimate, Fit, FitError, Options, TakenAt, fit};
 use ebbtide_sim::scenario::{Override, Scenario, load};
 use etherparse::PacketBuilder;
 use pcap_file::pcap::{PcapHeader, PcapPacket, PcapWriter};
@@ -472,4 +472,83 @@ fn a_rate_of_the_scenario_is_not_below_its_own_bound() {
         assert!(!found.unknown.iter().any(|own| own.contains("another device took over")));
         assert!(found.toml.lines().all(|line| !line.starts_with('#') || line.len() <= 80));
     }
+}
+
+/// The packets of four clients with the source port of each exchange another one, as of a program that is started for
+/// each request.
+fn with_a_port_for_each_exchange() -> Vec<(Duration, Vec<u8>)> {
+    let mut all = packets(&of_clients());
+    for (_, packet) in &mut all {
+        // IPv4 without options, then UDP; the message ID is at the third byte of CoAP.
+        let id = u16::from_be_bytes([packet[30], packet[31]]);
+        let port = (20_000 + id % 40_000).to_be_bytes();
+        // The port of the client: the source of what does not come from the server.
+        let at = if packet[12..16] == [192, 0, 2, 1] { 22 } else { 20 };
+        packet[at..at + 2].copy_from_slice(&port);
+        // No checksum (RFC 768).
+        packet[26..28].copy_from_slice(&[0, 0]);
+    }
+    all
+}
+
+#[test]
+fn ports_that_follow_each_other_at_an_address_are_one_client() {
+    let bytes = pcap(DataLink::RAW, &[], &with_a_port_for_each_exchange());
+    let clients = |by: Option<ClientsBy>| {
+        let options = Options { clients_by: by, ..Options::default() };
+        let found = fit(&bytes[..], &options).unwrap();
+        (found.scenario.clients.count, found.scenario.workload.exchanges, found.unknown.join(" "))
+    };
+    let (count, exchanges, says) = clients(None);
+    assert_eq!((count, exchanges), (4, 10), "{says}");
+    assert!(
+        says.contains("40 ports of 4 addresses") && says.contains("--clients-by port"),
+        "{says}"
+    );
+    assert_eq!(clients(Some(ClientsBy::Address)).0, 4);
+    let (count, exchanges, says) = clients(Some(ClientsBy::Port));
+    assert_eq!((count, exchanges), (40, 1), "{says}");
+    assert!(says.contains("--clients-by address"), "{says}");
+    // Devices that keep their ports are counted as before, and nothing is said.
+    let plain = fitted(&of_clients()).unwrap();
+    assert_eq!(plain.scenario.clients.count, 4);
+    assert!(!plain.unknown.join(" ").contains("--clients-by"));
+}
+
+#[test]
+fn pppoe_and_mpls_are_read() {
+    let plain = fitted(&of_clients()).unwrap();
+    let ethernet = |rest: &[u8]| [&[0; 12][..], rest].concat();
+    for header in [
+        ethernet(&[0x88, 0x64, 0x11, 0, 0, 7, 0, 0, 0x00, 0x21]),
+        ethernet(&[0x88, 0x47, 0, 1, 0x00, 64, 0, 2, 0x01, 64]),
+    ] {
+        let bytes = pcap(DataLink::ETHERNET, &header, &packets(&of_clients()));
+        assert_eq!(fitted(&bytes).unwrap().exchanges, plain.exchanges);
+    }
+}
+
+#[test]
+fn a_damaged_capture_is_told_from_one_that_was_cut() {
+    let all = packets(&of_clients());
+    let all: Vec<_> = (0..40).flat_map(|_| all.clone()).collect();
+    let mut bytes = pcap(DataLink::RAW, &[], &all);
+    let cut = fitted(&bytes[..bytes.len() - 5]).unwrap();
+    assert!(cut.unknown.join(" ").contains("ends in the middle of a packet"));
+    // The length of a record in the middle: after the file's header and fifty records.
+    let place = 24 + all[..50].iter().map(|(_, packet)| 16 + packet.len()).sum::<usize>();
+    bytes[place + 9..place + 12].copy_from_slice(&[0xff, 0x03, 0]);
+    let says = refusal(&bytes);
+    assert!(says.contains("after 50 packets") && says.contains("editcap"), "{says}");
+}
+
+#[test]
+fn compressed_and_shortened_captures_say_what_to_do() {
+    assert!(refusal(&[0x1f, 0x8b, 8, 0, 0, 0]).contains("zcat FILE | ebbtide fit -"));
+    let short: Vec<_> = packets(&of_clients())
+        .into_iter()
+        .map(|(at, packet)| (at, packet[..30.min(packet.len())].to_vec()))
+        .collect();
+    let says = refusal(&pcap(DataLink::RAW, &[], &short));
+    assert!(says.contains("captured in part") && says.contains("tcpdump -s 0"), "{says}");
 }

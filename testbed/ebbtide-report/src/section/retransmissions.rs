@@ -59,7 +59,11 @@ fn draw_bars(context: &mut PageContext<'_>, figure: &FigureCells<'_>) -> String 
             .collect();
         let words = context.words(
             format!("Exchanges by number of retransmissions{}", where_(&panel.label)),
-            format!("Exchanges without a retransmission: {}.", first.join(", ")),
+            // The first bar of each row shows it; many drawings say no more.
+            match context.grid.dense {
+                true => String::new(),
+                false => format!("Exchanges without a retransmission: {}.", first.join(", ")),
+            },
         );
         bars::draw(&rows, &panel.label, width, &words)
     })

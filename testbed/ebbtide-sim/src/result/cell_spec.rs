@@ -1,7 +1,7 @@
 //! One cell of a campaign, and what identifies its results.
 
 use crate::record::Store;
-use crate::scenario::{Control, Scenario};
+use crate::scenario::{Control, SHORT_NAMES, Scenario};
 use std::collections::BTreeMap;
 
 /// One cell: a scenario with its settings applied, and its controls.
@@ -73,8 +73,9 @@ impl CellSpec {
     #[must_use]
     pub fn value_of(&self, key: &str) -> Option<String> {
         let scenario = serde_json::to_value(&self.scenario).ok()?;
-        let path = self.scenario.keys.get(key).and_then(|paths| paths.first());
-        let mut parts = path.map_or(key, String::as_str).split('.');
+        let own = self.scenario.keys.get(key).and_then(|paths| paths.first());
+        let short = || SHORT_NAMES.iter().find(|(name, _)| *name == key).map(|(_, paths)| paths[0]);
+        let mut parts = own.map(String::as_str).or_else(short).unwrap_or(key).split('.');
         let value = parts.try_fold(&scenario, |place, part| match place {
             serde_json::Value::Array(list) => list.iter().find(|one| one["name"] == part),
             table => table.get(part),

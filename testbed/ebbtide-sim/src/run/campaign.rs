@@ -282,10 +282,7 @@ impl Campaign {
             && (!self.exchanges || store.has_exchanges(key).map_err(CampaignError::Store)?)
             && (self.over_time.is_none() || store.has_over_time(key))
         {
-            let over_time = match &self.over_time {
-                Some(_) => store.load_over_time(key).map_err(CampaignError::Store)?,
-                None => None,
-            };
+            let over_time = store.load_over_time(key).map_err(CampaignError::Store)?;
             let course = over_time.as_ref().map(CoarseTime::new);
             return Ok(Some(FoundRun { record, course, reused: true }));
         }

@@ -11,6 +11,7 @@ mod flow_series;
 mod happenings;
 mod in_mesh;
 mod low_power;
+mod mend;
 mod motes;
 mod network;
 mod on_air;

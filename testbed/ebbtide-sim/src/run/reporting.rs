@@ -59,6 +59,13 @@ impl UntilResults {
     #[must_use]
     pub fn document(&self) -> serde_json::Value {
         let mut document = document(&self.campaign, &self.results);
+        document["until"] = self.points_document();
+        document
+    }
+
+    /// The breaking points alone.
+    #[must_use]
+    pub fn points_document(&self) -> serde_json::Value {
         let value = |point: Option<&UntilPoint>| point.map(|point| point.value.clone());
         let points = self.points.iter().map(|one| {
             serde_json::json!({
@@ -72,8 +79,7 @@ impl UntilResults {
                 "points": one.points,
             })
         });
-        document["until"] = points.collect();
-        document
+        points.collect()
     }
 
     /// The report, with the command that computes it.

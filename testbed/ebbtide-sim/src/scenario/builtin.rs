@@ -36,4 +36,5 @@ pub const BUILTIN: &[Builtin] = &[
     builtin!("store-and-forward"),
     builtin!("mars"),
     builtin!("alarms"),
+    builtin!("morning"),
 ];

@@ -12,6 +12,19 @@ use ebbtide_core::cc::Registry;
 use std::path::Path;
 use toml::{Table, Value};
 
+/// Short names that every scenario has unless its own table gives them another meaning.
+pub(crate) const SHORT_NAMES: [(&str, &[&str]); 9] = [
+    ("clients", &["clients.count"]),
+    ("window", &["clients.start_window"]),
+    ("rate", &["network.up.rate", "network.down.rate"]),
+    ("buffer", &["network.up.buffer", "network.down.buffer"]),
+    ("errors", &["network.errors"]),
+    ("workload", &["workload.kind"]),
+    ("exchanges", &["workload.exchanges"]),
+    ("period", &["workload.period"]),
+    ("max_retransmit", &["coap.max_retransmit"]),
+];
+
 /// The text of a scenario and its origin.
 #[derive(Clone, Debug)]
 pub struct Source {
@@ -144,13 +157,16 @@ impl Source {
         if key.contains('.') {
             return Ok(vec![key.to_owned()]);
         }
-        let known: Vec<&str> = scenario.keys.keys().map(String::as_str).collect();
-        let short = match known[..] {
-            [] => "the scenario has no short names (its table [keys]); name a".to_owned(),
-            _ => format!("there are {} and every", known.join(", ")),
-        };
+        if let Some((_, paths)) = SHORT_NAMES.iter().find(|(name, _)| *name == key) {
+            return Ok(paths.iter().map(|path| (*path).to_owned()).collect());
+        }
+        let mut known: Vec<&str> = scenario.keys.keys().map(String::as_str).collect();
+        known.extend(SHORT_NAMES.iter().map(|(name, _)| *name));
+        known.sort_unstable();
+        known.dedup();
         let message = format!(
-            "no such key; {short} dotted key of the file, such as network.up.rate{}",
+            "no such key; there are {} and every dotted key of the file, such as network.up.rate{}",
+            known.join(", "),
             did_you_mean(key, known.iter().copied())
         );
         Err(ScenarioError::argument("--set", key, &message))

@@ -57,6 +57,7 @@ pub use error::ScenarioError;
 pub use events::{CellOutage, PowerCut};
 pub use flow::Each;
 pub use link::LinkTable;
+pub(crate) use load::SHORT_NAMES;
 pub use load::{Source, load};
 pub use nearest::did_you_mean;
 pub use network::{LinkSpec, Network, NetworkKind};

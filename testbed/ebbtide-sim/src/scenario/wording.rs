@@ -24,7 +24,8 @@ pub(super) fn in_words(message: &str) -> String {
 
 /// The same for a key, which may accept less than its type.
 pub(super) fn in_words_of(key: &str, message: &str) -> String {
-    let words = in_words(message);
+    // The type in which a number that is too large was read means nothing to a reader.
+    let words = in_words(message).replace(" as i128", "").replace(" as u128", "");
     if words.contains(KIND) {
         return format!("{words}: set {key}.kind");
     }
@@ -32,15 +33,17 @@ pub(super) fn in_words_of(key: &str, message: &str) -> String {
         Some("count") => words.replace("0 to 4294967295", "1 to 1000000"),
         Some("spreading_factors") => words.replace("[1, 2]", "[7, 9]"),
         // The header of a table in place of that of an array of tables.
-        Some(header) if matches!(header, "[class]" | "[link]" | "[cross]") => {
-            match words.ends_with("not map") {
-                true => format!("write [{header}]: there may be several"),
-                false => words,
-            }
-        }
+        Some(header) if ARRAYS.contains(&header) => match words.ends_with("not map") {
+            true => format!("write [{header}]: there may be several"),
+            false => words,
+        },
         _ => words,
     }
 }
+
+/// Tables that stand in arrays, with the brackets of a single one.
+const ARRAYS: [&str; 6] =
+    ["[class]", "[link]", "[cross]", "[power_cut]", "[cell_outage]", "[phase]"];
 
 /// Queue disciplines, loss models and topologies are tables that the key `kind` distinguishes.
 const KIND: &str = "a table with a kind";

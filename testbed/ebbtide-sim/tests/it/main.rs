@@ -17,6 +17,8 @@ mod ecn;
 mod events;
 mod exchange_rows;
 mod flows;
+mod four_questions;
+
 mod judgement;
 mod link_closed_forms;
 mod link_schedule;

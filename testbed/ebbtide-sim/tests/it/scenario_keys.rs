@@ -55,6 +55,7 @@ fn every_key_is_listed_once_with_its_meaning() {
                 || path.starts_with("errors.")
                 || path.starts_with("class.")
                 || path.starts_with("link.")
+                || path.starts_with("power_cut.")
                 || path.starts_with("control.");
             assert!(has, "{}: {path}", builtin.name);
         }

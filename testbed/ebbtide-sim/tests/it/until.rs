@@ -70,7 +70,7 @@ fn a_requirement_that_holds_at_every_value_has_no_breaking_point() {
 #[test]
 fn a_search_that_cannot_begin_is_refused_with_the_remedy() {
     for (text, set, expected) in [
-        ("clients", &[][..], "has no value in the scenario"),
+        ("devices", &[][..], "has no value in the scenario"),
         ("workload.kind", &[], "give a range"),
         ("network.up.delay", &[], "has no value above zero"),
         ("clients.count=40..10", &[], "ascending order"),
