@@ -1,14 +1,16 @@
-//! `ebbtide check`: rules of the RFCs that a server's datagrams show.
+//! `ebbtide check`: rules of the RFCs that a server's datagrams show, and in `client` those of a client.
 //!
 //! A rule sends datagrams over a plain socket, not through an endpoint, and looks at what comes back: at types, codes,
 //! options and bytes. It needs nothing of the server but an address.
 
+pub(crate) mod client;
 mod congestion;
 mod malformed;
 mod observe;
 mod options;
 mod peer;
 mod requests;
+mod writing;
 
 pub(crate) use peer::Peer;
 
@@ -47,6 +49,8 @@ pub(crate) struct Server {
     pub(crate) paths: Vec<String>,
     /// Those of them that can be observed.
     pub(crate) observable: Vec<String>,
+    /// A path whose resource may be changed.
+    pub(crate) writable: Option<String>,
     /// Whether it is on this machine, where a stranger cannot forge addresses.
     pub(crate) is_local: bool,
 }
@@ -86,15 +90,14 @@ impl Rule {
 
 /// All rules, in the order in which they are tried.
 pub(crate) fn rules() -> impl Iterator<Item = &'static Rule> {
-    [requests::RULES, options::RULES, observe::RULES, malformed::RULES, congestion::RULES]
-        .into_iter()
-        .flatten()
+    let simple = [requests::RULES, options::RULES, writing::RULES, observe::RULES];
+    simple.into_iter().chain([malformed::RULES, congestion::RULES]).flatten()
 }
 
 /// Asks the server for its resources (RFC 6690 section 4).
 pub(crate) fn discover(peer: &mut Peer, path: Option<String>) -> Server {
-    let is_local = peer.is_local();
-    let mut server = Server { paths: path.into_iter().collect(), observable: Vec::new(), is_local };
+    let paths = path.into_iter().collect();
+    let mut server = Server { paths, is_local: peer.is_local(), ..Server::default() };
     let Some(answer) = peer.get("/.well-known/core") else { return server };
     for link in String::from_utf8_lossy(&answer.payload()).split(',') {
         let Some((path, attributes)) =

@@ -1,6 +1,7 @@
-//! `ebbtide check`: whether a server keeps the rules of the RFCs.
+//! `ebbtide check`: whether a server or a client keeps the rules of the RFCs.
 
-use crate::check::{Finding, Level, Peer, Rule, discover, rules};
+use crate::check::client::{Copies, IDLE, LESSONS, Lesson, Listener, REQUESTS};
+use crate::check::{Finding, Level, Peer, Rule, Server, discover, rules};
 use crate::client::{block_on, seconds};
 use crate::failure::Failure;
 use crate::text::paragraph;
@@ -8,16 +9,25 @@ use clap::Args;
 use ebbtide::{Scheme, Uri};
 use serde::Serialize;
 use std::io::{self, Write};
+use std::net::SocketAddr;
 use std::time::Duration;
 
-/// Check a server against the rules of the RFCs that its datagrams show
+/// Check a server or a client against the rules of the RFCs that its datagrams show
 ///
-/// It sends well-formed, damaged and unexpected messages over a plain socket and names the clause of each fault. Exit
-/// code 1 says that a rule does not hold that is a MUST.
+/// It sends well-formed, damaged and unexpected messages over a plain socket and names the clause of each fault. With
+/// --listen it answers a client late, wrongly, in parts or not at all. Exit code 1 says that a rule does not hold that
+/// is a MUST.
 #[derive(Args, Debug)]
 pub(crate) struct CheckArgs {
     /// coap://HOST[:PORT], with the path of a resource to include
-    uri: String,
+    #[arg(required_unless_present = "listen")]
+    uri: Option<String>,
+    /// Wait here for a client to check, which must send one Confirmable request after the other
+    #[arg(long, value_name = "ADDRESS:PORT", conflicts_with_all = ["uri", "wait"])]
+    listen: Option<SocketAddr>,
+    /// A resource that may be changed: also try POST and uploads
+    #[arg(long, value_name = "PATH", conflicts_with = "listen")]
+    write: Option<String>,
     /// How long an answer may take
     #[arg(long, default_value = "1", value_name = "SECONDS", value_parser = seconds)]
     wait: Duration,
@@ -45,32 +55,12 @@ struct Row {
 ///
 /// # Errors
 ///
-/// Returns an error if the server does not answer, or if a MUST does not hold.
+/// Returns an error if no server answers or no client asks, or if a MUST does not hold.
 pub(crate) fn run(args: &CheckArgs) -> Result<(), Failure> {
-    let uri: Uri = args.uri.parse().map_err(Failure::usage)?;
-    if uri.scheme() != Scheme::Coap {
-        let text = "check speaks plain CoAP over UDP only: name a coap:// address";
-        return Err(Failure::usage(text));
-    }
-    let address = block_on(async { Ok(ebbtide::Client::new().resolve(&uri).await?) })?;
-    let mut peer = Peer::connect(address, args.wait)?;
-    if !peer.is_alive() {
-        return Err(Failure::work(format_args!("{address} answers neither a GET nor two more")));
-    }
-    let path = uri.path().fold(String::new(), |path, segment| path + "/" + segment);
-    let server = discover(&mut peer, (!path.is_empty()).then_some(path));
-    let mut rows = Vec::new();
-    for Rule { clause, level, text, attempt, is_slow } in rules() {
-        let finding = match *is_slow && !args.slow {
-            true => Finding::Untried("it takes minutes: --slow".to_owned()),
-            false => attempt(&mut peer, &server),
-        };
-        let row = Row { clause, level: *level, rule: text, finding };
-        if !args.json {
-            row.write(&mut io::stdout(), args.verbose)?;
-        }
-        rows.push(row);
-    }
+    let rows = match (&args.uri, args.listen) {
+        (_, Some(address)) => check_client(args, address)?,
+        (uri, None) => check_server(args, uri.as_deref().unwrap_or_default())?,
+    };
     if args.json {
         let json = serde_json::to_string_pretty(&rows).map_err(Failure::work)?;
         writeln!(io::stdout(), "{json}")?;
@@ -83,10 +73,74 @@ pub(crate) fn run(args: &CheckArgs) -> Result<(), Failure> {
     }
 }
 
+fn check_server(args: &CheckArgs, uri: &str) -> Result<Vec<Row>, Failure> {
+    let uri: Uri = uri.parse().map_err(Failure::usage)?;
+    if uri.scheme() != Scheme::Coap {
+        let text = "check speaks plain CoAP over UDP only: name a coap:// address";
+        return Err(Failure::usage(text));
+    }
+    let address = block_on(async { Ok(ebbtide::Client::new().resolve(&uri).await?) })?;
+    let mut peer = Peer::connect(address, args.wait)?;
+    if !peer.is_alive() {
+        return Err(Failure::work(format_args!("{address} answers neither a GET nor two more")));
+    }
+    let path = uri.path().fold(String::new(), |path, segment| path + "/" + segment);
+    let path = (!path.is_empty()).then_some(path);
+    let server = Server { writable: args.write.clone(), ..discover(&mut peer, path) };
+    let mut rows = Vec::new();
+    for Rule { clause, level, text, attempt, is_slow } in rules() {
+        let finding = match *is_slow && !args.slow {
+            true => Finding::Untried("it takes minutes: --slow".to_owned()),
+            false => attempt(&mut peer, &server),
+        };
+        let row = Row { clause, level: *level, rule: text, finding };
+        row.show(args)?;
+        rows.push(row);
+    }
+    Ok(rows)
+}
+
+fn check_client(args: &CheckArgs, address: SocketAddr) -> Result<Vec<Row>, Failure> {
+    let mut listener = Listener::bind(address)
+        .map_err(|error| Failure::work(format_args!("--listen {address}: {error}")))?;
+    let own = listener.local_addr()?;
+    eprintln!("waiting at coap://{own} for {REQUESTS} Confirmable requests, one after the other");
+    let copies = if args.slow { Copies::All } else { Copies::Two };
+    let mut rows = Vec::new();
+    let mut has_come = false;
+    for Lesson { rules, attempt } in LESSONS {
+        let findings = match listener.request(IDLE) {
+            Some(request) => {
+                has_come = true;
+                attempt(&mut listener, &request, copies)
+            }
+            None if !has_come => {
+                let text = format_args!("no Confirmable request came within {} s", IDLE.as_secs());
+                return Err(Failure::work(text));
+            }
+            None => {
+                let untried = Finding::Untried("no further request came".to_owned());
+                vec![untried; rules.len()]
+            }
+        };
+        for (rule, finding) in rules.iter().zip(findings) {
+            let row = Row { clause: rule.clause, level: rule.level, rule: rule.text, finding };
+            row.show(args)?;
+            rows.push(row);
+        }
+    }
+    Ok(rows)
+}
+
 impl Row {
     /// Whether a MUST does not hold.
     fn is_fault(&self) -> bool {
         self.level == Level::Must && matches!(self.finding, Finding::Broken(_))
+    }
+
+    /// Prints the row at once, unless all are printed as JSON.
+    fn show(&self, args: &CheckArgs) -> io::Result<()> {
+        if args.json { Ok(()) } else { self.write(&mut io::stdout(), args.verbose) }
     }
 
     /// Rules that hold or that were not tried only on request.

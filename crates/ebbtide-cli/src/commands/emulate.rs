@@ -7,7 +7,8 @@ use std::path::PathBuf;
 ///
 /// COMMAND runs at the devices' end: in a network namespace whose only way out is the link. At
 /// 10.83.0.1 it reaches this machine behind the link or, with --server, the namespace in which the
-/// server runs. Its own addresses are 10.83.1.1 and the following ones.
+/// server runs. Its own addresses are 10.83.1.1 and the following ones. With --server, on links with an MTU of
+/// 1280 bytes or more, the same are fd00:a:53::1, and fd00:a:53:1::1 and the following ones.
 #[derive(Args, Debug)]
 #[command(
     after_help = "Exit codes: COMMAND's own, 128 + N if signal N ended it; 1 if the emulation \
@@ -32,7 +33,7 @@ pub(crate) struct EmulateArgs {
     /// starts when the server listens
     #[arg(long, value_name = "COMMAND LINE")]
     server: Option<String>,
-    /// Use other addresses than 10.83.0.0/16: two numbers, such as 10.84
+    /// Use other addresses than 10.83.0.0/16 and fd00:a:53::/48: two numbers, such as 10.84
     #[arg(long, value_name = "A.B", default_value = "10.83", value_parser = subnet)]
     subnet: (u8, u8),
     /// Without namespaces and privileges: pass datagrams between a UDP port and a target

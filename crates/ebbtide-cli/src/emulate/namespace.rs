@@ -12,7 +12,7 @@ use crate::failure::Failure;
 use nix::sched::{CloneFlags, setns, unshare};
 use std::fs::{self, File};
 use std::io::{self, Write};
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::process::{Child, Command, Stdio};
 use tun_rs::{DeviceBuilder, SyncDevice};
 
@@ -55,61 +55,81 @@ impl Privilege {
     }
 }
 
+/// The versions of IP that a device carries.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Ip {
+    V4,
+    Both,
+}
+
+/// Addresses of a device, and its routes.
+#[derive(Clone, Debug)]
+pub(crate) struct Addresses {
+    pub(crate) first: IpAddr,
+    /// As many as follow from `first` on, with it.
+    pub(crate) count: u32,
+    pub(crate) route: String,
+}
+
 /// A place in which programs run.
 pub(crate) struct Site {
     /// The namespace; `None` for that of this process.
     namespace: Option<File>,
     /// The name of its TUN device.
     device: String,
+    ip: Ip,
 }
 
 impl Site {
     /// Creates a new namespace with a TUN device.
-    pub(crate) fn isolated() -> Result<(Self, SyncDevice), Failure> {
-        let (namespace, device) = in_thread(|| -> Result<_, Failure> {
+    pub(crate) fn isolated(ip: Ip) -> Result<(Self, SyncDevice), Failure> {
+        let (namespace, device, ip) = in_thread(|| -> Result<_, Failure> {
             unshare(CloneFlags::CLONE_NEWNET)
                 .map_err(|error| Failure::work(format_args!("{NO_NAMESPACE} ({error})")))?;
-            // Router solicitations through the link are disabled. Older kernels may lack the
-            // switch.
-            let _ = fs::write("/proc/sys/net/ipv6/conf/all/disable_ipv6", "1");
-            let _ = fs::write("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1");
             let namespace = File::open("/proc/thread-self/ns/net")?;
-            Ok((namespace, open_tun()?))
+            let device = open_tun()?;
+            let ip = permitted(&device.name()?, ip);
+            Ok((namespace, device, ip))
         })??;
         let name = device.name()?;
-        let site = Self { namespace: Some(namespace), device: name };
+        let site = Self { namespace: Some(namespace), device: name, ip };
         site.ip("link set lo up\n")?;
         Ok((site, device))
     }
 
-    /// Creates a TUN device in the network of this process.
+    /// Creates a TUN device in the network of this process, for IPv4: nothing checks the sources of IPv6 there.
     pub(crate) fn here() -> Result<(Self, SyncDevice), Failure> {
         let device = open_tun()?;
         let name = device.name()?;
-        let _ = fs::write(format!("/proc/sys/net/ipv6/conf/{name}/disable_ipv6"), "1");
+        let ip = permitted(&name, Ip::V4);
         // RFC 3704: no packet with a forged source comes from behind the link into this network, and through it to others.
         // In a container that may not set it, what is behind the link is within that container.
         let _ = fs::write(format!("/proc/sys/net/ipv4/conf/{name}/rp_filter"), "1");
-        Ok((Self { namespace: None, device: name }, device))
+        Ok((Self { namespace: None, device: name, ip }, device))
     }
 
-    /// Gives the device its MTU, addresses (`count` from `first` on) and routes.
-    pub(crate) fn configure(
-        &self,
-        mtu: u32,
-        first: Ipv4Addr,
-        count: u32,
-        routes: &[String],
-    ) -> Result<(), Failure> {
+    /// Gives the device its MTU, addresses and routes. Without IPv6 here, those of IPv6 are left out.
+    pub(crate) fn configure(&self, mtu: u32, addresses: &[Addresses]) -> Result<(), Failure> {
         let device = &self.device;
         // Queueing is the task of the link model; the device's own queue must not drop packets
         // that the model would accept.
         let mut batch = format!("link set {device} mtu {mtu} txqueuelen 100000 multicast off up\n");
-        for number in 0..count {
-            let address = Ipv4Addr::from_bits(first.to_bits() + number);
-            batch += &format!("address add {address}/32 dev {device}\n");
-        }
-        for route in routes {
+        for Addresses { first, count, route } in addresses {
+            if first.is_ipv6() && self.ip == Ip::V4 {
+                continue;
+            }
+            for number in 0..*count {
+                batch += &match first {
+                    IpAddr::V4(first) => {
+                        let address = Ipv4Addr::from_bits(first.to_bits() + number);
+                        format!("address add {address}/32 dev {device}\n")
+                    }
+                    IpAddr::V6(first) => {
+                        let address = Ipv6Addr::from_bits(first.to_bits() + u128::from(number));
+                        format!("address add {address}/128 dev {device} nodad\n")
+                    }
+                };
+            }
             batch += &format!("route add {route} dev {device} src {first}\n");
         }
         self.ip(&batch)
@@ -162,6 +182,26 @@ impl Site {
         let hint = if said.contains("File exists") { "; choose another --subnet" } else { "" };
         Err(Failure::work(format_args!("ip: {}{hint}", said.trim())))
     }
+}
+
+/// Lets a device carry these versions, or IPv4 alone where the system has no IPv6. The system then sends nothing of its own
+/// through the link: neither solicitations nor what a link-local address entails.
+fn permitted(device: &str, ip: Ip) -> Ip {
+    let set = |key: &str, value: &str| {
+        let file = format!("/proc/sys/net/ipv6/conf/{device}/{key}");
+        // Kernels may lack a switch, and a container may not let it be set: the outcome is read below.
+        let _ = fs::write(&file, value);
+        fs::read_to_string(file).is_ok_and(|now| now.trim() == value)
+    };
+    if ip == Ip::V4 {
+        set("disable_ipv6", "1");
+        return Ip::V4;
+    }
+    for (key, value) in [("addr_gen_mode", "1"), ("router_solicitations", "0"), ("accept_ra", "0")]
+    {
+        set(key, value);
+    }
+    if set("disable_ipv6", "0") { Ip::Both } else { Ip::V4 }
 }
 
 fn open_tun() -> Result<SyncDevice, Failure> {

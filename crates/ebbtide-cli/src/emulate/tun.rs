@@ -17,7 +17,7 @@ pub(crate) struct Tuns {
     /// The token of the clients' device; the server's is the next one.
     first: u64,
     buffer: Vec<u8>,
-    not_ipv4: u64,
+    not_ip: u64,
     undeliverable: u64,
 }
 
@@ -25,7 +25,7 @@ impl Tuns {
     /// The two ends of a path.
     pub(crate) fn new(devices: SyncDevice, server: SyncDevice) -> Self {
         let buffer = vec![0; 65_536];
-        Self { devices, server, first: 0, buffer, not_ipv4: 0, undeliverable: 0 }
+        Self { devices, server, first: 0, buffer, not_ip: 0, undeliverable: 0 }
     }
 }
 
@@ -67,9 +67,15 @@ impl PathEnds for Tuns {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
                 Err(error) => return Err(error),
             };
-            if packet.first().is_none_or(|byte| byte >> 4 != 4) {
-                self.not_ipv4 += 1;
-                continue;
+            match packet.first().map(|byte| byte >> 4) {
+                Some(4) => {}
+                // To groups of the link the system reports memberships (RFC 3810), which no program sends.
+                Some(6) if packet.get(24) == Some(&0xff) => continue,
+                Some(6) => {}
+                _ => {
+                    self.not_ip += 1;
+                    continue;
+                }
             }
             // A TUN device gives packets of at most 65535 bytes.
             take(direction, packet.len() as u32, IpPacket(packet.to_vec()));
@@ -90,8 +96,11 @@ impl PathEnds for Tuns {
 
     fn remarks(&self) -> Vec<String> {
         let mut remarks = Vec::new();
-        if self.not_ipv4 > 0 {
-            remarks.push(format!("{} packets were not IPv4 and were dropped", self.not_ipv4));
+        if self.not_ip > 0 {
+            remarks.push(format!(
+                "{} packets were neither IPv4 nor IPv6 and were dropped",
+                self.not_ip
+            ));
         }
         if self.undeliverable > 0 {
             remarks.push(format!("the system did not accept {} packets", self.undeliverable));

@@ -1,14 +1,18 @@
 //! `ebbtide check`: what it says of servers that keep the rules, and of one that does not.
 
-use crate::common::{Serving, ebbtide, refuse};
+use crate::common::{Serving, command, ebbtide, refuse};
+use std::io::{BufRead, BufReader, Read};
 use std::net::UdpSocket;
+use std::process::{Child, Stdio};
+use std::time::Duration;
 
 #[test]
 fn our_own_server_breaks_no_rule() {
     let serving = Serving::start(&[]);
-    let answer = ebbtide(&["check", &format!("coap://{}", serving.address)]);
+    let uri = format!("coap://{}", serving.address);
+    let answer = ebbtide(&["check", &uri, "--write", "/echo"]);
     assert_eq!(answer.code, Some(0), "{}{}", answer.out, answer.err);
-    assert!(answer.out.contains(" 0 faults"), "{}", answer.out);
+    assert!(answer.out.contains(" 0 faults, 0 pieces of advice"), "{}", answer.out);
 }
 
 /// Answers every datagram of four bytes or more with an Acknowledgement 2.05 without a token.
@@ -29,7 +33,7 @@ fn careless() -> String {
 #[test]
 fn a_server_that_answers_everything_alike_breaks_the_rules_that_are_named() {
     let uri = format!("coap://{}", careless());
-    let answer = ebbtide(&["check", &uri, "--json"]);
+    let answer = ebbtide(&["check", &uri, "--json", "--write", "/x"]);
     assert_eq!(answer.code, Some(1), "{}", answer.err);
     let rows: serde_json::Value = serde_json::from_str(&answer.out).unwrap();
     let verdict = |part: &str| {
@@ -51,6 +55,9 @@ fn a_server_that_answers_everything_alike_breaks_the_rules_that_are_named() {
         "An Empty message with bytes",
         "A response to no request",
         "that fits no message is ignored",
+        "without those before it",
+        "a block before its last one is missing",
+        "shorter than its size",
     ];
     for part in broken {
         assert_eq!(verdict(part), "broken", "{part}");
@@ -68,4 +75,80 @@ fn a_silent_server_is_an_error_and_another_scheme_a_wrong_argument() {
     assert_eq!(answer.code, Some(1));
     assert!(answer.err.contains("answers neither"), "{}", answer.err);
     refuse(&["check", "coaps://127.0.0.1"], &["coap://"]);
+}
+
+/// Starts `check --listen` and reads its address.
+fn listening() -> (Child, String) {
+    let mut child = command(&["check", "--listen", "127.0.0.1:0", "--json"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stderr.take().unwrap()).read_line(&mut line).unwrap();
+    let address = line.split("coap://").nth(1).unwrap().split(' ').next().unwrap().to_owned();
+    (child, address)
+}
+
+/// The rows of a check, when it has ended.
+fn rows_of(mut child: Child) -> Vec<serde_json::Value> {
+    let mut out = String::new();
+    child.stdout.take().unwrap().read_to_string(&mut out).unwrap();
+    child.wait().unwrap();
+    serde_json::from_str(&out).unwrap()
+}
+
+fn broken(rows: &[serde_json::Value]) -> Vec<&str> {
+    let is_broken = |row: &&serde_json::Value| row["verdict"] == "broken";
+    rows.iter().filter(is_broken).map(|row| row["rule"].as_str().unwrap()).collect()
+}
+
+#[test]
+fn our_own_client_breaks_no_rule_for_clients() {
+    let (child, address) = listening();
+    let uri = format!("coap://{address}/x");
+    for _ in 0..7 {
+        // Whether it has an answer or not: the next request is the next lesson.
+        let _ = command(&["get", &uri, "-B", "60"]).output();
+    }
+    let rows = rows_of(child);
+    let of = |verdict: &str| {
+        let is_it = |row: &&serde_json::Value| row["level"] == "must" && row["verdict"] == verdict;
+        rows.iter().filter(is_it).collect::<Vec<_>>()
+    };
+    assert!(of("broken").is_empty(), "{:?}", of("broken"));
+    // Two at most are not tried: the client may have ended, or have found out by pings.
+    assert!(of("holds").len() >= 8, "{rows:?}");
+}
+
+#[test]
+#[expect(clippy::disallowed_methods, reason = "a client that sends by the wall clock is checked")]
+fn a_client_that_only_repeats_breaks_the_rules_that_are_named() {
+    let (child, address) = listening();
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    socket.connect(address).unwrap();
+    let repeating = std::thread::spawn(move || {
+        // Each message four times, until nobody listens.
+        for id in 0..400_u16 {
+            let [high, low] = (id / 4).to_be_bytes();
+            if socket.send(&[0x40, 1, high, low]).is_err() {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(150));
+        }
+    });
+    let rows = rows_of(child);
+    repeating.join().unwrap();
+    let broken = broken(&rows);
+    for part in [
+        "An empty Acknowledgement ends",
+        "A Confirmable response is acknowledged",
+        "A ping is answered",
+        "with a format error is rejected",
+        "response to no request is rejected",
+        "no earlier than a second",
+        "Each wait for an answer is longer",
+    ] {
+        assert!(broken.iter().any(|rule| rule.contains(part)), "{part}: {broken:?}");
+    }
 }

@@ -244,6 +244,33 @@ fn each_of_several_hosts_has_an_address_and_reaches_the_server() {
 }
 
 #[test]
+fn hosts_reach_the_server_over_ipv6_and_nothing_else_passes_the_link() {
+    if !can_make_namespaces() || !fs::exists("/proc/sys/net/ipv6").unwrap() {
+        return;
+    }
+    let server = format!("'{EBBTIDE}' serve --bind [::]:5683");
+    let through = |script: &str| {
+        let mut arguments = vec!["emulate", "--json", "--hosts", "2", "--server", &server];
+        arguments.extend(["--link", "nb-iot", "--set", "network.mtu=1280"]);
+        arguments.extend(["--set", "buffer=infinite", "--", "sh", "-c", script]);
+        let answer = ebbtide(&arguments);
+        let summary: serde_json::Value = serde_json::from_str(&summary(&answer.out)).unwrap();
+        (
+            answer,
+            [&summary["summary"]["up"]["sent"], &summary["summary"]["down"]["sent"]]
+                .map(|sent| sent.as_u64().unwrap()),
+        )
+    };
+    let asking =
+        format!("'{EBBTIDE}' get --from fd00:a:53:1::2 coap://[$EBBTIDE_SERVER_IPV6]/test; echo");
+    let (answer, [up, down]) = through(&asking);
+    assert!(answer.out.starts_with(DIGITS), "{}{}", answer.out, answer.err);
+    assert!(up > 0 && down > 0, "{up}, {down}");
+    // The system by itself neither solicits routers nor reports memberships.
+    assert_eq!(through("sleep 2").1, [0, 0]);
+}
+
+#[test]
 fn each_client_of_a_relay_reaches_the_target_from_a_port_of_its_own() {
     let target = UdpSocket::bind("127.0.0.1:0").unwrap();
     target.set_read_timeout(Some(Duration::from_secs(30))).unwrap();

@@ -5,7 +5,7 @@ use crate::commands::flow::scenario;
 use crate::emulate::capture::Recorder;
 use crate::emulate::clock::Clock;
 use crate::emulate::forward::{Forwarded, Forwarder};
-use crate::emulate::namespace::{Privilege, Site};
+use crate::emulate::namespace::{Addresses, Ip, Privilege, Site};
 use crate::emulate::pid_namespace::PidNamespace;
 use crate::emulate::programs::{self, Ended, Programs, exit_code};
 use crate::emulate::relay::Relay;
@@ -14,7 +14,7 @@ use crate::failure::Failure;
 use crate::output::emulation;
 use ebbtide_sim::emulation::Emulation;
 use ebbtide_sim::scenario::{NetworkKind, Scenario};
-use std::net::{Ipv4Addr, SocketAddr, ToSocketAddrs};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::os::fd::AsFd;
 use std::process::{Child, Command, Stdio};
 
@@ -82,6 +82,9 @@ fn check(link: &str, scenario: &Scenario) -> Result<(), Failure> {
     Ok(())
 }
 
+/// RFC 8200 section 5.
+const LEAST_MTU_OF_IPV6: u32 = 1280;
+
 fn through_namespaces(
     args: &EmulateArgs,
     scenario: &Scenario,
@@ -97,17 +100,32 @@ fn through_namespaces(
     }
     let (a, b) = args.subnet;
     let (server_address, first) = (Ipv4Addr::new(a, b, 0, 1), Ipv4Addr::new(a, b, 1, 1));
-    let (devices, devices_tun) = Site::isolated()?;
-    devices.configure(scenario.network.mtu, first, args.hosts, &["default".into()])?;
+    let ipv6 = |site, host| Ipv6Addr::new(0xfd00, a.into(), b.into(), site, 0, 0, 0, host);
+    let (server_ipv6, first_ipv6) = (ipv6(0, 1), ipv6(1, 1));
+    let mtu = scenario.network.mtu;
+    let has_ipv6 = mtu >= LEAST_MTU_OF_IPV6 && args.server.is_some();
+    let ip = if has_ipv6 { Ip::Both } else { Ip::V4 };
+    let (devices, devices_tun) = Site::isolated(ip)?;
+    let hosts = args.hosts;
+    let addresses = [
+        Addresses { first: first.into(), count: hosts, route: "0.0.0.0/0".into() },
+        Addresses { first: first_ipv6.into(), count: hosts, route: "::/0".into() },
+    ];
+    devices.configure(mtu, &addresses)?;
     let (behind, server_tun) = match args.server {
-        Some(_) => Site::isolated()?,
+        Some(_) => Site::isolated(ip)?,
         None => Site::here()?,
     };
-    let routes = [format!("{a}.{b}.0.0/16")];
-    behind.configure(scenario.network.mtu, server_address, 1, &routes)?;
+    let (route, route_ipv6) = (format!("{a}.{b}.0.0/16"), format!("{}/48", ipv6(0, 0)));
+    let addresses = [
+        Addresses { first: server_address.into(), count: 1, route },
+        Addresses { first: server_ipv6.into(), count: 1, route: route_ipv6 },
+    ];
+    behind.configure(mtu, &addresses)?;
 
     let environment = [
         ("EBBTIDE_SERVER", server_address.to_string()),
+        ("EBBTIDE_SERVER_IPV6", server_ipv6.to_string()),
         ("EBBTIDE_HOST", first.to_string()),
         ("EBBTIDE_HOSTS", args.hosts.to_string()),
     ];
