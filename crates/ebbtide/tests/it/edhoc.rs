@@ -7,6 +7,7 @@ use ebbtide::server::{Call, Router, Server, get};
 use ebbtide::stream::Listen;
 use ebbtide::{Client, ClientConfig, Error, OscoreFailure, Response, ServerConfig};
 use ebbtide_core::wire::{Code, Content, Message, OptionNumber, Type};
+use std::collections::HashSet;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -136,14 +137,15 @@ async fn observed(
 
 /// The requests that were seen, without copies, as their options' numbers.
 fn requests(seen: &Mutex<Vec<Vec<u8>>>) -> Vec<(Code, Vec<OptionNumber>)> {
-    let mut seen = seen.lock().unwrap().clone();
-    seen.dedup();
-    let message = |bytes: &Vec<u8>| {
+    let (seen, mut ids) = (seen.lock().unwrap().clone(), HashSet::new());
+    let mut message = |bytes: &Vec<u8>| {
         let message = Message::parse(bytes).unwrap();
         let numbers = message.options().map(|opt| opt.number).collect();
-        message.code().is_request().then(|| (message.code(), numbers))
+        // A copy may be marked as one.
+        let is_first = message.code().is_request() && ids.insert(message.message_id());
+        is_first.then(|| (message.code(), numbers))
     };
-    seen.iter().filter_map(message).collect()
+    seen.iter().filter_map(&mut message).collect()
 }
 
 #[tokio::test]
