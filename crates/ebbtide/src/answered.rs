@@ -40,16 +40,16 @@ impl AnswerTally {
         }
     }
 
-    /// Records how long a handler took, from the arrival of its request.
-    pub(crate) fn record(&self, arrived: Instant, answered: Instant) {
+    /// Records how long handlers took for so many answers, from the arrival of the requests.
+    pub(crate) fn record(&self, answers: u32, arrived: Instant, answered: Instant) {
         let span = Micros::from_duration(answered.saturating_since(arrived));
         // Most handlers take less than the first bound.
         let is_short = Histogram::BOUNDS.first().is_some_and(|bound| span.as_micros() <= *bound);
         let bucket = if is_short { 0 } else { Histogram::bucket(span) };
         if let Some(bucket) = self.spans.get(bucket) {
-            bucket.fetch_add(1, Ordering::Relaxed);
+            bucket.fetch_add(answers.into(), Ordering::Relaxed);
         }
-        self.micros.fetch_add(span.as_micros(), Ordering::Relaxed);
+        self.micros.fetch_add(span.as_micros() * u64::from(answers), Ordering::Relaxed);
     }
 
     pub(crate) fn counts(&self) -> AnswerCounts {
@@ -96,7 +96,7 @@ mod tests {
         ] {
             tally.count(method, answer);
         }
-        tally.record(Instant::from_nanos(1_000), Instant::from_nanos(3_001_000));
+        tally.record(2, Instant::from_nanos(1_000), Instant::from_nanos(3_001_000));
         let counts = tally.counts();
         let expected = [
             ("GET", Code::CONTENT, 2),
@@ -104,6 +104,6 @@ mod tests {
             ("other", Code::METHOD_NOT_ALLOWED, 2),
         ];
         assert_eq!(counts.by_code, expected);
-        assert_eq!((counts.spans.count(), counts.spans.sum_micros()), (1, 3_000));
+        assert_eq!((counts.spans.count(), counts.spans.sum_micros()), (2, 6_000));
     }
 }

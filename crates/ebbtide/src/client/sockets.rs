@@ -1,7 +1,9 @@
 //! A client's sockets: its own, opened when they are needed, or those of its server.
 
 use super::{ClientInner, Responders};
-use crate::error::{BindError, Cause, Error};
+#[cfg(feature = "dtls")]
+use crate::error::BindError;
+use crate::error::{Cause, Error};
 use crate::net::clock::Clock;
 use crate::net::driver::Driver;
 #[cfg(feature = "dtls")]

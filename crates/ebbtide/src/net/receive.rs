@@ -57,7 +57,7 @@ impl Shared {
         let speaks_dtls = self.speaks_dtls.load(Ordering::Relaxed);
         let mut count = 0;
         for datagram in inbox.datagrams() {
-            if count % UNTIMED == UNTIMED - 1 && self.clock.now() >= now + TURN {
+            if count % UNTIMED == UNTIMED - 1 && self.time_answers(now) >= now + TURN {
                 break;
             }
             count += 1;
@@ -65,6 +65,7 @@ impl Shared {
                 match self.workers.get().and_then(|workers| workers.other(datagram.bytes)) {
                     Some(other) => {
                         other.handle_records(now, datagram);
+                        other.time_answers(now);
                         other.wake_driver();
                     }
                     None => self.handle_records(now, datagram),
@@ -73,7 +74,22 @@ impl Shared {
                 self.handle_message(now, PeerId::Address(datagram.from), datagram);
             }
         }
+        if self.untimed.load(Ordering::Relaxed) > 0 {
+            self.time_answers(now);
+        }
         inbox.take(count);
+    }
+
+    /// Looks at the clock, and tells the service how long the answers since the last look took.
+    fn time_answers(&self, arrived: Instant) -> Instant {
+        let now = self.clock.now();
+        let answers = self.untimed.swap(0, Ordering::Relaxed);
+        if answers > 0
+            && let Some(service) = &self.service
+        {
+            service.answered(answers, arrived, now);
+        }
+        now
     }
 
     /// Handles a datagram of DTLS records.

@@ -25,7 +25,7 @@ use ebbtide_core::wire::Message;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::ops::{Deref, DerefMut};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::task::Waker;
 use std::time::Duration;
@@ -70,6 +70,9 @@ pub(crate) trait Serve: core::fmt::Debug + Send + Sync {
     /// Answers a request, or begins to. The state is not locked.
     fn serve(&self, shared: &Arc<Shared>, now: Instant, request: &ArrivedRequest<'_>);
 
+    /// Handlers have given so many answers between these instants.
+    fn answered(&self, answers: u32, arrived: Instant, now: Instant);
+
     /// Creates and sends a notification, or begins to. The state is not locked.
     fn notify(&self, shared: &Arc<Shared>, now: Instant, due: Due);
 }
@@ -94,6 +97,8 @@ pub(crate) struct Shared {
     pub(crate) workers: OnceLock<Workers<Self>>,
     /// See [`SocketConfig::busy_poll`].
     pub(crate) busy_poll: Duration,
+    /// Answers of handlers since the last look at the clock, which costs as much as a tenth of an answer.
+    pub(crate) untimed: AtomicU32,
     /// The buffers for receiving, used by one task at a time.
     pub(super) inbox: Mutex<Inbox>,
     state: Mutex<SocketState>,
@@ -151,6 +156,7 @@ impl Shared {
             is_deaf: AtomicBool::new(false),
             workers: OnceLock::new(),
             busy_poll: config.busy_poll,
+            untimed: AtomicU32::new(0),
             inbox: Mutex::default(),
             state: Mutex::new(SocketState::new(endpoint, observers, oscore, max_unsent)),
         });

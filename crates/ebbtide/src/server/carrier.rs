@@ -2,6 +2,7 @@
 //! sends answers.
 
 use super::observe::Observed;
+use crate::answered::AnswerTally;
 use crate::client::Reachable;
 use crate::net::clock::Clock;
 use crate::net::peer::PeerInfo;
@@ -20,6 +21,7 @@ use ebbtide_core::stream::SendError;
 use ebbtide_core::time::Instant;
 use ebbtide_core::wire::{Code, Content, Message, Opt, OptionNumber, encode_uint};
 use ebbtide_core::{ExchangeId, PeerId};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard};
 use tokio::sync::oneshot;
 
@@ -34,6 +36,9 @@ pub(super) trait Carrier: Observed + 'static {
     fn with<R>(&self, change: impl FnOnce(&mut Self::State, Instant) -> R) -> R;
 
     fn clock(&self) -> Clock;
+
+    /// A handler has answered a request that arrived at this instant.
+    fn answered(&self, tally: &AnswerTally, arrived: Instant);
 
     /// A requester, if its transport knows more than the address.
     fn peer(&self, remote: PeerId) -> Option<PeerInfo>;
@@ -89,6 +94,11 @@ impl Carrier for Shared {
         self.clock
     }
 
+    fn answered(&self, _: &AnswerTally, _: Instant) {
+        // The driver looks at the clock for several answers at once.
+        self.untimed.fetch_add(1, Ordering::Relaxed);
+    }
+
     fn peer(&self, remote: PeerId) -> Option<PeerInfo> {
         Self::peer(self, remote)
     }
@@ -111,6 +121,10 @@ impl Carrier for Link {
 
     fn clock(&self) -> Clock {
         self.clock
+    }
+
+    fn answered(&self, tally: &AnswerTally, arrived: Instant) {
+        tally.record(1, arrived, self.clock.now());
     }
 
     fn peer(&self, _: PeerId) -> Option<PeerInfo> {

@@ -238,7 +238,7 @@ impl Service {
         }
         let q_block = handled.is_q_block();
         if matches!(by, AnsweredBy::Handler { .. }) {
-            self.inner.answered.record(now, self.clock().now());
+            carrier.answered(&self.inner.answered, now);
         }
         let mut state = carrier.lock();
         // A binding of its own has a lifetime as short as the borrow.
@@ -400,7 +400,7 @@ async fn finish_later<C: Carrier>(carrier: Arc<C>, later: Later, future: BoxFutu
     carrier.with(|state, now| {
         let subject = subject.as_ref().map(|(subject, began)| (subject, *began));
         let outgoing = service.complete(now, state, &mut handled, subject);
-        service.inner.answered.record(arrived, now);
+        service.inner.answered.record(1, arrived, now);
         service.count(&outgoing);
         for finished in outgoing.iter() {
             if finished.requester().group {
@@ -444,6 +444,10 @@ impl net::shared::Serve for Service {
 
     fn refused(&self, now: Instant, why: Reason, remote: PeerId) {
         Service::refused(self, now, why, remote);
+    }
+
+    fn answered(&self, answers: u32, arrived: Instant, now: Instant) {
+        self.inner.answered.record(answers, arrived, now);
     }
 
     fn serve(&self, shared: &Arc<Shared>, now: Instant, request: &ArrivedRequest<'_>) {
