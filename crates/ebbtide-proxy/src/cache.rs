@@ -75,8 +75,14 @@ impl Cache {
         entry.etag.clone().map_or(Found::Nothing, Found::Stale)
     }
 
-    /// Stores a server's answer, if it may be stored.
-    pub(crate) fn store(&self, key: CacheKey, response: &Response, now: Instant) {
+    /// Stores a server's answer, if it may be stored, and `is_current` says that no change has overtaken it.
+    pub(crate) fn store(
+        &self,
+        key: CacheKey,
+        response: &Response,
+        now: Instant,
+        is_current: impl FnOnce() -> bool,
+    ) {
         // Errors may be stored as well (RFC 7252 sections 5.9.2 and 5.9.3); one that does not ask for it would outlive
         // its reason.
         let age = match (response.code(), max_age(response)) {
@@ -88,6 +94,10 @@ impl Cache {
         let options: usize = response.options().iter().map(|opt| opt.value.len()).sum();
         let bytes = OVERHEAD + 2 * key.0.len() + options + response.body().len();
         let mut table = self.lock();
+        // Under the lock: a change makes requests outdated first, and then removes what is stored.
+        if !is_current() {
+            return;
+        }
         table.remove(&key);
         if age == 0 && etag.is_none() || bytes > self.max_bytes / 4 {
             return;
@@ -182,7 +192,7 @@ mod tests {
     #[test]
     fn an_answer_is_used_until_its_max_age_has_passed_and_then_confirmed_by_its_etag() {
         let (cache, now) = (Cache::new(1 << 20), crate::system::now());
-        cache.store(key("a"), &Response::content("1").max_age(10).etag(b"e"), now);
+        cache.store(key("a"), &Response::content("1").max_age(10).etag(b"e"), now, || true);
         let later = now + Duration::from_secs(4);
         assert_eq!(fresh(&cache, &key("a"), later), Some(("1".into(), Some(6))));
         let late = now + Duration::from_secs(10);
@@ -198,11 +208,11 @@ mod tests {
     #[test]
     fn without_a_max_age_it_is_fresh_for_a_minute_and_an_error_is_not_stored() {
         let (cache, now) = (Cache::new(1 << 20), crate::system::now());
-        cache.store(key("a"), &Response::content("1"), now);
-        cache.store(key("b"), &Response::new(Code::NOT_FOUND), now);
-        cache.store(key("c"), &Response::content("1").max_age(0), now);
-        cache.store(key("d"), &Response::new(Code::NOT_FOUND).max_age(5), now);
-        cache.store(key("e"), &Response::new(Code::CHANGED).max_age(5), now);
+        cache.store(key("a"), &Response::content("1"), now, || true);
+        cache.store(key("b"), &Response::new(Code::NOT_FOUND), now, || true);
+        cache.store(key("c"), &Response::content("1").max_age(0), now, || true);
+        cache.store(key("d"), &Response::new(Code::NOT_FOUND).max_age(5), now, || true);
+        cache.store(key("e"), &Response::new(Code::CHANGED).max_age(5), now, || true);
         let found = ["a", "b", "c", "d", "e"].map(|text| fresh(&cache, &key(text), now).is_some());
         assert_eq!(found, [true, false, false, true, false]);
         assert_eq!(fresh(&cache, &key("a"), now + Duration::from_secs(60)), None);
@@ -212,7 +222,7 @@ mod tests {
     fn its_bytes_are_bounded_and_what_was_used_longest_ago_goes() {
         let (cache, now) = (Cache::new(100_000), crate::system::now());
         for n in 0..1000 {
-            cache.store(key(&n.to_string()), &Response::content(vec![0; 1000]), now);
+            cache.store(key(&n.to_string()), &Response::content(vec![0; 1000]), now, || true);
             assert!(fresh(&cache, &key("0"), now).is_some(), "the first one is used all the time");
         }
         let table = cache.lock();
@@ -220,7 +230,7 @@ mod tests {
         assert_eq!(table.entries.len(), table.uses.len());
         assert_eq!(table.bytes, table.entries.values().map(|entry| entry.bytes).sum::<usize>());
         drop(table);
-        cache.store(key("large"), &Response::content(vec![0; 50_000]), now);
+        cache.store(key("large"), &Response::content(vec![0; 50_000]), now, || true);
         assert!(fresh(&cache, &key("large"), now).is_none(), "it would displace too many");
     }
 
@@ -228,7 +238,7 @@ mod tests {
     fn a_change_removes_the_answers_of_its_uri_alone() {
         let (cache, now) = (Cache::new(1 << 20), crate::system::now());
         for text in ["a\0one", "a\0two", "ab\0one"] {
-            cache.store(key(text), &Response::content("1"), now);
+            cache.store(key(text), &Response::content("1"), now, || true);
         }
         cache.invalidate(&key("a\0"));
         let found =

@@ -140,7 +140,7 @@ impl Gateway {
                     }
                 };
             }
-            cache.store(key, &response, now);
+            cache.store(key, &response, now, || !progress.is_outdated());
             Answered::Answer(response)
         })
     }
@@ -149,7 +149,9 @@ impl Gateway {
     async fn change(&self, ask: &Ask, progress: &RequestProgress) -> Answered {
         let outcome = self.inner.upstream.exchange(ask, progress).await;
         if matches!(&outcome, Answered::Answer(response) if response.is_success()) {
-            self.inner.cache.invalidate(&CacheKey::of_uri(&ask.target));
+            let uri = CacheKey::of_uri(&ask.target);
+            self.inner.flights.outdate(&uri);
+            self.inner.cache.invalidate(&uri);
         }
         outcome
     }

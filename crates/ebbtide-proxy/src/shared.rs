@@ -1,5 +1,6 @@
 //! Equal requests at the same time are sent once.
 
+use crate::ask::CacheKey;
 use crate::outcome::Answered;
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, Shared, WeakShared};
@@ -12,13 +13,16 @@ use tokio::time::Instant;
 #[derive(Debug)]
 pub(crate) struct RequestProgress {
     sent: AtomicBool,
+    /// Whether a client has changed the resource since it began: its answer may be that of before.
+    outdated: AtomicBool,
     /// When the last of them stops waiting.
     deadline: Mutex<Instant>,
 }
 
 impl RequestProgress {
     pub(crate) fn new(deadline: Instant) -> Arc<Self> {
-        Arc::new(Self { sent: AtomicBool::new(false), deadline: Mutex::new(deadline) })
+        let (sent, outdated) = (AtomicBool::new(false), AtomicBool::new(false));
+        Arc::new(Self { sent, outdated, deadline: Mutex::new(deadline) })
     }
 
     pub(crate) fn set_sent(&self) {
@@ -27,6 +31,10 @@ impl RequestProgress {
 
     pub(crate) fn is_sent(&self) -> bool {
         self.sent.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn is_outdated(&self) -> bool {
+        self.outdated.load(Ordering::Acquire)
     }
 
     pub(crate) fn deadline(&self) -> Instant {
@@ -109,6 +117,19 @@ impl SharedRequests {
             known.insert(key, Known { progress: progress.clone(), outcome: weak });
         }
         SharedRequest { progress, outcome }
+    }
+
+    /// A client has changed the resource with this URI: no further client joins a request that began before.
+    pub(crate) fn outdate(&self, uri: &CacheKey) {
+        let mut known = self.lock();
+        while let Some(key) = {
+            let next = known.range(uri.0.clone()..).next().map(|(key, _)| key.clone());
+            next.filter(|key| key.starts_with(&uri.0))
+        } {
+            if let Some(known) = known.remove(&key) {
+                known.progress.outdated.store(true, Ordering::Release);
+            }
+        }
     }
 
     #[cfg(test)]

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use ebbtide_core::sharing_prefix;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::body::{Body as _, Incoming};
-use hyper::header::{self, HeaderName, HeaderValue};
+use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
@@ -99,8 +99,7 @@ async fn ask(
     }
     let (parts, body) = request.into_parts();
     let is_chunked = parts.headers.contains_key(header::TRANSFER_ENCODING);
-    let site = parts.headers.get(HeaderName::from_static("sec-fetch-site"));
-    if site.is_some_and(|site| site == "cross-site") && parts.method != Method::GET {
+    if is_of_another_site(&parts.headers) && parts.method != Method::GET {
         // A page of another site would act in the name of whoever looks at it.
         return Err(forbidden("requests of other sites' pages are not forwarded"));
     }
@@ -130,6 +129,21 @@ async fn ask(
         answer.headers_mut().insert(header::VIA, via);
     }
     Ok(answer)
+}
+
+/// Whether a page of another site asks. Browsers name the site in one field or the other (Fetch, sections 3.2 and
+/// Fetch Metadata 2.3); other clients in neither.
+fn is_of_another_site(fields: &HeaderMap) -> bool {
+    let site = fields.get(HeaderName::from_static("sec-fetch-site"));
+    let (origin, host) = (fields.get(header::ORIGIN), fields.get(header::HOST));
+    let origin = origin.map(|origin| origin.as_bytes());
+    let authority = origin.map(|origin| match origin.iter().position(|byte| *byte == b'/') {
+        Some(slash) => origin.get(slash + 2..).unwrap_or_default(),
+        // "null" is the origin of a page that has none.
+        None => origin,
+    });
+    site.is_some_and(|site| site == "cross-site")
+        || authority.is_some() && authority != host.map(HeaderValue::as_bytes)
 }
 
 /// The body of a request, if it is short enough and comes in time.

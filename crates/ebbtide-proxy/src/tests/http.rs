@@ -184,9 +184,14 @@ async fn heads_and_bodies_are_bounded() {
 #[tokio::test]
 async fn a_page_of_another_site_changes_nothing() {
     let (_, gateway) = gateway(config()).await;
-    let fields = "Sec-Fetch-Site: cross-site\r\nContent-Length: 0\r\n\r\n";
-    let answer = request(gateway, "POST", "coap://127.0.0.1/", fields).await;
-    assert_eq!(status(&answer), "403");
+    for site in ["Sec-Fetch-Site: cross-site", "Origin: null", "Origin: http://other.example"] {
+        let fields = format!("{site}\r\nContent-Length: 0\r\n\r\n");
+        let answer = request(gateway, "POST", "coap://127.0.0.1/", &fields).await;
+        assert_eq!(status(&answer), "403", "{site}");
+    }
+    // The gateway's own page is not one: it asks for something that does not exist.
+    let fields = "Origin: http://g\r\nContent-Length: 0\r\n\r\n";
+    assert_ne!(status(&request(gateway, "POST", "ftp://a/", fields).await), "403");
 }
 
 #[tokio::test(start_paused = true)]

@@ -73,6 +73,43 @@ async fn a_stored_answer_is_used_while_it_is_fresh_and_a_change_ends_it() {
 }
 
 #[tokio::test]
+async fn an_answer_that_a_change_has_overtaken_is_neither_shared_nor_stored() {
+    let counted = Counted::default();
+    let (read, write) = (counted.clone(), counted.clone());
+    let read = move |_: Call<'static>| {
+        let state = read.state.load(Ordering::SeqCst);
+        let asked = read.asked.fetch_add(1, Ordering::SeqCst);
+        async move {
+            // The first answer is on its way until the change is over.
+            tokio::time::sleep(Duration::from_millis(if asked == 0 { 500 } else { 0 })).await;
+            Response::content(format!("state {state}")).max_age(600)
+        }
+    };
+    let write = move |_: &Call<'_>| {
+        write.state.fetch_add(1, Ordering::SeqCst);
+        Code::CHANGED
+    };
+    let uri = format!("coap://{}/r", serve(Router::new().route("/r", get(read).put(write))));
+    let several = ebbtide::ClientConfig::new()
+        .control(ebbtide_core::cc::ControlConfig::parse("default:nstart=4").unwrap());
+    let through = Through::gateway(config().max_per_device(4).client(several));
+    let first = ebbtide::Client::new();
+    let before = first.request(through.get(&uri));
+    let after = async {
+        while counted.asked() == 0 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        assert_eq!(through.send(through.put(&uri).payload("x")).await.code(), Code::CHANGED);
+        through.send(through.get(&uri)).await
+    };
+    let (before, after) = tokio::join!(before, after);
+    assert_eq!(before.unwrap().text(), "state 0");
+    assert_eq!(after.text(), "state 1");
+    assert_eq!(through.send(through.get(&uri)).await.text(), "state 1");
+    assert_eq!(counted.asked(), 2);
+}
+
+#[tokio::test]
 async fn a_stale_answer_is_confirmed_by_its_etag() {
     let counted = Counted::default();
     let uri = format!("coap://{}/r", serve(counted.router(0)));
