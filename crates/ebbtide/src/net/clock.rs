@@ -117,7 +117,6 @@ pub(crate) fn seeded_for_secrets() -> std::io::Result<Box<dyn CryptoRng + Send>>
 }
 
 /// Bytes for a key; `None` if the system provides no randomness.
-#[cfg(feature = "oscore")]
 #[expect(clippy::disallowed_methods, reason = "keys of one handshake, which no seed may give")]
 pub(crate) fn secret_bytes<const N: usize>() -> Option<[u8; N]> {
     let mut bytes = [0; N];

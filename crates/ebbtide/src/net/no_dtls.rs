@@ -13,7 +13,7 @@ use std::net::{IpAddr, SocketAddr};
 pub(crate) enum Sessions {}
 
 /// A session as it is stored.
-pub(crate) type StoredSession = Vec<u8>;
+pub(crate) type StoredSession = Box<[u8]>;
 
 /// None is stored.
 pub(crate) const fn reserve(_: &[u8]) -> Option<StoredSession> {

@@ -130,7 +130,7 @@ fn replayed() -> Line {
     line(
         "OSCORE that is replayed",
         sealed(vec![(OSCORE, value)].leak(), outer.payload),
-        [10, 1, 80],
+        [105, 1, 80],
     )
 }
 

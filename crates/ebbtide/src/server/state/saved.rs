@@ -131,7 +131,7 @@ impl SavedState {
             let mut key = vec![SESSION];
             key.put_u32(*socket);
             key.put_u64(*number);
-            entries.insert(key.into(), stored.as_slice().into());
+            entries.insert(key.into(), stored[..].into());
         }
         entries
     }
