@@ -33,9 +33,8 @@ pub(crate) struct RunIdentity<'i> {
     pub(crate) key: &'i str,
 }
 
-/// The first columns of every file. Those of a client follow, and `class` in a scenario with classes.
-const SCHEMA: &str = "
-message clients {
+/// The columns with which every row of a file of results begins, as a part of its schema.
+pub(super) const IDENTITY: &str = "
   required binary scenario (UTF8);
   required binary settings (UTF8);
   required binary cc (UTF8);
@@ -46,9 +45,25 @@ message clients {
 ";
 
 /// The number of these columns, of which `replication` is the last.
-const FIRST: usize = 7;
+pub(super) const IDENTITY_COLUMNS: usize = 7;
 
-/// The schema of a file, with these columns at its end.
+impl RunIdentity<'_> {
+    /// Writes the columns of [`IDENTITY`] for so many rows.
+    pub(super) fn write(
+        &self,
+        group: &mut SerializedRowGroupWriter<'_, impl Write + Send>,
+        replication: u32,
+        rows: usize,
+    ) -> Result<()> {
+        for text in [self.scenario, self.settings, self.cc, self.version, self.scenario_hash] {
+            column::<ByteArrayType>(group, &vec![ByteArray::from(text); rows], None)?;
+        }
+        column::<Int64Type>(group, &vec![self.seed.cast_signed(); rows], None)?;
+        column::<Int32Type>(group, &vec![replication.cast_signed(); rows], None)
+    }
+}
+
+/// The schema of a file: its identity, the columns of a client, and these columns at its end.
 fn schema(last: &str) -> Result<TypePtr> {
     let line = |column: &Column| {
         let width = match column.width {
@@ -58,7 +73,7 @@ fn schema(last: &str) -> Result<TypePtr> {
         format!("required {width} {};", column.name)
     };
     let columns: String = COLUMNS.iter().map(line).collect();
-    Ok(Arc::new(parse_message_type(&format!("{SCHEMA}{columns}{last}}}"))?))
+    Ok(Arc::new(parse_message_type(&format!("message clients {{{IDENTITY}{columns}{last}}}"))?))
 }
 
 /// The key of the totals in the file's metadata.
@@ -93,13 +108,7 @@ pub(super) fn write(identity: &RunIdentity<'_>, record: &RunRecord) -> Result<Ve
     let mut file = SerializedFileWriter::new(&mut sink, schema(class)?, Arc::new(properties))?;
     let mut group = file.next_row_group()?;
     let clients = &record.clients;
-    let texts = [identity.scenario, identity.settings, identity.cc, identity.version];
-    for text in texts.into_iter().chain([identity.scenario_hash]) {
-        let value = ByteArray::from(text);
-        column::<ByteArrayType>(&mut group, &vec![value; clients.len()], None)?;
-    }
-    column::<Int64Type>(&mut group, &vec![identity.seed.cast_signed(); clients.len()], None)?;
-    column::<Int32Type>(&mut group, &vec![record.replication.cast_signed(); clients.len()], None)?;
+    identity.write(&mut group, record.replication, clients.len())?;
     for one in &COLUMNS {
         let values = clients.iter().map(one.get);
         match one.width {
@@ -178,11 +187,11 @@ pub(super) fn read(bytes: Bytes, key: &str) -> Result<RunRecord> {
     let numbers = |index: usize| integers(group.get_column_reader(index)?, rows);
     let mut clients = vec![ClientRecord::default(); rows];
     for (place, column) in COLUMNS.iter().enumerate() {
-        for (client, value) in clients.iter_mut().zip(numbers(FIRST + place)?) {
+        for (client, value) in clients.iter_mut().zip(numbers(IDENTITY_COLUMNS + place)?) {
             (column.set)(client, value);
         }
     }
-    let replication = numbers(FIRST - 1)?.first().copied().unwrap_or(0);
+    let replication = numbers(IDENTITY_COLUMNS - 1)?.first().copied().unwrap_or(0);
     let replication = u32::try_from(replication).unwrap_or(u32::MAX);
     Ok(RunRecord { replication, clients, totals, wall_s: 0.0 })
 }

@@ -1,10 +1,10 @@
 //! The exchanges of one replication as a Parquet file, a row each: for those who ask for more than a
 //! row per client.
 
-use super::clients::{RunIdentity, column, columns_about, properties};
+use super::clients::{IDENTITY, RunIdentity, column, columns_about, properties};
 use super::seal;
 use ebbtide_core::time::Instant;
-use parquet::data_type::{ByteArray, ByteArrayType, Int32Type, Int64Type};
+use parquet::data_type::{Int32Type, Int64Type};
 use parquet::errors::Result;
 use parquet::file::metadata::KeyValue;
 use parquet::file::writer::SerializedFileWriter;
@@ -30,15 +30,8 @@ pub struct ExchangeRecord {
     pub answered: Option<u8>,
 }
 
-const SCHEMA: &str = "
-message exchanges {
-  required binary scenario (UTF8);
-  required binary settings (UTF8);
-  required binary cc (UTF8);
-  required binary version (UTF8);
-  required binary scenario_hash (UTF8);
-  required int64 seed (INTEGER(64,false));
-  required int32 replication;
+/// The columns of an exchange; those of [`IDENTITY`] come before them.
+const OWN: &str = "
   required int32 client;
   required int32 exchange;
   required int64 asked_ns;
@@ -46,7 +39,7 @@ message exchanges {
   required int64 ended_ns;
   required int32 transmissions;
   optional int32 answered;
-}";
+";
 
 /// The units and meanings of the columns of an exchange.
 const ABOUT: [(&str, &str, &str); 7] = [
@@ -72,13 +65,10 @@ pub(super) fn write(
         KeyValue::new(seal::NAME.to_owned(), seal::open()),
     ];
     let properties = properties(format!("ebbtide {}", identity.version), metadata);
-    let schema = Arc::new(parse_message_type(SCHEMA)?);
+    let schema = Arc::new(parse_message_type(&format!("message exchanges {{{IDENTITY}{OWN}}}"))?);
     let mut file = SerializedFileWriter::new(&mut sink, schema, Arc::new(properties))?;
     let mut group = file.next_row_group()?;
-    let texts = [identity.scenario, identity.settings, identity.cc, identity.version];
-    for text in texts.into_iter().chain([identity.scenario_hash]) {
-        column::<ByteArrayType>(&mut group, &vec![ByteArray::from(text); rows.len()], None)?;
-    }
+    identity.write(&mut group, replication, rows.len())?;
     let narrow = |of: fn(&ExchangeRecord) -> u32| -> Vec<i32> {
         rows.iter().map(|row| of(row).cast_signed()).collect()
     };
@@ -88,8 +78,6 @@ pub(super) fn write(
     let levels = |is_there: fn(&ExchangeRecord) -> bool| -> Vec<i16> {
         rows.iter().map(|row| i16::from(is_there(row))).collect()
     };
-    column::<Int64Type>(&mut group, &vec![identity.seed.cast_signed(); rows.len()], None)?;
-    column::<Int32Type>(&mut group, &vec![replication.cast_signed(); rows.len()], None)?;
     column::<Int32Type>(&mut group, &narrow(|row| row.client), None)?;
     column::<Int32Type>(&mut group, &narrow(|row| row.exchange), None)?;
     column::<Int64Type>(&mut group, &wide(|row| row.asked), None)?;

@@ -1,9 +1,11 @@
 //! A replication step by step, and the file that keeps it.
 
-use super::clients::{RunIdentity, column, columns_about, integers, properties};
+use super::clients::{
+    IDENTITY, IDENTITY_COLUMNS, RunIdentity, column, columns_about, integers, properties,
+};
 use super::seal;
 use bytes::Bytes;
-use parquet::data_type::{ByteArray, ByteArrayType, Int32Type, Int64Type};
+use parquet::data_type::{Int32Type, Int64Type};
 use parquet::errors::{ParquetError, Result};
 use parquet::file::metadata::KeyValue;
 use parquet::file::reader::{FileReader, SerializedFileReader};
@@ -69,16 +71,8 @@ step_columns! {
     in_flight: "exchanges sent and not ended, at the end of the step",
 }
 
-/// The columns before those of a step; the last ones are the queues.
-const FIRST: &str = "
-message over_time {
-  required binary scenario (UTF8);
-  required binary settings (UTF8);
-  required binary cc (UTF8);
-  required binary version (UTF8);
-  required binary scenario_hash (UTF8);
-  required int64 seed (INTEGER(64,false));
-  required int32 replication;
+/// The columns between those of [`IDENTITY`] and those of a step; the last ones are the queues.
+const PLACE: &str = "
   optional int32 client;
   required int64 time_ns;
   optional int64 queue_up;
@@ -86,7 +80,7 @@ message over_time {
 ";
 
 /// The number of the column `client`.
-const CLIENT: usize = 7;
+const CLIENT: usize = IDENTITY_COLUMNS;
 
 /// The key of the step in the file's metadata.
 const STEP: &str = "ebbtide.step_ns";
@@ -118,17 +112,13 @@ pub(super) fn write(
     let properties = properties(format!("ebbtide {}", identity.version), metadata);
     let counts: String =
         COLUMNS.iter().map(|one| format!("required int32 {};", one.name)).collect();
-    let schema = Arc::new(parse_message_type(&format!("{FIRST}{counts}}}"))?);
+    let schema =
+        Arc::new(parse_message_type(&format!("message over_time {{{IDENTITY}{PLACE}{counts}}}"))?);
     let mut file = SerializedFileWriter::new(&mut sink, schema, Arc::new(properties))?;
     let mut group = file.next_row_group()?;
     let own = over_time.clients.iter().flat_map(|(_, steps)| steps);
     let rows: Vec<&TimeStep> = over_time.all.iter().chain(own).collect();
-    let texts = [identity.scenario, identity.settings, identity.cc, identity.version];
-    for text in texts.into_iter().chain([identity.scenario_hash]) {
-        column::<ByteArrayType>(&mut group, &vec![ByteArray::from(text); rows.len()], None)?;
-    }
-    column::<Int64Type>(&mut group, &vec![identity.seed.cast_signed(); rows.len()], None)?;
-    column::<Int32Type>(&mut group, &vec![replication.cast_signed(); rows.len()], None)?;
+    identity.write(&mut group, replication, rows.len())?;
     let whole = over_time.all.len();
     let levels = |of_whole: bool| -> Vec<i16> {
         (0..rows.len()).map(|row| i16::from((row < whole) == of_whole)).collect()

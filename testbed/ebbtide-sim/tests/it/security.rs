@@ -4,7 +4,7 @@ use crate::common::run;
 use ebbtide_sim::record::{Handshakes, RunRecord};
 use ebbtide_sim::scenario::{Scenario, Source};
 
-const STORM: &str = r#"
+pub(crate) const STORM: &str = r#"
 name = "storm"
 title = "Devices come back at once"
 [network]

@@ -1,36 +1,14 @@
 //! Clients and a server that protect their messages by OSCORE: the core's own contexts under virtual time.
 
 use crate::common::run;
+use crate::security::STORM;
 use ebbtide_sim::record::RunRecord;
 use ebbtide_sim::scenario::{Scenario, Source};
 
-const STORM: &str = r#"
-name = "storm"
-title = "Devices come back at once"
-[network]
-errors = "none"
-[network.up]
-rate = "60 kbit/s"
-delay = "200 ms"
-buffer = "infinite"
-[network.down]
-rate = "30 kbit/s"
-delay = "400 ms"
-buffer = "infinite"
-[errors.some]
-kind = "independent"
-average = 0.1
-[clients]
-count = 20
-start_window = "2 s"
-[security]
-mode = "oscore"
-[workload]
-kind = "continuous"
-exchanges = 3
-request_payload = 40
-response_payload = 20
-"#;
+/// The storm of the tests of DTLS, with OSCORE and the default MTU.
+fn storm_text() -> String {
+    STORM.replacen("mtu = 300\n", "", 1).replacen("dtls-psk", "oscore", 1)
+}
 
 fn parsed(text: &str, changes: &[(&str, &str)]) -> Result<Scenario, String> {
     let mut text = text.to_owned();
@@ -42,7 +20,7 @@ fn parsed(text: &str, changes: &[(&str, &str)]) -> Result<Scenario, String> {
 }
 
 fn storm(changes: &[(&str, &str)]) -> RunRecord {
-    let record = run(&parsed(STORM, changes).unwrap(), "default", 1, 0);
+    let record = run(&parsed(&storm_text(), changes).unwrap(), "default", 1, 0);
     for client in &record.clients {
         assert_eq!((client.completed, client.failed), (3, 0), "client {}", client.client);
     }
@@ -68,7 +46,7 @@ fn a_message_is_longer_by_the_option_the_code_the_marker_and_the_tag_and_nothing
 
 #[test]
 fn answers_come_through_losses_and_the_same_seed_gives_the_same_run() {
-    let lossy = parsed(STORM, &[("errors = \"none\"", "errors = \"some\"")]).unwrap();
+    let lossy = parsed(&storm_text(), &[("errors = \"none\"", "errors = \"some\"")]).unwrap();
     for cc in ["default", "fasor-token", "ebb", "cocoa"] {
         let (once, again) = (run(&lossy, cc, 5, 1), run(&lossy, cc, 5, 1));
         assert_eq!(once, again, "{cc}");
@@ -95,7 +73,7 @@ fn its_bytes_cost_a_lorawan_device_energy() {
 
 #[test]
 fn what_oscore_has_not_is_refused_by_name() {
-    let scenario = parsed(STORM, &[]).unwrap();
+    let scenario = parsed(&storm_text(), &[]).unwrap();
     for cc in ["tcp", "q-block"] {
         let error = scenario.control_config(cc).unwrap_err().to_string();
         assert!(error.contains("security.mode") || error.contains("transfer"), "{error}");
@@ -109,7 +87,7 @@ fn what_oscore_has_not_is_refused_by_name() {
         ("kind = \"continuous\"", "kind = \"notifications\"\nperiod = \"10 s\"", "security.mode"),
         ("request_payload = 40", "request_payload = 1000000", "workload.request_payload"),
     ] {
-        let error = parsed(STORM, &[(from, to)]).unwrap_err();
+        let error = parsed(&storm_text(), &[(from, to)]).unwrap_err();
         assert!(error.contains(named), "{error}");
     }
     let mesh = include_str!("../../../../scenarios/lln-cloud.toml");
