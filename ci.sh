@@ -111,7 +111,7 @@ run_tests() { # cargo test's arguments for packages and profile [-- arguments of
         timeout --kill-after=10 "$TEST_LIMIT" cargo test "${cargo[@]}" --doc -- "${tests[@]}" || rc=$?
     fi
     [ $rc != 124 ] || die "the tests did not end within $TEST_LIMIT s"
-    note "$(count_tests "$logs/$step.log")"
+    note "$(count_tests "$logs/$step.log")$(sed -n 's/^UNSTEADY.*: /; only at the second try: /p' "$logs/$step.log")"
     return $rc
 }
 
@@ -324,7 +324,7 @@ step_python() {
     (cd python && "$venv/bin/mypy" --strict .)
     timeout --kill-after=10 "$TEST_LIMIT" "$venv/bin/pytest" -p no:cacheprovider python || rc=$?
     [ $rc != 5 ] || die "python/ holds no test"
-    note "$(count_tests "$logs/$step.log")"
+    note "$(count_tests "$logs/$step.log")$(sed -n 's/^UNSTEADY.*: /; only at the second try: /p' "$logs/$step.log")"
     return $rc
 }
 

@@ -145,6 +145,18 @@ def point_at_ours(fixture: type) -> None:
     fixture.asyncTearDown = stop
 
 
+def wait_for_notifications(case: type) -> None:
+    """A state arrives some time after the answer to the request that made it (RFC 7641, section 1.3), where aiocoap's own
+    server sends both from one turn of its loop and a test reads the state at once."""
+    change = case._change_counter
+
+    async def changed(self, *arguments, **options) -> None:
+        await change(self, *arguments, **options)
+        await asyncio.sleep(0.3)
+
+    case._change_counter = changed
+
+
 def chosen(suite: unittest.TestSuite, names: list[str]):
     for test in suite:
         if isinstance(test, unittest.TestSuite):
@@ -169,6 +181,7 @@ def main() -> int:
 
     modules = [importlib.import_module(f"tests.{name}") for name in MODULES]
     point_at_ours(modules[0].WithTestServer)
+    wait_for_notifications(modules[1].TestObserve)
     loader = unittest.defaultTestLoader
     # Classes that one module imports from another run once.
     own = {
