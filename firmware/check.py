@@ -3,7 +3,7 @@
 
     firmware/check.py --ebbtide target/debug/ebbtide            what CI runs
     firmware/check.py --ebbtide ... --full                      all programs on all boards
-    firmware/check.py --ebbtide ... --write                     write the table in docs/devices.md
+    firmware/check.py --ebbtide ... --write                     write table and figure of docs/devices.md
     firmware/check.py --ebbtide ... --only NAME                 one of the runs
 
 Nothing here needs root: QEMU's network is in the process, and datagrams pass a relay on the loopback interface.
@@ -15,9 +15,10 @@ import sys
 from pathlib import Path
 
 import budgets
+import instants
 from build import build
 from device import Failed, Host
-from runs import MORE_RUNS, RUNS
+from runs import MORE_RUNS, RUNS, SERIAL
 
 LOSS = 0.3
 
@@ -28,11 +29,13 @@ def main() -> int:
     parser.add_argument("--full", action="store_true", help="all programs on all boards")
     parser.add_argument("--only", action="append", help="run only these")
     parser.add_argument("--seed", type=int, default=1800, help="of the losses; with the default one, no message of twenty hosts is lost more than twice in a row")
-    parser.add_argument("--write", action="store_true", help="write the table of the documents")
+    parser.add_argument("--write", action="store_true", help="write table and figure of the documents")
     arguments = parser.parse_args()
     full = arguments.full or arguments.write or bool(arguments.only)
     images = build(full)
     host = Host(arguments.ebbtide.resolve(), arguments.seed, LOSS)
+    if arguments.write:
+        instants.write_figure(host, images[SERIAL, "instants"])
     runs = RUNS | (MORE_RUNS if full else {})
     chosen = {name: run for name, run in runs.items() if not arguments.only or name in arguments.only}
     figures: dict[str, dict[str, int]] = {}

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import instants
 from build import ROOT, Images
 from device import Device, Failed, Host, call, ebbtide_server, libcoap_server, on_ethernet, on_serial_line
 from relay import Fate, Relay, SerialRelay, UdpRelay
@@ -210,6 +211,10 @@ def strangers(program: str) -> Run:
     return run
 
 
+def at_the_instants_of_the_simulator(host: Host, images: Images) -> Figures:
+    return instants.compare(host, images[SERIAL, "instants"])
+
+
 IMC, IMAC, M0, M4 = (f"{target} serial" for target in (
     "riscv32imc-unknown-none-elf", "riscv32imac-unknown-none-elf", "thumbv6m-none-eabi", "thumbv7em-none-eabi"
 ))
@@ -217,6 +222,7 @@ IMC, IMAC, M0, M4 = (f"{target} serial" for target in (
 # Of a change.
 RUNS: dict[str, Run] = {
     "control": asking("control"),
+    "instants": at_the_instants_of_the_simulator,
     "device-message": asking("device-message", failed=0),
     "device-blocks": asking("device-blocks", failed=0, put_code=68, put_echoed=3000),
     "device-observe": asking("device-observe", failed=0, put_code=68, put_echoed=3000, states=3),

@@ -60,7 +60,9 @@ pub fn server(arguments: &Arguments) -> SocketAddrV4 {
     v4(host(arguments.number("port", 5683))).unwrap_or(SocketAddrV4::new([0; 4].into(), 0))
 }
 
-fn v4(address: SocketAddr) -> Option<SocketAddrV4> {
+/// The address, if it is one of IPv4, which all hosts here have.
+#[must_use]
+pub const fn v4(address: SocketAddr) -> Option<SocketAddrV4> {
     match address {
         SocketAddr::V4(address) => Some(address),
         SocketAddr::V6(_) => None,
