@@ -22,7 +22,7 @@ use std::time::Duration;
 
 /// The request, and the number of requests at the same time.
 #[derive(Debug)]
-pub(crate) struct Load {
+pub(crate) struct BenchLoad {
     pub(crate) remote: SocketAddr,
     pub(crate) code: Code,
     pub(crate) path: Vec<String>,
@@ -55,7 +55,7 @@ pub(crate) struct Outcome {
 }
 
 /// Generates the load.
-pub(crate) fn run(load: &Load) -> io::Result<Outcome> {
+pub(crate) fn run(load: &BenchLoad) -> io::Result<Outcome> {
     let mut poll = Poll::new()?;
     let mut options: Vec<Opt<'_>> = Vec::new();
     for segment in &load.path {
@@ -171,7 +171,7 @@ struct LoadClient {
 }
 
 impl LoadClient {
-    fn new(load: &Load, index: usize) -> io::Result<Self> {
+    fn new(load: &BenchLoad, index: usize) -> io::Result<Self> {
         let any: IpAddr = match load.remote {
             SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
             SocketAddr::V6(_) => std::net::Ipv6Addr::UNSPECIFIED.into(),
@@ -188,7 +188,7 @@ impl LoadClient {
 }
 
 struct LoadRun<'l> {
-    load: &'l Load,
+    load: &'l BenchLoad,
     content: Content<'l>,
     next_address: u32,
     asked: u64,

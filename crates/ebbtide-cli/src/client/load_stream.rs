@@ -1,7 +1,7 @@
 //! The load of `ebbtide bench coap+tcp://`: connections that send requests as fast as a window
 //! allows, with the requests of one window in one write.
 
-use super::load::{AnswerLog, GRACE, Load, LoadClock, Outcome, StartTimes, TICK};
+use super::load::{AnswerLog, BenchLoad, GRACE, LoadClock, Outcome, StartTimes, TICK};
 use ebbtide_core::stream::{Config, Connection, Event, Input, Received};
 use ebbtide_core::time::Instant;
 use ebbtide_core::wire::{Content, Framing, Opt, OptionNumber};
@@ -10,7 +10,7 @@ use mio::{Events, Interest, Poll, Token};
 use std::io::{self, Read, Write};
 
 /// Generates the load.
-pub(crate) fn run(load: &Load) -> io::Result<Outcome> {
+pub(crate) fn run(load: &BenchLoad) -> io::Result<Outcome> {
     let mut poll = Poll::new()?;
     let mut options: Vec<Opt<'_>> = Vec::new();
     for segment in &load.path {
@@ -64,7 +64,7 @@ struct StreamClient {
 }
 
 impl StreamClient {
-    fn new(load: &Load, now: Instant) -> io::Result<Self> {
+    fn new(load: &BenchLoad, now: Instant) -> io::Result<Self> {
         let stream = std::net::TcpStream::connect(load.remote)?;
         stream.set_nodelay(true)?;
         stream.set_nonblocking(true)?;
@@ -91,7 +91,7 @@ impl StreamClient {
 }
 
 struct StreamRun<'l> {
-    load: &'l Load,
+    load: &'l BenchLoad,
     content: Content<'l>,
     asked: u64,
     answers: AnswerLog,

@@ -1,6 +1,6 @@
 //! `ebbtide bench`: how many requests a server answers, and how fast.
 
-use crate::client::load::{self, Load, Outcome};
+use crate::client::load::{self, BenchLoad, Outcome};
 use crate::client::load_async::{ClientLoad, Pacing};
 use crate::client::oscore::OscoreArgs;
 use crate::client::tls::TlsArgs;
@@ -128,7 +128,7 @@ pub(crate) fn run(args: BenchArgs) -> Result<(), Failure> {
             if args.addresses.is_some() && !remote.ip().is_loopback() {
                 return Err(Failure::usage("--addresses: only for a server on 127.0.0.1"));
             }
-            let load = Load {
+            let load = BenchLoad {
                 remote,
                 code: match args.method {
                     Method::Get => Code::GET,

@@ -5,7 +5,7 @@ mod rate_limit;
 
 use crate::failure::Failure;
 use clap::{Args, ValueEnum};
-use rate_limit::{RateLimit, Shared};
+use rate_limit::{RateLimit, SharedRateLimit};
 use std::env;
 use std::io::stderr;
 use std::sync::Arc;
@@ -30,12 +30,12 @@ pub(crate) struct LogArgs {
     #[arg(short, long)]
     verbose: bool,
     /// Format of the log on standard error
-    #[arg(long, value_name = "FORMAT", value_enum, default_value_t = Format::Text)]
-    log: Format,
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t = LogFormat::Text)]
+    log: LogFormat,
 }
 
 #[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
-enum Format {
+enum LogFormat {
     /// Lines for people
     Text,
     /// A JSON object a line
@@ -83,11 +83,13 @@ impl LogArgs {
         let (dropped, limit) = (writer.error_counter(), Arc::new(RateLimit::default()));
         let lines = tracing_subscriber::fmt::layer().with_ansi(false).with_writer(writer);
         let lines = match self.log {
-            Format::Text => lines.boxed(),
-            Format::Json => lines.json().flatten_event(true).boxed(),
+            LogFormat::Text => lines.boxed(),
+            LogFormat::Json => lines.json().flatten_event(true).boxed(),
         };
-        let all =
-            tracing_subscriber::registry().with(targets).with(Shared(limit.clone())).with(lines);
+        let all = tracing_subscriber::registry()
+            .with(targets)
+            .with(SharedRateLimit(limit.clone()))
+            .with(lines);
         // It fails only if it was called before.
         let _ = tracing::subscriber::set_global_default(all);
         Ok(Log { _writer: guard, left_out: LeftOut { dropped, limit } })
@@ -136,7 +138,7 @@ mod tests {
     use super::*;
 
     fn targets(verbose: bool, variable: Option<&str>) -> Result<Targets, Failure> {
-        LogArgs { verbose, log: Format::Text }.targets(variable)
+        LogArgs { verbose, log: LogFormat::Text }.targets(variable)
     }
 
     #[test]

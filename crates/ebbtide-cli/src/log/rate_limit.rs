@@ -18,12 +18,12 @@ pub(super) struct RateLimit(Mutex<Lines>);
 #[derive(Debug, Default)]
 struct Lines {
     /// As many as there are places in the code that warn.
-    places: Vec<Place>,
+    places: Vec<CallSite>,
     suppressed: u64,
 }
 
 #[derive(Debug)]
-struct Place {
+struct CallSite {
     id: Identifier,
     began: Instant,
     lines: u32,
@@ -33,7 +33,7 @@ impl Lines {
     /// Whether a line of this place may be logged.
     fn admit(&mut self, id: Identifier, now: Instant) -> bool {
         let Some(place) = self.places.iter_mut().find(|place| place.id == id) else {
-            self.places.push(Place { id, began: now, lines: 1 });
+            self.places.push(CallSite { id, began: now, lines: 1 });
             return true;
         };
         if now.saturating_duration_since(place.began) >= WINDOW {
@@ -53,7 +53,7 @@ impl RateLimit {
     }
 }
 
-impl<S: Subscriber> Layer<S> for Shared {
+impl<S: Subscriber> Layer<S> for SharedRateLimit {
     #[expect(clippy::disallowed_methods, reason = "lines for people are limited by their clock")]
     fn event_enabled(&self, event: &Event<'_>, _: Context<'_, S>) -> bool {
         let metadata = event.metadata();
@@ -66,7 +66,7 @@ impl<S: Subscriber> Layer<S> for Shared {
 }
 
 /// A layer that shares its count with who reports it.
-pub(super) struct Shared(pub(super) Arc<RateLimit>);
+pub(super) struct SharedRateLimit(pub(super) Arc<RateLimit>);
 
 #[cfg(test)]
 mod tests {

@@ -15,12 +15,12 @@ const MAX_REQUEST: usize = 8 << 10;
 const KEY_LEN: usize = 24;
 
 /// Why a WebSocket is refused.
-struct Refusal {
+struct UpgradeRefusal {
     status: StatusCode,
     why: String,
 }
 
-impl Refusal {
+impl UpgradeRefusal {
     fn new(status: StatusCode, why: impl Into<String>) -> Self {
         Self { status, why: why.into() }
     }
@@ -51,7 +51,7 @@ impl Refusal {
     }
 }
 
-impl From<Error> for Refusal {
+impl From<Error> for UpgradeRefusal {
     fn from(error: Error) -> Self {
         let status = match &error {
             Error::Protocol(ProtocolError::WrongHttpMethod) => StatusCode::METHOD_NOT_ALLOWED,
@@ -85,7 +85,7 @@ pub(crate) async fn accept<T: AsyncRead + AsyncWrite + Unpin>(
             }
             Ok(None) if received.len() >= MAX_REQUEST => {
                 let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
-                break Err(Refusal::new(status, "the request is too long"));
+                break Err(UpgradeRefusal::new(status, "the request is too long"));
             }
             Ok(None) => {
                 if stream.read_buf(&mut received).await? == 0 {
@@ -111,23 +111,23 @@ pub(crate) async fn accept<T: AsyncRead + AsyncWrite + Unpin>(
 }
 
 /// The response that opens the WebSocket.
-fn respond(request: &Request, origins: &[String]) -> Result<Vec<u8>, Refusal> {
+fn respond(request: &Request, origins: &[String]) -> Result<Vec<u8>, UpgradeRefusal> {
     let mut response = create_response(request)?;
     let headers = request.headers();
     if headers.get(header::SEC_WEBSOCKET_KEY).is_none_or(|key| key.len() != KEY_LEN) {
         let why = "Sec-WebSocket-Key must be 16 bytes in base64 (RFC 6455 section 4.1)";
-        return Err(Refusal::new(StatusCode::BAD_REQUEST, why));
+        return Err(UpgradeRefusal::new(StatusCode::BAD_REQUEST, why));
     }
     if request.uri().path() != PATH {
         let why = "CoAP is at /.well-known/coap (RFC 8323 section 4.1)";
-        return Err(Refusal::new(StatusCode::NOT_FOUND, why));
+        return Err(UpgradeRefusal::new(StatusCode::NOT_FOUND, why));
     }
     let offered = headers.get_all(header::SEC_WEBSOCKET_PROTOCOL).into_iter();
     let mut offered =
         offered.filter_map(|value| value.to_str().ok()).flat_map(|names| names.split(','));
     if !offered.any(|name| name.trim() == SUBPROTOCOL) {
         let why = "the subprotocol must be coap (RFC 8323 section 4.1)";
-        return Err(Refusal::new(StatusCode::BAD_REQUEST, why));
+        return Err(UpgradeRefusal::new(StatusCode::BAD_REQUEST, why));
     }
     check_origin(headers, origins)?;
     let name = HeaderValue::from_static(SUBPROTOCOL);
@@ -139,7 +139,7 @@ fn respond(request: &Request, origins: &[String]) -> Result<Vec<u8>, Refusal> {
 
 /// RFC 6455 section 10.2: browsers name the page that opens a WebSocket. Without a check, any page
 /// that a user visits could drive the devices in the user's network. Other programs name none.
-fn check_origin(headers: &HeaderMap, origins: &[String]) -> Result<(), Refusal> {
+fn check_origin(headers: &HeaderMap, origins: &[String]) -> Result<(), UpgradeRefusal> {
     let Some(origin) = headers.get(header::ORIGIN) else { return Ok(()) };
     let origin = origin.to_str().unwrap_or_default();
     let host = headers.get(header::HOST).and_then(|host| host.to_str().ok());
@@ -151,5 +151,5 @@ fn check_origin(headers: &HeaderMap, origins: &[String]) -> Result<(), Refusal> 
         return Ok(());
     }
     let why = "pages of this origin may not open a WebSocket (RFC 6455 section 10.2)";
-    Err(Refusal::new(StatusCode::FORBIDDEN, why))
+    Err(UpgradeRefusal::new(StatusCode::FORBIDDEN, why))
 }

@@ -24,13 +24,13 @@ pub(super) const MAX_AGE: u32 = 60;
 #[derive(Debug)]
 pub(super) struct Disk {
     /// Shares of what all files of the folder may occupy, where that is limited.
-    shares: Option<Shares>,
+    shares: Option<DiskShares>,
     /// Held while the folder is served, so that another server does not remove what this one is writing.
     _lock: Option<std::fs::File>,
 }
 
 #[derive(Debug)]
-struct Shares {
+struct DiskShares {
     /// Bytes that all files of the folder may occupy.
     limit: u64,
     used: Mutex<Used>,
@@ -72,7 +72,7 @@ impl Used {
     }
 }
 
-impl Shares {
+impl DiskShares {
     fn lock(&self) -> MutexGuard<'_, Used> {
         self.used.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -81,7 +81,7 @@ impl Shares {
 /// Room for a file that is being written; given back if the file does not stay.
 #[derive(Debug)]
 pub(super) struct Reservation<'d> {
-    shares: &'d Shares,
+    shares: &'d DiskShares,
     from: IpAddr,
     bytes: u64,
 }
@@ -115,7 +115,7 @@ impl Disk {
         }
         let shares = limit.map(|limit| {
             let used = Used { bytes: bytes_below(root), ..Used::default() };
-            Shares { limit, used: Mutex::new(used) }
+            DiskShares { limit, used: Mutex::new(used) }
         });
         // From the exclusive lock to one that others may hold as well. Without locks nothing is removed.
         let lock = lock.filter(|lock| lock.lock_shared().is_ok());
