@@ -114,7 +114,7 @@ def markdown(
         "",
         "A cell counts the features that work, of those that both sides support. “–” means that one side offers no such transport, extension or call. A "
         "failure can be due to either side, and some features depend on the application rather than on the library. "
-        "[Interoperability](interop.md) explains the deviations that were examined.",
+        "[Where other implementations differ](../studies/peers.md) explains the deviations that were examined.",
         "",
         "## Servers and clients",
         "",

@@ -58,7 +58,7 @@ async fn a_file_arrives_at_libcoaps_server_though_much_is_lost() {
     let client = Client::new();
     let (_server, at) = libcoap::served("127.0.0.1", &client).await;
     let (_folder, path, body) = file(60_000);
-    // It makes another body of copies that come late (`docs/interop.md`): here they are lost only.
+    // It makes another body of copies that come late (`studies/peers.md`): here they are lost only.
     let lossy = Trouble { lost: 5, ..Trouble::default() };
     put(relay(at, lossy, 4).await, "/lossy", &path, &["--cc", "fasor-token:nstart=8"]).await;
     let got = client.get(format!("coap://{at}/lossy")).await.unwrap();

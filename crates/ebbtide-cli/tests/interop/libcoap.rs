@@ -207,7 +207,7 @@ async fn our_discover_lists_its_resources_by_ipv6() {
     assert!(links.lines().any(|link| link.starts_with("</time>")), "{links}");
 }
 
-/// It repeats no answer (`docs/interop.md`): what comes twice is processed twice. Each of these
+/// It repeats no answer (`studies/peers.md`): what comes twice is processed twice. Each of these
 /// requests leaves the same state behind and has a first answer that the client goes by.
 async fn change_through(trouble: Trouble, length: usize, rounds: usize) {
     let client = Client::with_config(super::our_server::patient());

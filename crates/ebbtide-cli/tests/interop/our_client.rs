@@ -7,7 +7,7 @@ use ebbtide::{Client, Code, OptionNumber, Request, Response};
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// What a server may do otherwise than ours; `docs/interop.md` has the proofs.
+/// What a server may do otherwise than ours; `studies/peers.md` has the proofs.
 pub(crate) struct Manners {
     /// Whether it puts an upload together from blocks, each of which has a token of its own.
     pub(crate) uploads: bool,

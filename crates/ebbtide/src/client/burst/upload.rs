@@ -94,7 +94,7 @@ impl Upload {
     }
 
     /// Whether the last block had to be repeated, to a server that may have taken its copy for a body of
-    /// its own (`docs/interop.md`): then what it holds is worth a look.
+    /// its own (`studies/peers.md`): then what it holds is worth a look.
     #[must_use]
     pub fn is_doubtful(&self) -> bool {
         self.progress.is_doubtful()
