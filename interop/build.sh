@@ -112,6 +112,15 @@ build_node-coap() {
     chmod +x "$target/node-coap/peer"
 }
 
+# The endpoint of crates/ebbtide-c.
+build_ebbtide-c() {
+    need cc gcc && need cargo Rust
+    mkdir -p "$target/ebbtide-c"
+    (cd .. && cargo build --quiet -p ebbtide-c)
+    cc -std=c11 -Wall -Wextra -O1 -I ../crates/ebbtide-c/include -o "$target/ebbtide-c/peer" ebbtide-c/peer.c \
+        "${CARGO_TARGET_DIR:-../target}/debug/libebbtide.a"
+}
+
 build_ebbtide() { need cargo Rust && (cd .. && cargo build --quiet -p ebbtide --example interop); }
 
 build_aiocoap() {
@@ -150,7 +159,7 @@ build_californium() {
     chmod +x "$target/californium/peer"
 }
 
-[ "$*" != matrix ] || set -- matrix-libcoap matrix-libcoap-new coap-rs node-coap ebbtide aiocoap californium go-coap go-coap-new
+[ "$*" != matrix ] || set -- matrix-libcoap matrix-libcoap-new coap-rs node-coap ebbtide ebbtide-c aiocoap californium go-coap go-coap-new
 failed=0
 for peer in "${@:-libcoap libcoap-q aiocoap californium go-coap mbedtls limit libcoap-c}"; do
     for name in $peer; do

@@ -19,6 +19,6 @@ pub use ebbtide_core::cc::{
     NameError, Outcome, OutgoingMessage, ProbeReply, Registry, Sample, SettingError, Settings,
     Slot, Transmission,
 };
-pub use ebbtide_core::endpoint::Scope;
+pub use ebbtide_core::endpoint::{Measured, Measurement, Scope};
 pub use ebbtide_core::params::Parameters;
 pub use ebbtide_core::time::{Instant, Micros};

@@ -3,7 +3,7 @@
 
 use super::{
     Admission, BasicRto, Cocoa, Cocoa01, CocoaCode, CocoaFullBackoff, CocoaStrong,
-    CongestionControl, Context, Default, Ebb, Ecoap, EcoapRpl, Expiry, Fasor, FullBackoff,
+    CongestionControl, Context, Default, Ebb, Ecoap, EcoapRpl, Eifel, Expiry, Fasor, FullBackoff,
     InFlight, LinuxRto, Load, Marking, Metrics, Outcome, OutgoingMessage, PeakHopper, ProbeReply,
     Rcoap, Sample, Settings, Slot, Transmission,
 };
@@ -80,6 +80,7 @@ const COCOA_PLUS: &[&str] =
     &["code", "bound", "ageing", "small-ageing-factor", "initial-rto", "granularity", "nstart"];
 const COCOA_STRONG: &[&str] = &["floor", "bound", "ageing", "initial-rto", "granularity", "nstart"];
 const BASIC_RTO: &[&str] = &["floor", "bound", "initial-rto", "nstart"];
+const EIFEL: &[&str] = &["bound", "initial-rto", "granularity", "nstart"];
 const ECOAP_RPL: &[&str] = &["min", "max", "growth", "bound", "nstart"];
 const FASOR: &[&str] = &["bound", "initial-rto", "granularity", "nstart"];
 const RCOAP: &[&str] = &[
@@ -148,6 +149,10 @@ controls! {
         DEFAULT, Settings::UNBOUNDED, |_| Controller::Ecoap(Ecoap::new());
     EcoapRpl = "ecoap-rpl", "eCoAP 2018", "timeouts drawn anew from a range that a controller chooses",
         ECOAP_RPL, Settings::UNBOUNDED, |_| Controller::EcoapRpl(EcoapRpl);
+    Eifel = "eifel", "Ludwig and Sklower 2000", "the Eifel timer, whose variation only rises with the round trip",
+        // Two ticks of Contiki's clock, 1/128 s each, are the least margin.
+        EIFEL, Settings { granularity: Micros::new(7_812), ..Settings::UNBOUNDED },
+        |_| Controller::Eifel(Eifel::new());
     Slow = "slow", "Thesis19 7.1", "FASOR's first variant: the slow timeout backs off",
         FASOR, Settings::UNBOUNDED, |_| Controller::Fasor(Fasor::slow());
     FastSlow = "fast-slow", "Thesis19 7.1", "FASOR's second variant: one fast try, then the slow timeout backs off",
@@ -204,6 +209,8 @@ pub enum Controller {
     Ecoap(Ecoap),
     /// `ecoap-rpl`.
     EcoapRpl(EcoapRpl),
+    /// `eifel`.
+    Eifel(Eifel),
     /// `fasor` and its variants.
     Fasor(Fasor),
     /// `ebb`.
@@ -236,6 +243,7 @@ macro_rules! dispatch {
             Controller::BasicRto($control) => $call,
             Controller::Ecoap($control) => $call,
             Controller::EcoapRpl($control) => $call,
+            Controller::Eifel($control) => $call,
             Controller::Fasor($control) => $call,
             Controller::Ebb($control) => $call,
             Controller::Rcoap($control) => $call,

@@ -1,5 +1,6 @@
 //! Endpoint configuration.
 
+use super::measurement::Measurement;
 use super::peers::Scope;
 use super::study::StudySettings;
 use crate::cc::{Algorithm, ControlConfig, Shell};
@@ -34,6 +35,8 @@ pub struct EndpointConfig {
     /// The number of the option Rexmit-Cnt, for which no number is assigned. Default 65020, from
     /// the experimental range; elective, safe to forward, not part of the cache key.
     pub rexmit_count_option: OptionNumber,
+    /// The option PM, by which both ends and the nodes between them measure losses. Default none.
+    pub measurement: Option<Measurement>,
     /// Whether the application implements RFC 9177. If not, messages with its options are rejected
     /// because the options are critical; a Confirmable request is answered with 4.02, which shows
     /// a client that Q-Block is not supported. Default no.
@@ -84,6 +87,7 @@ impl Default for EndpointConfig {
             scope: Scope::TransportAddress,
             token_length: 4,
             rexmit_count_option: OptionNumber(65020),
+            measurement: None,
             q_block: false,
             oscore: false,
             forwards: false,

@@ -29,6 +29,7 @@ mod config;
 mod controls;
 mod flight;
 mod marks;
+mod measurement;
 mod output;
 mod peers;
 mod probe;
@@ -45,6 +46,7 @@ mod waits;
 
 pub use config::{EndpointConfig, Limits, MessageIdStart, SharedConfig};
 pub use flight::Flight;
+pub use measurement::{Measured, Measurement};
 #[doc(hidden)]
 pub use output::OutputBuffers;
 pub use peers::Scope;
@@ -139,7 +141,8 @@ impl Endpoint {
     /// The next action of the driver: first all datagrams, then all events, and the timeout last.
     #[inline]
     pub fn poll_output(&mut self) -> Output<'_> {
-        match self.output.pop() {
+        let option = self.next_option();
+        match self.output.pop(option) {
             Some(output) => output,
             None => {
                 let epoch = self.epochs.as_deref().and_then(Timers::next);

@@ -1,9 +1,12 @@
 //! The output of an endpoint for its driver: datagrams to be sent, and events.
 
 use super::Endpoint;
+use super::measurement::PmOption;
 use super::types::{Event, Output, Sent, Transmit};
+use crate::exchange::mark::with_option;
 use crate::exchange::outbox::Outbox;
 use crate::peer::PeerId;
+use crate::wire::Code;
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -17,13 +20,16 @@ pub struct OutputBuffers(Option<Box<Queues>>);
 struct Queues {
     outbox: Outbox<Sent>,
     events: VecDeque<Event>,
+    /// The datagram that left last with the option PM.
+    measured: Vec<u8>,
 }
 
 impl OutputBuffers {
     #[inline]
     fn queues(&mut self) -> &mut Queues {
-        let new = || Box::new(Queues { outbox: Outbox::new(), events: VecDeque::new() });
-        self.0.get_or_insert_with(new)
+        let queues =
+            || Queues { outbox: Outbox::new(), events: VecDeque::new(), measured: Vec::new() };
+        self.0.get_or_insert_with(|| Box::new(queues()))
     }
 
     /// Whether there are buffers at all.
@@ -53,14 +59,25 @@ impl OutputBuffers {
         self.queues().events.push_back(event);
     }
 
-    /// The next datagram or, if there is none, the next event.
+    /// Destination and code of the message that [`Self::pop`] returns next, if it is a message.
+    pub(super) fn next_message(&self) -> Option<(PeerId, Code)> {
+        let (to, datagram) = self.0.as_deref()?.outbox.first()?;
+        Some((to, Code(*datagram.get(1)?)))
+    }
+
+    /// The next datagram, with this option if there is one, or the next event if there is no datagram.
     #[inline]
-    pub(super) fn pop(&mut self) -> Option<Output<'_>> {
+    pub(super) fn pop(&mut self, option: Option<PmOption>) -> Option<Output<'_>> {
         let queues = self.0.as_deref_mut()?;
         if queues.outbox.is_empty() {
             return queues.events.pop_front().map(Output::Event);
         }
-        let (to, what, datagram) = queues.outbox.pop()?;
+        let (to, what, mut datagram) = queues.outbox.pop()?;
+        if let Some(PmOption { number, value }) = option {
+            queues.measured.clear();
+            with_option(datagram, number, &[value], &mut queues.measured);
+            datagram = &queues.measured;
+        }
         Some(Output::Transmit(Transmit { to, datagram, what }))
     }
 }

@@ -1,5 +1,6 @@
 //! Peers: the scopes for which congestion control state is kept.
 
+use super::measurement::Waves;
 use crate::cc::{ControlConfig, Load, Shell};
 use crate::exchange::message_id::MessageIds;
 use crate::exchange::table::NONE;
@@ -112,6 +113,8 @@ pub(crate) struct Peer {
     /// When it last responded to a message of ours.
     pub(crate) heard: Option<Instant>,
     last_used: Instant,
+    /// The option PM; `None` unless both ends send it.
+    pub(super) waves: Option<Box<Waves>>,
     /// Neighbours in the order of use, while the peer has no exchange.
     newer: u32,
     older: u32,
@@ -245,6 +248,7 @@ impl Peers {
             unanswered_since: now,
             heard: None,
             last_used: now,
+            waves: None,
             newer: NONE,
             older: NONE,
         };

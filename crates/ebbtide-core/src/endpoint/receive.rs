@@ -72,6 +72,9 @@ impl Endpoint {
                 return Received::Ignored(Ignored::Malformed);
             }
         };
+        if !to_group {
+            self.read_wave(now, from, &message);
+        }
         match message.kind() {
             Type::Confirmable | Type::NonConfirmable if message.code().is_request() => {
                 self.on_request(now, arrival, message, remember)

@@ -169,7 +169,7 @@ impl Endpoint {
     ) -> Result<(), SendError> {
         let limit = self.config.limits.message_bytes;
         let bytes = HEADER_LEN + incoming.token.len() + content.encoded_len();
-        if bytes > limit {
+        if bytes + self.measurement_bytes() > limit {
             return Err(SendError::TooLong { bytes, limit });
         }
         let option = self.config.rexmit_count_option;

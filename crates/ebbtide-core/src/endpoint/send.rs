@@ -209,7 +209,7 @@ impl Endpoint {
     pub(super) fn check_length(&self, content: &Content<'_>) -> Result<usize, SendError> {
         let limit = self.config.limits.message_bytes;
         let length = content.encoded_len();
-        let bytes = HEADER_LEN + MAX_TOKEN_LEN + length;
+        let bytes = HEADER_LEN + MAX_TOKEN_LEN + self.measurement_bytes() + length;
         if bytes > limit.min(usize::from(u16::MAX)) {
             return Err(SendError::TooLong { bytes, limit });
         }

@@ -1,6 +1,8 @@
-//! Marks written into an encoded message.
+//! Marks and options written into an encoded message.
 
-use crate::wire::{HEADER_LEN, OptionNumber, encode_option};
+use crate::wire::{
+    HEADER_LEN, MAX_OPTION_HEADER, Message, OptionNumber, PAYLOAD_MARKER, encode_option,
+};
 use alloc::vec::Vec;
 
 /// The value of Rexmit-Cnt in the first request to an unknown peer (fasor-02).
@@ -53,5 +55,29 @@ pub(crate) fn with_count_option(
             out.extend_from_slice(message);
             false
         }
+    }
+}
+
+/// Appends an encoded message to `out` with the option `number` of this value, in place of one that it has.
+pub(crate) fn with_option(datagram: &[u8], number: OptionNumber, value: &[u8], out: &mut Vec<u8>) {
+    let Ok(message) = Message::parse(datagram) else { return out.extend_from_slice(datagram) };
+    let head = HEADER_LEN + message.token().len();
+    out.extend_from_slice(datagram.get(..head).unwrap_or_default());
+    let mut last = OptionNumber(0);
+    let mut append = |number: OptionNumber, value: &[u8]| {
+        let start = out.len();
+        out.resize(start + MAX_OPTION_HEADER + value.len(), 0);
+        // In order, and no longer than they were.
+        let len = out.get_mut(start..).and_then(|buf| encode_option(buf, last, number, value).ok());
+        out.truncate(start + len.unwrap_or(0));
+        last = number;
+    };
+    let others = || message.options().filter(|option| option.number != number);
+    others().filter(|option| option.number < number).for_each(|o| append(o.number, o.value));
+    append(number, value);
+    others().filter(|option| option.number > number).for_each(|o| append(o.number, o.value));
+    if !message.payload().is_empty() {
+        out.push(PAYLOAD_MARKER);
+        out.extend_from_slice(message.payload());
     }
 }

@@ -12,6 +12,8 @@ mod observe;
 #[cfg(feature = "alloc")]
 pub(crate) mod outbox;
 #[cfg(feature = "alloc")]
+pub(crate) mod square_wave;
+#[cfg(feature = "alloc")]
 pub(crate) mod table;
 #[cfg(feature = "alloc")]
 pub(crate) mod timers;

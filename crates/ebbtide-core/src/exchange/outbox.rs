@@ -57,6 +57,12 @@ impl<T> Outbox<T> {
         Some((to, what, self.bytes.get(start..end).unwrap_or_default()))
     }
 
+    /// Destination and bytes of the oldest datagram.
+    pub(crate) fn first(&self) -> Option<(PeerId, &[u8])> {
+        let first = self.queue.front()?;
+        Some((first.to, self.bytes.get(first.start..first.end)?))
+    }
+
     /// Whether the queue is empty.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {

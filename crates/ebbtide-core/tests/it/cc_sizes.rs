@@ -2,7 +2,7 @@
 
 use ebbtide_core::cc::{
     BasicRto, Cocoa, Cocoa01, CocoaFullBackoff, CocoaStrong, Controller, Default, Ebb, Ecoap,
-    EcoapRpl, Fasor, FullBackoff, LinuxRto, PeakHopper, Rcoap, Shell, Slot,
+    EcoapRpl, Eifel, Fasor, FullBackoff, LinuxRto, PeakHopper, Rcoap, Shell, Slot,
 };
 
 #[test]
@@ -19,6 +19,7 @@ fn per_peer_state_is_as_small_as_promised() {
         ("basic-rto", size_of::<BasicRto>(), 4),
         ("ecoap", size_of::<Ecoap>(), 4),
         ("ecoap-rpl", size_of::<EcoapRpl>(), 0),
+        ("eifel", size_of::<Eifel>(), 12),
         ("fasor and its variants, marks included", size_of::<Fasor>(), 28),
         ("rcoap", size_of::<Rcoap>(), 36),
         ("ebb", size_of::<Ebb>(), 40),

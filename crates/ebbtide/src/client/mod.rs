@@ -47,7 +47,7 @@ use crate::stream::{Answerer, Pool};
 use bytes::Bytes;
 use drive::Drive;
 use ebbtide_core::cc::{ControlConfig, Metrics, Sample};
-use ebbtide_core::endpoint::Reliability;
+use ebbtide_core::endpoint::{Measured, Reliability};
 use ebbtide_core::session::Arrival;
 use ebbtide_core::session::client::RequestParts;
 #[cfg(feature = "dtls")]
@@ -412,6 +412,13 @@ impl Client {
             return Some(metrics);
         }
         self.inner.opened(SocketKind::plain(remote))?.lock().endpoint.metrics(remote.into())
+    }
+
+    /// The losses of a peer's messages over UDP, by the option PM; `None` without
+    /// [`measurement`](ClientConfig::measurement), or if the peer has not sent the option.
+    #[must_use]
+    pub fn measured(&self, remote: SocketAddr) -> Option<Measured> {
+        self.inner.opened(SocketKind::plain(remote))?.lock().endpoint.measured(remote.into())
     }
 
     /// A snapshot of the client's metrics: the counters of all its sockets and connections

@@ -9,7 +9,7 @@ use crate::net::network::DatagramNetwork;
 #[cfg(feature = "oscore")]
 use crate::oscore::OscoreContexts;
 use ebbtide_core::cc::ControlConfig;
-use ebbtide_core::endpoint::Scope;
+use ebbtide_core::endpoint::{Measurement, Scope};
 use ebbtide_core::session::Verify;
 use ebbtide_core::time::Micros;
 #[cfg(feature = "dtls13")]
@@ -66,6 +66,15 @@ macro_rules! shared_settings {
             /// limit observations, bursts or streamed bodies.
             pub fn request_timeout(mut self, span: Duration) -> Self {
                 self.0.request_timeout = Some(span);
+                self
+            }
+
+            /// Sets the option PM (draft-ietf-core-coap-pm), by which both ends and the nodes
+            /// between them measure losses over UDP and DTLS: it goes into requests, and into
+            /// what is sent to peers that have it in their messages. The other end must use the
+            /// same settings. Default none.
+            pub fn measurement(mut self, measurement: impl Into<Option<Measurement>>) -> Self {
+                self.0.endpoint.measurement = measurement.into();
                 self
             }
 

@@ -69,7 +69,7 @@ use crate::net::shared::Shared;
 use crate::stream::{Answerer, Listen, Listener, Serving, Tally};
 use bind::{Binder, BoundSocket};
 use ebbtide_core::cc::ControlConfig;
-use ebbtide_core::endpoint::MessageIdStart;
+use ebbtide_core::endpoint::{Measured, MessageIdStart};
 use inner::Service;
 use std::future::{Future, poll_fn};
 use std::io;
@@ -258,6 +258,14 @@ impl Server {
             .filter(|shared| same_family(shared))
             .try_for_each(set)
             .map_err(|error| Cause::Send(error).into())
+    }
+
+    /// The losses of a client's messages over UDP, by the option PM; `None` without
+    /// [`measurement`](ServerConfig::measurement), or if the client has not sent the option.
+    #[must_use]
+    pub fn measured(&self, remote: SocketAddr) -> Option<Measured> {
+        let mut sockets = self.sockets.iter().map(|(shared, _)| shared);
+        sockets.find_map(|shared| shared.lock().endpoint.measured(remote.into()))
     }
 
     /// The addresses of the sockets for `coap`.

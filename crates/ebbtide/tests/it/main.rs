@@ -34,6 +34,7 @@ mod handlers;
 mod lifecycle;
 mod lossy_relay;
 mod many_peers;
+mod measurement;
 mod metrics;
 mod multicast;
 mod network_errors;

@@ -14,7 +14,7 @@ use crate::random::{CompactChaCha, Streams};
 use crate::record::Messages;
 use crate::record::Recorder;
 use crate::scenario::{Scenario, SecurityMode};
-use ebbtide_core::endpoint::Arrival;
+use ebbtide_core::endpoint::{Arrival, Measured};
 use ebbtide_core::testbed::{OutputBuffers, swap_buffers};
 use ebbtide_core::time::Instant;
 use ebbtide_core::wire::{Code, Content, Message, Opt, OptionNumber, Token};
@@ -322,6 +322,10 @@ impl Host for Client {
 
     fn swap_buffers(&mut self, other: &mut OutputBuffers) {
         swap_buffers(&mut self.exchanges.endpoint, other);
+    }
+
+    fn measured(&self) -> Option<Measured> {
+        self.exchanges.endpoint.measured(server_address().into())
     }
 
     fn read_ahead(&self) -> u64 {

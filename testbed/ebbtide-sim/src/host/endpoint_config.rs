@@ -2,7 +2,7 @@
 
 use crate::scenario::{Scenario, SecurityMode, units::Time};
 use ebbtide_core::cc::ControlConfig;
-use ebbtide_core::endpoint::EndpointConfig;
+use ebbtide_core::endpoint::{EndpointConfig, Measurement};
 use ebbtide_core::params::Parameters;
 use ebbtide_core::testbed::StudySettings;
 use ebbtide_core::time::Micros;
@@ -25,6 +25,8 @@ pub fn endpoint_config(scenario: &Scenario, control: ControlConfig) -> EndpointC
         params,
         control,
         token_length: coap.token_length,
+        measurement: (coap.pm_block > 0)
+            .then(|| Measurement { block: coap.pm_block, ..Measurement::default() }),
         oscore: scenario.security.mode == SecurityMode::Oscore,
         // The server is this program's: it answers each copy with that copy's marks.
         study: StudySettings::DEFAULT.trusting_marks(true).being_patient(coap.patience),

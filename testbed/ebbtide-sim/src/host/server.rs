@@ -1,9 +1,9 @@
 //! The host that answers.
 
 use super::oscore::ProtectedAnswers;
-use super::{Tag, client_at, digits};
+use super::{Tag, client_address, client_at, digits};
 use crate::random::Streams;
-use ebbtide_core::endpoint::{Endpoint, EndpointConfig, Output, Received, Remember};
+use ebbtide_core::endpoint::{Endpoint, EndpointConfig, Measured, Output, Received, Remember};
 use ebbtide_core::time::Instant;
 use ebbtide_core::wire::{Code, Content, Opt, OptionNumber};
 use std::net::SocketAddr;
@@ -44,6 +44,11 @@ impl ConstantServer {
     #[inline]
     pub(crate) const fn serve(&mut self, class: usize) {
         self.class = class;
+    }
+
+    /// The losses of a client's messages, by the option PM.
+    pub(crate) fn measured(&self, client: u32) -> Option<Measured> {
+        self.endpoint.measured(client_address(client).into())
     }
 
     /// Takes a request and hands the datagrams that it causes to `send`.

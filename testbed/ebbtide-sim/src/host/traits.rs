@@ -4,6 +4,7 @@ use super::agenda::Agenda;
 use super::flow::MessageFlow;
 use super::{ExchangeLedger, Tag};
 use crate::record::Recorder;
+use ebbtide_core::endpoint::Measured;
 use ebbtide_core::testbed::OutputBuffers;
 use ebbtide_core::time::Instant;
 use std::any::Any;
@@ -64,6 +65,11 @@ pub(crate) trait Host {
     /// [`read_ahead`](ebbtide_core::testbed::read_ahead).
     fn read_ahead(&self) -> u64 {
         0
+    }
+
+    /// The losses of the server's messages, by the option PM.
+    fn measured(&self) -> Option<Measured> {
+        None
     }
 
     /// The server's state for this client alone, if there is any.

@@ -7,7 +7,7 @@ use super::delivery::Delivery;
 use super::direction::DirectionCounts;
 use super::flow::FlowRecord;
 use super::phase::PhaseRecord;
-use super::{Handshakes, MeshRecord, Series};
+use super::{Handshakes, MeasuredLosses, MeshRecord, Series};
 use crate::histogram::SparseHistogram;
 use crate::medium::Energy;
 use crate::medium::lora::LoraCounts;
@@ -100,4 +100,7 @@ pub struct Totals {
     /// The handshakes of DTLS, if there were any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub security: Option<Handshakes>,
+    /// Losses as the endpoints measured them, if they have the option PM.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub measured: Option<MeasuredLosses>,
 }

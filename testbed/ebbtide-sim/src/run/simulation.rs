@@ -248,7 +248,11 @@ impl<R: Recorder> Simulation<R> {
         let cross = Sources::new(scenario, &streams, &mut engine);
         let background = Flows::new(scenario, &streams, &mut engine);
         let payloads = roster.classes.iter().map(|class| class.scenario.workload.response_payload);
-        let server = endpoint_config(scenario, ControlConfig::new(Algorithm::Default));
+        let mut server = endpoint_config(scenario, ControlConfig::new(Algorithm::Default));
+        if server.measurement.is_some() {
+            // It keeps a wave for each client.
+            server.limits.peers = server.limits.peers.max(scenario.clients.count as usize);
+        }
         let ends = roster.classes.iter().filter_map(|class| {
             Some((class.scenario.workload.ends()?, class.scenario.workload.fair_from()))
         });

@@ -219,6 +219,9 @@ keys! {
         /// Whether messages are given up no sooner than after MAX_TRANSMIT_SPAN, as at the library's
         /// endpoints. Off if controls are compared as they were published.
         pub patience: bool,
+        /// Messages in each block of the square wave of the option PM, by which clients and server measure losses
+        /// (draft-ietf-core-coap-pm). 0 stands for endpoints without the option.
+        pub pm_block: u16,
     }
 }
 
@@ -276,6 +279,7 @@ impl Default for Coap {
             nstart: 1,
             token_length: 0,
             patience: true,
+            pm_block: 0,
         }
     }
 }

@@ -31,6 +31,7 @@ mod low_power_classes;
 mod low_power_errors;
 mod low_power_routes;
 mod low_power_spacing;
+mod measurement;
 mod medium_conservation;
 mod medium_geometry;
 mod medium_saturation;

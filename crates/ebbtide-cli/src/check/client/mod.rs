@@ -174,7 +174,15 @@ fn mistaken(listener: &mut Listener, request: &ClientDatagram, _: Copies) -> Vec
     listener.say(request.from, head, &other, b"\xffno");
     let untried = Finding::Untried("the client has sent no copy".to_owned());
     let Some(second) = copy(listener, request, FIRST_COPY) else {
-        return vec![holds(false, "no copy follows"), untried];
+        // An Acknowledgement is matched by its message ID alone (section 4.2) and may have ended the
+        // copies. Then the client waits for a separate response, unless it has taken the wrong one.
+        let head = Head { kind: Type::Confirmable, code: CONTENT, id: listener.next_id() };
+        listener.say(request.from, head, &request.token(), b"\xffok");
+        let is_waiting = arrives(listener, request, Type::Acknowledgement, head.id);
+        return vec![
+            holds(is_waiting, "neither a copy follows nor is another answer taken"),
+            untried,
+        ];
     };
     listener.say(request.from, head, &second.token(), b"\xff");
     let third = copy(listener, request, FIRST_COPY * 2);

@@ -9,8 +9,8 @@ use ebbtide_core::ExchangeId;
 use ebbtide_core::PeerId;
 use ebbtide_core::cc::{Algorithm, ControlConfig, Sample, Shell};
 use ebbtide_core::endpoint::{
-    Endpoint, EndpointConfig, Event, Incoming, Limits, Output, Received, Reliability, Scope,
-    SendError, Sent,
+    Endpoint, EndpointConfig, Event, Incoming, Limits, Measurement, Output, Received, Reliability,
+    Scope, SendError, Sent,
 };
 use ebbtide_core::params::Parameters;
 use ebbtide_core::testbed::StudySettings;
@@ -266,6 +266,7 @@ fn config(script: &mut Script<'_>) -> EndpointConfig {
             .trusting_marks(bits & 16 != 0)
             .keeping_message_ids_unique(bits & 32 == 0),
         rexmit_count_option: OptionNumber(65020),
+        measurement: (bits & 128 != 0).then(|| Measurement { block: 3, ..Measurement::default() }),
         q_block: false,
         oscore: false,
         forwards: false,

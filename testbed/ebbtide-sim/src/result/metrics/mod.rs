@@ -7,6 +7,7 @@
 mod background;
 mod cell;
 mod lora;
+mod measurement;
 mod mesh;
 mod outcome;
 mod wifi;
@@ -16,6 +17,7 @@ use super::metric::{Better, Group, Metric, Unit};
 pub use background::BACKGROUND;
 pub use cell::CELL;
 pub use lora::LORA;
+pub use measurement::MEASUREMENT;
 pub use mesh::MESH;
 pub use outcome::{OUTCOME, RunMetric};
 pub use wifi::WIFI;
@@ -52,7 +54,7 @@ pub fn all_figures() -> impl Iterator<Item = Described> {
 }
 
 /// All tables, in the order in which documents have them.
-pub static GROUPS: [&Group; 5] = [&CELL, &MESH, &WIFI, &BACKGROUND, &LORA];
+pub static GROUPS: [&Group; 6] = [&CELL, &MESH, &WIFI, &BACKGROUND, &LORA, &MEASUREMENT];
 
 #[cfg(test)]
 mod tests {

@@ -3,8 +3,8 @@
 use super::Simulation;
 use crate::host::{Arrivals, Client, SecureClient, as_kind};
 use crate::record::{
-    ClassRecord, Delivery, DirectionCounts, FlowRecord, Handshakes, MeshRecord, RunRecord,
-    SparseHistogram, Totals,
+    ClassRecord, Delivery, DirectionCounts, FlowRecord, Handshakes, MeasuredLosses, MeshRecord,
+    RunRecord, SparseHistogram, Totals,
 };
 use crate::run::Recorder;
 use crate::run::pool::Pool;
@@ -83,6 +83,7 @@ impl<R: Recorder> Simulation<R> {
                 lora: self.net.radio.as_ref().and_then(|radio| radio.lora_counts()),
                 cross: self.net.cross.records(),
                 security: self.security(),
+                measured: self.measured(),
             },
             wall_s: 0.0,
         };
@@ -165,6 +166,16 @@ impl<R: Recorder> Simulation<R> {
             total += &client.measured;
         }
         Some(total)
+    }
+
+    /// Losses as both ends measured them, if they have.
+    fn measured(&self) -> Option<MeasuredLosses> {
+        let mut losses = MeasuredLosses::default();
+        for (number, client) in (0..).zip(&self.clients) {
+            losses.up += self.server.measured(number).unwrap_or_default();
+            losses.down += client.measured().unwrap_or_default();
+        }
+        (losses != MeasuredLosses::default()).then_some(losses)
     }
 
     /// Completes the clients' flows and returns their records.
