@@ -74,9 +74,13 @@ impl Driver {
             if state.deadline.is_some_and(|at| at <= now) {
                 state.handle_timeout(now);
             }
-            drop(state);
-            let more = notify(&self.shared, now);
-            let mut state = self.shared.lock();
+            let mut more = false;
+            // Most turns have no notification, and pay for one lock.
+            if state.observers.any_due() {
+                drop(state);
+                more = notify(&self.shared, now);
+                state = self.shared.lock();
+            }
             let mut sent = self.shared.flush(&mut state, now);
             while sent.is_ok() && state.is_full {
                 // The endpoint has more to send.

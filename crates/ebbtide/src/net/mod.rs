@@ -17,6 +17,7 @@ pub mod network;
 pub(crate) mod peer;
 pub(crate) mod pending;
 pub(crate) mod receive;
+mod receive_buffers;
 mod reports;
 mod room;
 #[cfg(feature = "test-net")]

@@ -2,8 +2,10 @@
 
 use super::beside::{TURN, served};
 use super::device;
+use super::dtls::OpenedMessages;
+use super::receive_buffers::ReceiveBuffers;
 use super::shared::{ArrivedRequest, Shared};
-use super::socket::{Datagram, Inbox};
+use super::socket::Datagram;
 use super::trace;
 use crate::refusals::Reason;
 use ebbtide_core::PeerId;
@@ -25,25 +27,25 @@ impl Shared {
     /// the waker of `cx`. With `busily` it receives without a readiness notification, too. The batch ends
     /// when a turn is over, and the rest of it comes first the next time.
     pub(super) fn receive(self: &Arc<Self>, cx: &mut Context<'_>, busily: bool) -> bool {
-        let mut inbox = self.inbox.lock().unwrap_or_else(PoisonError::into_inner);
-        if inbox.has_left() {
-            self.handle(&mut inbox);
+        let mut buffers = self.receiving.lock().unwrap_or_else(PoisonError::into_inner);
+        if buffers.inbox.has_left() {
+            self.handle(&mut buffers);
             return true;
         }
         if self.is_deaf.load(Ordering::SeqCst) {
             return false;
         }
-        let Poll::Ready(received) = self.device.poll_receive(cx, &mut inbox, busily) else {
+        let Poll::Ready(received) = self.device.poll_receive(cx, &mut buffers.inbox, busily) else {
             return false;
         };
         match received {
             device::ReceiveOutcome::Datagrams => {
-                self.handle(&mut inbox);
+                self.handle(&mut buffers);
                 true
             }
             device::ReceiveOutcome::Nothing => true,
             device::ReceiveOutcome::Error => {
-                drop(inbox);
+                drop(buffers);
                 // The network reported this error for an earlier datagram. Reading it clears it,
                 // and there may be datagrams after it.
                 self.take_errors();
@@ -52,7 +54,8 @@ impl Shared {
         }
     }
 
-    fn handle(self: &Arc<Self>, inbox: &mut Inbox) {
+    fn handle(self: &Arc<Self>, buffers: &mut ReceiveBuffers) {
+        let ReceiveBuffers { inbox, opened } = buffers;
         let now = self.clock.now();
         let speaks_dtls = self.speaks_dtls.load(Ordering::Relaxed);
         let mut count = 0;
@@ -64,11 +67,11 @@ impl Shared {
             if speaks_dtls {
                 match self.workers.get().and_then(|workers| workers.other(datagram.bytes)) {
                     Some(other) => {
-                        other.handle_records(now, datagram);
+                        other.handle_records(now, datagram, opened);
                         other.time_answers(now);
                         other.wake_driver();
                     }
-                    None => self.handle_records(now, datagram),
+                    None => self.handle_records(now, datagram, opened),
                 }
             } else {
                 self.handle_message(now, PeerId::Address(datagram.from), datagram);
@@ -93,16 +96,18 @@ impl Shared {
     }
 
     /// Handles a datagram of DTLS records.
-    fn handle_records(self: &Arc<Self>, now: Instant, datagram: Datagram<'_>) {
+    fn handle_records(
+        self: &Arc<Self>,
+        now: Instant,
+        datagram: Datagram<'_>,
+        opened: &mut OpenedMessages,
+    ) {
         // A record of a handshake may be answered although no message is in it.
         let mut state = self.draining(self.reply_from(datagram.to));
-        let Some(opened) = state.open(now, datagram.from, datagram.bytes) else { return };
+        state.open(now, datagram.from, datagram.bytes, opened);
         drop(state);
         for (session, bytes) in opened.messages() {
             self.handle_message(now, PeerId::Session(session), Datagram { bytes, ..datagram });
-        }
-        if let Some(sessions) = &mut self.lock().dtls {
-            sessions.reuse(opened);
         }
     }
 

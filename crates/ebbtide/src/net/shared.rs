@@ -10,7 +10,8 @@ use super::dtls::Side;
 use super::dtls::config::DtlsConfig;
 use super::network::DatagramNetwork;
 use super::peer::PeerInfo;
-use super::socket::{Binding, Inbox, SocketOptions};
+use super::receive_buffers::ReceiveBuffers;
+use super::socket::{Binding, SocketOptions};
 use super::socket_state::SocketState;
 use super::workers::Workers;
 use crate::error::BindError;
@@ -99,8 +100,8 @@ pub(crate) struct Shared {
     pub(crate) busy_poll: Duration,
     /// Answers of handlers since the last look at the clock, which costs as much as a tenth of an answer.
     pub(crate) untimed: AtomicU32,
-    /// The buffers for receiving, used by one task at a time.
-    pub(super) inbox: Mutex<Inbox>,
+    /// Used by one task at a time.
+    pub(super) receiving: Mutex<ReceiveBuffers>,
     state: Mutex<SocketState>,
 }
 
@@ -157,7 +158,7 @@ impl Shared {
             workers: OnceLock::new(),
             busy_poll: config.busy_poll,
             untimed: AtomicU32::new(0),
-            inbox: Mutex::default(),
+            receiving: Mutex::default(),
             state: Mutex::new(SocketState::new(endpoint, observers, oscore, max_unsent)),
         });
         if let Some(service) = &shared.service {
@@ -182,8 +183,8 @@ impl Shared {
 
     /// Whether everything that was received before [`Self::stop_receiving`] is handled and sent.
     pub(crate) fn is_drained(&self) -> bool {
-        let inbox = self.inbox.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        !inbox.has_left() && self.lock().out.is_empty()
+        let buffers = self.receiving.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        !buffers.inbox.has_left() && self.lock().out.is_empty()
     }
 
     /// The peer of a session, on a socket that speaks DTLS.

@@ -175,15 +175,18 @@ impl SocketState {
         self.drain(None);
     }
 
-    /// The messages in a datagram, on a socket that speaks DTLS; `None` on another socket, whose
-    /// datagrams are messages.
+    /// Fills `opened` with the messages in a datagram; on a socket that does not speak DTLS there are none.
     pub(crate) fn open(
         &mut self,
         now: Instant,
         from: SocketAddr,
         datagram: &[u8],
-    ) -> Option<OpenedMessages> {
-        self.dtls.as_mut().map(|sessions| sessions.receive(now, from, datagram))
+        opened: &mut OpenedMessages,
+    ) {
+        opened.clear();
+        if let Some(sessions) = &mut self.dtls {
+            sessions.receive(now, from, datagram, opened);
+        }
     }
 
     /// Passes on the meaning of a datagram, except for requests.

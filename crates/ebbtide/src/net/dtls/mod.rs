@@ -57,8 +57,6 @@ pub(crate) struct Sessions {
     record: Vec<u8>,
     /// Messages that cannot be sent any more.
     unsent: Vec<Sent>,
-    /// Buffers for the messages of the next datagram, reused.
-    spare: OpenedMessages,
 }
 
 /// A message that is to be sent over a session.
@@ -70,7 +68,7 @@ pub(crate) struct Queued<'m> {
     pub(crate) what: Sent,
 }
 
-/// Messages that came in one datagram.
+/// Messages that came in one datagram. The buffers are used again for the next one.
 #[derive(Debug, Default)]
 pub(crate) struct OpenedMessages {
     bytes: Vec<u8>,
@@ -78,6 +76,11 @@ pub(crate) struct OpenedMessages {
 }
 
 impl OpenedMessages {
+    pub(crate) fn clear(&mut self) {
+        self.bytes.clear();
+        self.messages.clear();
+    }
+
     /// The session and the bytes of each message.
     pub(crate) fn messages(&self) -> impl Iterator<Item = (SessionKey, &[u8])> {
         let bytes = |range: &Range<usize>| self.bytes.get(range.clone()).unwrap_or_default();
@@ -131,7 +134,6 @@ impl Sessions {
             deadline: None,
             record: Vec::new(),
             unsent: Vec::new(),
-            spare: OpenedMessages::default(),
         })
     }
 
@@ -201,18 +203,15 @@ impl Sessions {
         self.endpoint.counters()
     }
 
-    /// Decrypts a datagram. [`Self::reuse`] takes the result back when its messages have been
-    /// handled.
+    /// Decrypts a datagram, and adds its messages to `opened`.
     pub(crate) fn receive(
         &mut self,
         now: Instant,
         from: SocketAddr,
         datagram: &[u8],
-    ) -> OpenedMessages {
+        opened: &mut OpenedMessages,
+    ) {
         self.advance(now);
-        let mut opened = core::mem::take(&mut self.spare);
-        opened.bytes.clear();
-        opened.messages.clear();
         self.record.clear();
         self.record.extend_from_slice(datagram);
         let (links, socket) = (&self.links, self.socket);
@@ -228,12 +227,6 @@ impl Sessions {
                 opened.messages.push((session, start..opened.bytes.len()));
             }
         });
-        opened
-    }
-
-    /// Takes the buffers back after the messages have been handled.
-    pub(crate) fn reuse(&mut self, opened: OpenedMessages) {
-        self.spare = opened;
     }
 
     /// Encrypts a message and queues it. Without a session it waits for one at a client, and fails
