@@ -115,26 +115,36 @@ fn special_range(address: IpAddr) -> Option<Prefix> {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Reach {
     pub(crate) targets: Vec<Prefix>,
+    /// The addresses that they may reach over HTTP.
+    pub(crate) web: Vec<Prefix>,
     /// The clients that are served; without a prefix all.
     pub(crate) clients: Vec<Prefix>,
 }
 
 impl Reach {
     pub(crate) fn may_reach(&self, address: IpAddr) -> bool {
-        let address = address.to_canonical();
-        // A group's members would all answer, each with its own message.
-        if address.is_multicast() {
-            return false;
-        }
-        let special = special_range(address);
-        self.targets.iter().any(|allowed| {
-            allowed.contains(address) && special.is_none_or(|range| allowed.is_within(range))
-        })
+        is_allowed(&self.targets, address)
+    }
+
+    pub(crate) fn may_reach_web(&self, address: IpAddr) -> bool {
+        is_allowed(&self.web, address)
     }
 
     pub(crate) fn may_ask(&self, client: IpAddr) -> bool {
         self.clients.is_empty() || self.clients.iter().any(|allowed| allowed.contains(client))
     }
+}
+
+fn is_allowed(targets: &[Prefix], address: IpAddr) -> bool {
+    let address = address.to_canonical();
+    // A group's members would all answer, each with its own message.
+    if address.is_multicast() {
+        return false;
+    }
+    let special = special_range(address);
+    targets.iter().any(|allowed| {
+        allowed.contains(address) && special.is_none_or(|range| allowed.is_within(range))
+    })
 }
 
 #[cfg(test)]
@@ -146,8 +156,8 @@ mod tests {
     }
 
     fn reaches(allowed: &[&str], address: &str) -> bool {
-        let targets = allowed.iter().map(|text| prefix(text)).collect();
-        Reach { targets, clients: Vec::new() }.may_reach(address.parse().unwrap())
+        let targets: Vec<_> = allowed.iter().map(|text| prefix(text)).collect();
+        is_allowed(&targets, address.parse().unwrap())
     }
 
     #[test]

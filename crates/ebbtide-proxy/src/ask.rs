@@ -2,7 +2,7 @@
 
 use crate::cell::Applicant;
 use crate::options::Forwarded;
-use crate::target::Target;
+use crate::target::{Target, TargetScheme};
 use bytes::Bytes;
 use ebbtide_core::wire::{Code, OptionNumber};
 use std::net::IpAddr;
@@ -75,6 +75,11 @@ impl Ask {
         // The answer to a protected request is for its client alone (RFC 8613 section 4.1.3.1).
         let protected = self.forwarded.options.get(OptionNumber::OSCORE).is_some();
         matches!(self.code, Code::GET | Code::FETCH) && !protected
+    }
+
+    /// Whether its resource can be observed. HTTP has no observations.
+    pub(crate) fn is_observable(&self) -> bool {
+        self.is_shareable() && matches!(self.target.scheme, TargetScheme::Coap(_))
     }
 
     pub(crate) fn key(&self) -> CacheKey {

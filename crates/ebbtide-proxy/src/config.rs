@@ -3,7 +3,7 @@
 use crate::access::{Prefix, Reach};
 use crate::backend::Backends;
 use crate::cell::{CellConfig, CellLimits};
-use ebbtide::congestion::ControlConfig;
+use ebbtide::congestion::{Algorithm, ControlConfig};
 use ebbtide::{ClientConfig, Uri};
 use std::time::Duration;
 
@@ -23,14 +23,6 @@ pub struct GatewayConfig {
     pub(crate) name: String,
 }
 
-/// The default control, with a first timeout for which a cell's round trips are short.
-fn unhurried(config: ClientConfig) -> ClientConfig {
-    match ControlConfig::parse("ebb:initial-rto=2s") {
-        Ok(control) => config.control(control),
-        Err(_) => config,
-    }
-}
-
 impl Default for GatewayConfig {
     fn default() -> Self {
         Self::new()
@@ -45,7 +37,7 @@ impl GatewayConfig {
             backends: Backends::default(),
             cells: Vec::new(),
             limits: CellLimits { cell: 256, device: 1 },
-            client: unhurried(ClientConfig::new()),
+            client: ClientConfig::new().control(Self::control()),
             deadline: Duration::from_secs(60),
             max_requests: 16_384,
             max_body: 1 << 20,
@@ -54,11 +46,26 @@ impl GatewayConfig {
         }
     }
 
+    /// The default congestion control of requests to devices, for a [`Self::client`] of your own: `ebb:initial-rto=2s`.
+    /// A device that is not known yet gets RFC 7252's first timeout: the cell's budget leaves no queue that would have
+    /// to be noticed sooner, and each device's first exchange would cost a ping.
+    pub fn control() -> ControlConfig {
+        ControlConfig::parse("ebb:initial-rto=2s").unwrap_or(ControlConfig::new(Algorithm::DEFAULT))
+    }
+
     /// Lets clients reach the addresses with this prefix. Those that mean this machine or this link (loopback,
     /// link-local, unspecified) are reached only by a prefix that lies within their range, such as
     /// `127.0.0.0/8`. Groups cannot be reached.
     pub fn allow(mut self, targets: Prefix) -> Self {
         self.access.targets.push(targets);
+        self
+    }
+
+    /// Lets CoAP clients reach the addresses with this prefix over HTTP and HTTPS, by Proxy-Uri or Proxy-Scheme (RFC 7252
+    /// section 10.1). [`Self::allow`] does not, since HTTP servers behind a gateway are most likely not meant for its
+    /// clients. Loopback and link-local addresses need a prefix within their range here as well.
+    pub fn allow_http(mut self, targets: Prefix) -> Self {
+        self.access.web.push(targets);
         self
     }
 
@@ -94,9 +101,8 @@ impl GatewayConfig {
         self
     }
 
-    /// Sets how requests are sent: congestion control, keys, limits. By default a device that is not known yet gets
-    /// RFC 7252's first timeout (`ebb:initial-rto=2s`): the cell's budget leaves no queue that would have to be noticed
-    /// sooner, and each device's first exchange would cost a ping.
+    /// Sets how requests are sent: congestion control, keys, limits. By default with
+    /// [`Self::control`].
     pub fn client(mut self, client: ClientConfig) -> Self {
         self.client = client;
         self

@@ -73,8 +73,7 @@ impl Handler<Forward, ()> for Forward {
             Ok(ask) => ask,
             Err(refusal) => return Reply::now(refusal),
         };
-        let observe = call.message().option(OptionNumber::OBSERVE).and_then(|opt| opt.as_uint());
-        if observe == Some(0) && ask.is_shareable() {
+        if registers(&call.message()) && ask.is_observable() {
             return self.observe(ask);
         }
         if let Some(stored) = self.gateway.stored(&ask) {
@@ -83,6 +82,11 @@ impl Handler<Forward, ()> for Forward {
         let gateway = self.gateway.clone();
         Reply::later(async move { gateway.answer(ask).await })
     }
+}
+
+/// Whether a request registers an observer (RFC 7641 section 2).
+fn registers(message: &Message<'_>) -> bool {
+    message.option(OptionNumber::OBSERVE).and_then(|opt| opt.as_uint()) == Some(0)
 }
 
 impl Forward {
@@ -115,7 +119,8 @@ impl Forward {
         })
     }
 
-    /// The subject that a request observes, once [`Self::observe`] has been called for it.
+    /// The subject that a request observes: [`Self::observe`] has been called for it, or it is that of an observer
+    /// before a restart.
     fn subject(&self, message: &Message<'_>) -> Option<Subject> {
         let (inner, now) = (&self.gateway.inner, system::now());
         let applicant = Applicant { client: Ipv4Addr::UNSPECIFIED.into(), urgency: URGENCY };
@@ -125,10 +130,16 @@ impl Forward {
             code: message.code(),
             forwarded: Forwarded::of_request(message, &inner.upstream.name).ok()?,
             payload: Bytes::copy_from_slice(message.payload()),
-            deadline: now,
+            deadline: now + inner.deadline,
             freshness: StoredUse::Stored,
         };
-        inner.observations.subject(&ask.key())
+        let key = ask.key();
+        let known = inner.observations.subject(&key);
+        if known.is_some() || !registers(message) || !ask.is_observable() {
+            return known;
+        }
+        drop(self.gateway.follow(ask).ok()?);
+        inner.observations.subject(&key)
     }
 
     fn ask(&self, call: &Call<'_>) -> Result<Ask, Response> {

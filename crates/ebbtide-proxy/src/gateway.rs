@@ -10,7 +10,7 @@ use crate::open::FairPlaces;
 use crate::outcome::{self, Answered};
 use crate::shared::{RequestProgress, SharedRequest, SharedRequests};
 use crate::system;
-use crate::upstream::{SharedUpstream, Upstream};
+use crate::upstream::{SharedUpstream, Upstream, UpstreamConfig};
 use ebbtide::{Client, Code, OptionNumber, Response};
 use std::sync::Arc;
 use std::time::Duration;
@@ -39,12 +39,13 @@ impl Gateway {
     #[must_use]
     pub fn new(config: GatewayConfig) -> Self {
         let GatewayConfig { access, cells, limits, client, name, .. } = config;
-        let upstream = Upstream::new(
-            Client::with_config(client.for_proxy()),
+        let upstream = Upstream::new(UpstreamConfig {
+            client: Client::with_config(client.for_proxy()),
             access,
-            Cells::new(cells, limits),
+            cells: Cells::new(cells, limits),
             name,
-        );
+            max_body: config.max_body,
+        });
         let inner = GatewayInner {
             upstream: Arc::new(upstream),
             cache: Cache::new(config.cache_bytes),

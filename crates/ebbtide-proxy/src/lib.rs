@@ -24,9 +24,11 @@ mod backend;
 mod cache;
 mod cell;
 mod config;
+mod directory;
 mod forward;
 mod gateway;
 mod http;
+mod media;
 mod observed;
 mod open;
 mod options;
@@ -37,8 +39,11 @@ mod target;
 #[cfg(test)]
 mod tests;
 mod upstream;
+mod web;
+mod web_uri;
 
 pub use access::{Prefix, PrefixError};
 pub use cell::CellConfig;
 pub use config::GatewayConfig;
+pub use directory::{Directory, DirectoryConfig};
 pub use gateway::Gateway;

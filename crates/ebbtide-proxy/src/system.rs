@@ -12,3 +12,10 @@ pub(crate) fn now() -> Instant {
 pub(crate) fn seed() -> u64 {
     getrandom::u64().unwrap_or_default()
 }
+
+/// The time of day in seconds since 1970.
+#[expect(clippy::disallowed_methods, reason = "what is stored must mean the same after a restart")]
+pub(crate) fn unix_seconds() -> u64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    since.map_or(0, |since| since.as_secs())
+}

@@ -1,6 +1,7 @@
 //! The resource that a request to a gateway is for.
 
 use crate::outcome;
+use crate::web_uri::{self, WebScheme};
 use core::fmt::Write as _;
 use ebbtide::{Response, Scheme, Uri};
 use ebbtide_core::wire::{Code, Message, OptionNumber};
@@ -15,10 +16,38 @@ pub(crate) enum NamedBy {
     Operator,
 }
 
-/// An absolute URI in parts.
+/// The protocol by which a target is asked.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum TargetScheme {
+    Coap(Scheme),
+    Web(WebScheme),
+}
+
+impl TargetScheme {
+    fn parse(name: &str) -> Option<Self> {
+        let web = || WebScheme::parse(name).map(Self::Web);
+        Scheme::parse(name).map(Self::Coap).or_else(web)
+    }
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Coap(scheme) => scheme.name(),
+            Self::Web(scheme) => scheme.name(),
+        }
+    }
+
+    pub(crate) fn default_port(self) -> u16 {
+        match self {
+            Self::Coap(scheme) => scheme.default_port(),
+            Self::Web(scheme) => scheme.default_port(),
+        }
+    }
+}
+
+/// An absolute URI in parts. Those of the path and of the query are decoded, except of an HTTP server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Target {
-    pub(crate) scheme: Scheme,
+    pub(crate) scheme: TargetScheme,
     /// A name, or an address without brackets.
     pub(crate) host: String,
     pub(crate) address: Option<IpAddr>,
@@ -38,10 +67,10 @@ impl Target {
         if let Some(uri) = message.option(OptionNumber::PROXY_URI) {
             // Proxy-Uri takes precedence over all Uri-* options (section 5.10.2).
             let uri = uri.as_str().ok_or_else(|| bad("Proxy-Uri is not UTF-8"))?;
-            return Self::parse(uri);
+            return Self::of_proxy_uri(uri);
         }
         let scheme = message.option(OptionNumber::PROXY_SCHEME).and_then(|opt| opt.as_str());
-        let scheme = scheme.and_then(Scheme::parse);
+        let scheme = scheme.and_then(TargetScheme::parse);
         let scheme = scheme.ok_or_else(|| outcome::not_supported("the scheme is not supported"))?;
         let host = texts(message, OptionNumber::URI_HOST)?.pop();
         // Without Uri-Host it is this proxy itself (section 5.10.1).
@@ -54,13 +83,30 @@ impl Target {
                 .filter(|port| *port > 0)
                 .ok_or_else(|| bad("Uri-Port is not a port"))?,
         };
-        let (path, query) = Self::path_and_query(message)?;
+        let (mut path, mut query) = Self::path_and_query(message)?;
+        if let TargetScheme::Web(_) = scheme {
+            let parts = path.iter_mut().chain(&mut query);
+            parts.for_each(|part| *part = web_uri::escaped(part));
+        }
         let host = host.trim_start_matches('[').trim_end_matches(']').to_ascii_lowercase();
         let address = host.parse().ok();
         let plain = |c: char| c.is_alphanumeric() || "-._~!$&'()*+,;=".contains(c);
         if address.is_none() && !host.chars().all(plain) {
             return Err(bad("Uri-Host is not a host"));
         }
+        Ok(Self { scheme, host, address, port, path, query, named_by: NamedBy::Client })
+    }
+
+    /// The target of a Proxy-Uri.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::of_message`].
+    pub(crate) fn of_proxy_uri(text: &str) -> Result<Self, Response> {
+        let Some(uri) = web_uri::parse(text) else { return Self::parse(text) };
+        let uri = uri.map_err(|_| bad("Proxy-Uri is not a URI of HTTP"))?;
+        let (address, scheme) = (uri.host.parse().ok(), TargetScheme::Web(uri.scheme));
+        let (host, port, path, query) = (uri.host, uri.port, uri.path, uri.query);
         Ok(Self { scheme, host, address, port, path, query, named_by: NamedBy::Client })
     }
 
@@ -100,7 +146,7 @@ impl Target {
 
     pub(crate) fn of_uri(uri: &Uri) -> Self {
         Self {
-            scheme: uri.scheme(),
+            scheme: TargetScheme::Coap(uri.scheme()),
             host: uri.host().to_owned(),
             address: uri.address(),
             port: uri.port(),
@@ -113,9 +159,12 @@ impl Target {
     /// The URI with this address in place of a name, so that the address that was permitted is the one that is
     /// asked.
     pub(crate) fn at(&self, address: SocketAddr) -> Result<Uri, Response> {
-        let pinned = self.address.is_some() || !self.scheme.is_secure();
+        let TargetScheme::Coap(scheme) = self.scheme else {
+            return Err(outcome::not_supported("HTTP has no such request"));
+        };
+        let pinned = self.address.is_some() || !scheme.is_secure();
         let uri = if pinned {
-            Uri::at(self.scheme, address, self.path.clone(), self.query.clone())
+            Uri::at(scheme, address, self.path.clone(), self.query.clone())
         } else {
             // A certificate is that of a name, and proves that the address is the name's.
             self.uri().parse()
@@ -132,17 +181,26 @@ impl Target {
     }
 
     fn text(&self, authority: &str) -> String {
-        let mut text = format!("{}://{authority}", self.scheme);
+        format!("{}://{authority}{}", self.scheme.name(), self.path_with_query())
+    }
+
+    /// The path and the query as they stand in a URI.
+    pub(crate) fn path_with_query(&self) -> String {
+        let mut text = String::new();
+        let add = |part: &str, text: &mut String| match self.scheme {
+            TargetScheme::Coap(_) => escape(part, text),
+            TargetScheme::Web(_) => text.push_str(part),
+        };
         if self.path.is_empty() {
             text.push('/');
         }
         for segment in &self.path {
             text.push('/');
-            escape(segment, &mut text);
+            add(segment, &mut text);
         }
         for (n, argument) in self.query.iter().enumerate() {
             text.push(if n == 0 { '?' } else { '&' });
-            escape(argument, &mut text);
+            add(argument, &mut text);
         }
         text
     }

@@ -7,7 +7,8 @@ use crate::options;
 use crate::outcome::{self, Answered};
 use crate::shared::RequestProgress;
 use crate::system;
-use crate::target::{NamedBy, Target};
+use crate::target::{NamedBy, Target, TargetScheme};
+use crate::web::WebClient;
 use ebbtide::{Client, Code, Error, Request, Response, Uri};
 use ebbtide_core::wire::OptionNumber;
 use std::net::SocketAddr;
@@ -30,7 +31,19 @@ pub(crate) struct Upstream {
     pub(crate) access: Reach,
     pub(crate) cells: Cells,
     pub(crate) name: String,
+    web: WebClient,
     lookups: Semaphore,
+}
+
+/// The settings of an [`Upstream`].
+#[derive(Debug)]
+pub(crate) struct UpstreamConfig {
+    pub(crate) client: Client,
+    pub(crate) access: Reach,
+    pub(crate) cells: Cells,
+    pub(crate) name: String,
+    /// The most bytes of an HTTP server's answer.
+    pub(crate) max_body: usize,
 }
 
 /// A server that may be asked.
@@ -47,8 +60,10 @@ struct Places {
 }
 
 impl Upstream {
-    pub(crate) fn new(client: Client, access: Reach, cells: Cells, name: String) -> Self {
-        Self { client, access, cells, name, lookups: Semaphore::new(MAX_LOOKUPS) }
+    pub(crate) fn new(config: UpstreamConfig) -> Self {
+        let UpstreamConfig { client, access, cells, name, max_body } = config;
+        let (web, lookups) = (WebClient::new(max_body), Semaphore::new(MAX_LOOKUPS));
+        Self { client, access, cells, name, web, lookups }
     }
 
     /// The address of a target, if it may be reached.
@@ -57,8 +72,15 @@ impl Upstream {
     ///
     /// The answer, if it has no address or may not be reached.
     pub(crate) async fn route(&self, target: &Target) -> Result<Route, Response> {
-        let permitted = |address: &SocketAddr| {
-            target.named_by == NamedBy::Operator || self.access.may_reach(address.ip())
+        let address = self.address(target).await?;
+        Ok(Route { uri: target.at(address)?, address })
+    }
+
+    async fn address(&self, target: &Target) -> Result<SocketAddr, Response> {
+        let permitted = |address: &SocketAddr| match target.scheme {
+            _ if target.named_by == NamedBy::Operator => true,
+            TargetScheme::Coap(_) => self.access.may_reach(address.ip()),
+            TargetScheme::Web(_) => self.access.may_reach_web(address.ip()),
         };
         let address = match target.address {
             Some(address) => Some(SocketAddr::new(address, target.port)).filter(permitted),
@@ -74,9 +96,7 @@ impl Upstream {
                 found.find(permitted)
             }
         };
-        let address =
-            address.ok_or_else(|| outcome::not_supported("the address is not allowed"))?;
-        Ok(Route { uri: target.at(address)?, address })
+        address.ok_or_else(|| outcome::not_supported("the address is not allowed"))
     }
 
     /// The request in the form in which it leaves.
@@ -94,8 +114,15 @@ impl Upstream {
 
     /// Asks the server, when it is the request's turn.
     pub(crate) async fn exchange(&self, ask: &Ask, progress: &RequestProgress) -> Answered {
-        let Route { uri, address } = match self.route(&ask.target).await {
-            Ok(route) => route,
+        let address = match self.address(&ask.target).await {
+            Ok(address) => address,
+            Err(refusal) => return Answered::Refusal(refusal),
+        };
+        if let TargetScheme::Web(scheme) = ask.target.scheme {
+            return self.web.exchange(ask, scheme, address, &self.name, progress).await;
+        }
+        let uri = match ask.target.at(address) {
+            Ok(uri) => uri,
             Err(refusal) => return Answered::Refusal(refusal),
         };
         let request = match Self::request(ask, uri) {

@@ -37,6 +37,11 @@ pub(crate) struct PskArgs {
 }
 
 impl PskArgs {
+    /// The identity and the key in a file, which has one alone.
+    pub(crate) fn of_file(path: Option<PathBuf>) -> Self {
+        Self { psk_file: path, ..Self::default() }
+    }
+
     /// Applies them to a client's configuration.
     pub(crate) fn apply(&self, mut config: ClientConfig) -> Result<ClientConfig, Failure> {
         if let Some(credentials) = self.credentials()? {

@@ -1,15 +1,20 @@
 //! `ebbtide proxy`: a gateway to CoAP servers.
 
-use super::serve_binds::Binds;
+use super::serve_directory::DirectoryArgs;
+use super::serve_security::SecurityArgs;
 use crate::client::interrupt::Interrupt;
+use crate::client::psk::PskArgs;
+use crate::client::tls::TlsArgs;
 use crate::client::{block_on, control, seconds};
 use crate::failure::Failure;
 use crate::log::LogArgs;
 use crate::settings::SettingsArgs;
 use clap::Args;
+use ebbtide::server::StateFile;
 use ebbtide::{ClientConfig, Server, ServerConfig, Uri};
 use ebbtide_proxy::{CellConfig, Gateway, GatewayConfig, Prefix};
 use std::io::{self, Write as _};
+use std::path::PathBuf;
 use std::time::Duration;
 use tokio::net::TcpListener;
 
@@ -18,8 +23,12 @@ use tokio::net::TcpListener;
 pub(crate) struct ProxyArgs {
     /// Let clients reach the addresses with this prefix, such as 10.0.0.0/8 or 192.0.2.7; may be repeated. Loopback and
     /// link-local addresses need a prefix within their range, such as 127.0.0.0/8
-    #[arg(long, value_name = "PREFIX", required_unless_present = "backend")]
+    #[arg(long, value_name = "PREFIX", required_unless_present_any = ["allow_http", "backend", "directory"])]
     allow: Vec<Prefix>,
+    /// Let CoAP clients reach the addresses with this prefix over HTTP and HTTPS, as in coap-client -P PROXY
+    /// http://192.0.2.7/; may be repeated
+    #[arg(long, value_name = "PREFIX")]
+    allow_http: Vec<Prefix>,
     /// Let a path of this gateway stand for a URI, with all that is below it: /PATH=coap://HOST/; may be repeated
     #[arg(long, value_name = "PATH=URI", value_parser = backend)]
     backend: Vec<BackendArg>,
@@ -49,6 +58,16 @@ pub(crate) struct ProxyArgs {
     /// The most bytes of stored answers; 0 stores none
     #[arg(long, value_name = "BYTES", default_value_t = 64 << 20)]
     cache: usize,
+    /// Store here which clients observe what, so that a restarted proxy goes on with them, and DTLS sessions with their
+    /// keys
+    #[arg(long, value_name = "FILE")]
+    state: Option<PathBuf>,
+    #[command(flatten)]
+    directory: DirectoryArgs,
+    #[command(flatten)]
+    security: SecurityArgs,
+    #[command(flatten)]
+    towards: TowardsArgs,
     /// The name of this proxy in diagnostics of loops
     #[arg(long, value_name = "NAME", default_value = "ebbtide")]
     name: String,
@@ -60,6 +79,38 @@ pub(crate) struct ProxyArgs {
     log: LogArgs,
     #[command(flatten)]
     settings: SettingsArgs,
+}
+
+/// Security of requests to the devices
+#[derive(Args, Debug)]
+struct TowardsArgs {
+    /// Trust devices over TLS and DTLS with a certificate of the authorities in this PEM file, instead of the system's
+    #[arg(long, value_name = "FILE")]
+    device_ca: Option<PathBuf>,
+    /// The certificate for devices that ask for one, PEM
+    #[arg(long, value_name = "FILE", requires = "device_key")]
+    device_cert: Option<PathBuf>,
+    /// That certificate's private key, PEM
+    #[arg(long, value_name = "FILE", requires = "device_cert")]
+    device_key: Option<PathBuf>,
+    /// The identity and pre-shared key for devices over DTLS: a file with a line IDENTITY:KEY
+    #[arg(long, value_name = "FILE")]
+    device_psk_file: Option<PathBuf>,
+}
+
+impl TowardsArgs {
+    fn apply(self, config: ClientConfig) -> Result<ClientConfig, Failure> {
+        let args = TlsArgs {
+            ca: self.device_ca,
+            cert: self.device_cert,
+            key: self.device_key,
+            insecure: false,
+            #[cfg(feature = "dtls13")]
+            dtls13: false,
+            psk: PskArgs::of_file(self.device_psk_file),
+        };
+        args.apply(config)
+    }
 }
 
 /// A path and the URI for which it stands.
@@ -103,66 +154,101 @@ fn cell(text: &str) -> Result<CellConfig, String> {
 /// Returns an error if an address cannot be bound, or an argument is wrong.
 pub(crate) fn run(args: ProxyArgs) -> Result<(), Failure> {
     let log = args.log.start()?;
+    let control = match &args.cc {
+        Some(cc) => control(cc)?,
+        None => GatewayConfig::control(),
+    };
+    let client = args.towards.apply(ClientConfig::new().control(control))?;
     let mut config = GatewayConfig::new()
+        .client(client)
         .max_in_flight(args.max_in_flight)
         .max_per_device(args.max_per_device)
         .deadline(args.deadline)
         .cache_bytes(args.cache)
         .name(args.name);
-    if let Some(cc) = &args.cc {
-        config = config.client(ClientConfig::new().control(control(cc)?));
-    }
     config = args
         .backend
         .iter()
         .fold(config, |config, backend| config.backend(&backend.path, &backend.uri));
     config = args.allow.into_iter().fold(config, GatewayConfig::allow);
+    config = args.allow_http.into_iter().fold(config, GatewayConfig::allow_http);
     config = args.only_for.into_iter().fold(config, GatewayConfig::only_for);
     config = args.cell.into_iter().fold(config, GatewayConfig::cell);
+    let served = Served {
+        binds: args.bind,
+        http: args.http,
+        state: args.state,
+        directory: args.directory,
+        security: args.security,
+    };
     super::serve::raise_file_limit();
     block_on(async move {
         log.report_gaps();
-        forward(args.bind, args.http, config).await
+        served.forward(config).await
     })
 }
 
-async fn forward(
-    mut binds: Vec<String>,
+/// The addresses of the proxy, and its resources besides those that it forwards to.
+struct Served {
+    binds: Vec<String>,
     http: Option<String>,
-    config: GatewayConfig,
-) -> Result<(), Failure> {
-    if binds.is_empty() {
-        // Not at all addresses: whoever is to be served by a proxy is named.
-        binds.push(format!("127.0.0.1:{}", ebbtide::DEFAULT_PORT));
+    state: Option<PathBuf>,
+    directory: DirectoryArgs,
+    security: SecurityArgs,
+}
+
+impl Served {
+    async fn forward(self, config: GatewayConfig) -> Result<(), Failure> {
+        let Self { mut binds, http, state, directory, security } = self;
+        if binds.is_empty() {
+            // Not at all addresses: whoever is to be served by a proxy is named.
+            binds.push(format!("127.0.0.1:{}", ebbtide::DEFAULT_PORT));
+        }
+        let gateway = Gateway::new(config);
+        let mut router = gateway.router();
+        if let Some(directory) = directory.open(state.as_deref())? {
+            router = router.merge(directory.router());
+        }
+        let security = security.read()?;
+        let binds = security.binds(&binds).await?;
+        let mut own = security.apply(ServerConfig::new(), &binds)?;
+        if let Some(path) = state {
+            own = own.state(StateFile::new(path));
+        }
+        let failed = |error: ebbtide::BindError| match error.concerns_state() {
+            true => Failure::work(format_args!("--state {error}")),
+            false => Failure::work(format_args!("--bind: {error}")),
+        };
+        let server = Server::with_config(router, own, binds.sockets);
+        let mut server = server.map_err(failed)?;
+        for listener in binds.listeners {
+            server = server.listen(listener).map_err(failed)?;
+        }
+        security.at_hangup(&server, None)?;
+        for address in server.local_addrs() {
+            writeln!(io::stdout(), "proxy at coap://{address}")?;
+        }
+        for address in server.dtls_addrs() {
+            writeln!(io::stdout(), "proxy at coaps://{address}")?;
+        }
+        for (scheme, address) in server.listeners() {
+            writeln!(io::stdout(), "proxy at {scheme}://{address}")?;
+        }
+        if let Some(address) = http {
+            let listener = TcpListener::bind(&address).await;
+            let listener = listener.map_err(|error| {
+                Failure::work(format_args!(
+                    "--http {address}: {error}; give HOST:PORT, such as 127.0.0.1:8080"
+                ))
+            })?;
+            writeln!(io::stdout(), "gateway at http://{}/hc/", listener.local_addr()?)?;
+            tokio::spawn(async move { gateway.serve_http(listener).await });
+        }
+        let mut interrupt = Interrupt::new()?;
+        let asked = async {
+            interrupt.received().await;
+        };
+        server.run_until(asked, super::serve::GRACE).await?;
+        Ok(())
     }
-    let gateway = Gateway::new(config);
-    let binds = Binds::read(&binds, None, false).await?;
-    let failed = |error| Failure::work(format_args!("--bind: {error}"));
-    let server = Server::with_config(gateway.router(), ServerConfig::new(), binds.sockets);
-    let mut server = server.map_err(failed)?;
-    for listener in binds.listeners {
-        server = server.listen(listener).map_err(failed)?;
-    }
-    for address in server.local_addrs() {
-        writeln!(io::stdout(), "proxy at coap://{address}")?;
-    }
-    for (scheme, address) in server.listeners() {
-        writeln!(io::stdout(), "proxy at {scheme}://{address}")?;
-    }
-    if let Some(address) = http {
-        let listener = TcpListener::bind(&address).await;
-        let listener = listener.map_err(|error| {
-            Failure::work(format_args!(
-                "--http {address}: {error}; give HOST:PORT, such as 127.0.0.1:8080"
-            ))
-        })?;
-        writeln!(io::stdout(), "gateway at http://{}/hc/", listener.local_addr()?)?;
-        tokio::spawn(async move { gateway.serve_http(listener).await });
-    }
-    let mut interrupt = Interrupt::new()?;
-    let asked = async {
-        interrupt.received().await;
-    };
-    server.run_until(asked, super::serve::GRACE).await?;
-    Ok(())
 }

@@ -1,27 +1,24 @@
 //! `ebbtide serve`: test resources, or the files of a folder.
 
-use super::serve_binds::Binds;
+use super::serve_directory::DirectoryArgs;
 use super::serve_limits::LimitArgs;
 use super::serve_notify::ServiceManager;
-use super::serve_reload::{Reloadable, Reloads};
+use super::serve_security::SecurityArgs;
 use super::{serve_files, serve_memory, serve_metrics, serve_resources, serve_sockets};
 use crate::client::flow::over_tcp_as_in_a_scenario;
 use crate::client::interrupt::Interrupt;
 use crate::client::oscore::OscoreArgs;
-use crate::client::{block_on, control, psk, tls};
+use crate::client::{block_on, control, psk};
 use crate::failure::Failure;
 use crate::log::{LeftOut, LogArgs};
 use crate::settings::SettingsArgs;
 use clap::Args;
 use ebbtide::congestion::Algorithm;
-use ebbtide::dtls::DtlsBind;
 use ebbtide::server::{StateFile, Subject, interface_index};
-use ebbtide::stream::{Listen, TlsServer};
+use ebbtide::stream::Listen;
 use ebbtide::{Server, ServerConfig};
 use std::io::{self, Write as _};
-use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
 /// Serve test resources, or the files of a folder
@@ -36,27 +33,13 @@ pub(crate) struct ServeArgs {
     /// coaps+tcp://, coap+ws://, coaps+ws://
     #[arg(long, value_name = "ADDR")]
     bind: Vec<String>,
-    /// The certificate for TLS and DTLS and the chain to its authority, PEM. Read again at SIGHUP. Without
-    /// --bind, port 5684 is served as well
-    #[arg(long, value_name = "FILE", requires = "key")]
-    cert: Option<PathBuf>,
-    /// The certificate's private key, PEM; for DTLS on the curve P-256
-    #[arg(long, value_name = "FILE", requires = "cert")]
-    key: Option<PathBuf>,
-    /// Refuse clients over TLS and DTLS without a certificate of the authorities in this PEM file
-    /// (clients with a pre-shared key excepted)
-    #[arg(long, visible_aliases = ["cafile", "ca"], value_name = "FILE", requires = "cert")]
-    client_ca: Option<PathBuf>,
+    #[command(flatten)]
+    security: SecurityArgs,
     /// Also serve clients of coaps with DTLS 1.3, with the certificate. It must be issued by an authority
     /// that the clients trust themselves
     #[cfg(feature = "dtls13")]
     #[arg(long, requires = "cert")]
     dtls13: bool,
-    /// The pre-shared keys of clients over DTLS: lines IDENTITY:KEY, with the key as text or as 0x
-    /// and hexadecimal digits; an identity may contain colons, a key may not. Read again at
-    /// SIGHUP. Needs a --bind coaps://ADDR; without any --bind, port 5684 is served as well
-    #[arg(long, value_name = "FILE")]
-    psk_file: Option<PathBuf>,
     /// Append the secrets of DTLS sessions to this file (NSS format: Wireshark decrypts a capture with
     /// them)
     #[arg(long, value_name = "FILE")]
@@ -101,6 +84,8 @@ pub(crate) struct ServeArgs {
     /// Store here which clients observe what, and DTLS sessions with their keys, so that a restarted server goes on with them
     #[arg(long, value_name = "FILE")]
     state: Option<PathBuf>,
+    #[command(flatten)]
+    directory: DirectoryArgs,
     /// Keep polling for datagrams for this many microseconds after the last ones before sleeping:
     /// shorter round trips at the cost of a busy core
     #[arg(long, value_name = "MICROSECONDS", default_value_t = 0)]
@@ -212,11 +197,11 @@ async fn serve(args: ServeArgs, config: ServerConfig, log: LeftOut) -> Result<()
         let workload = super::flow::scenario(name, &[])?.workload;
         router = serve_resources::of_scenario(router, &workload);
     }
-    let (cert, key) = (args.cert.as_deref(), args.key.as_deref());
-    let tls = tls::Served::read(cert, key, args.client_ca.as_deref())?.map(Arc::new);
-    let keys = args.psk_file.as_deref().map(psk::KeyFile::read).transpose()?;
-    let mut binds =
-        Binds::read(&args.bind, tls.as_deref().map(tls::Served::server), keys.is_some()).await?;
+    if let Some(directory) = args.directory.open(args.state.as_deref())? {
+        router = router.merge(directory.router());
+    }
+    let security = args.security.read()?;
+    let mut binds = security.binds(&args.bind).await?;
     if args.scenario.is_some() {
         binds.listeners.extend(binds.sockets.iter().copied().map(Listen::Tcp));
     }
@@ -224,11 +209,7 @@ async fn serve(args: ServeArgs, config: ServerConfig, log: LeftOut) -> Result<()
         true => Failure::work(format_args!("--state {error}")),
         false => Failure::work(format_args!("--bind: {error}")),
     };
-    let mut config = config;
-    for address in &binds.dtls {
-        let tls = tls.as_deref().map(tls::Served::server);
-        config = config.bind_dtls(secured(*address, keys.as_ref(), tls)?);
-    }
+    let config = security.apply(config, &binds)?;
     if args.check {
         writeln!(io::stdout(), "the configuration is valid")?;
         return Ok(());
@@ -254,10 +235,7 @@ async fn serve(args: ServeArgs, config: ServerConfig, log: LeftOut) -> Result<()
     for address in server.dtls_addrs() {
         writeln!(io::stdout(), "serving at coaps://{address}")?;
     }
-    let reloads = Arc::new(Reloads::default());
-    let server_handle = server.handle();
-    Reloadable { keys, tls: tls.clone(), folder, server: server_handle }
-        .at_hangup(reloads.clone())?;
+    let reloads = security.at_hangup(&server, folder)?;
     for (scheme, address) in server.listeners() {
         writeln!(io::stdout(), "serving at {scheme}://{address}")?;
     }
@@ -266,7 +244,8 @@ async fn serve(args: ServeArgs, config: ServerConfig, log: LeftOut) -> Result<()
     }
     if let Some(listener) = metrics {
         writeln!(io::stdout(), "metrics at http://{}/metrics", listener.local_addr()?)?;
-        let exports = serve_metrics::Exports::new(server.meter(), log, reloads, tls);
+        let exports =
+            serve_metrics::Exports::new(server.meter(), log, reloads, security.tls.clone());
         tokio::spawn(serve_metrics::answer(listener, exports));
     }
     tokio::spawn(async move {
@@ -301,26 +280,6 @@ async fn serve(args: ServeArgs, config: ServerConfig, log: LeftOut) -> Result<()
 /// How long requests that are being processed and observers may delay the end: less than supervisors wait before they
 /// kill (Docker 10 s, systemd 90 s, Kubernetes 30 s).
 pub(crate) const GRACE: Duration = Duration::from_secs(5);
-
-/// A socket over DTLS with the keys, the certificate, or both.
-fn secured(
-    address: SocketAddr,
-    keys: Option<&psk::KeyFile>,
-    tls: Option<&TlsServer>,
-) -> Result<DtlsBind, Failure> {
-    let bind = match (keys, tls) {
-        (Some(keys), None) => return Ok(keys.clone().serve_at(address)),
-        (Some(keys), Some(tls)) => keys.clone().serve_at(address).and_certificates(tls),
-        (None, Some(tls)) => DtlsBind::with_certificates(address, tls),
-        (None, None) => {
-            let why = format_args!(
-                "--bind coaps://{address}: DTLS needs --psk-file FILE, or --cert FILE and --key FILE"
-            );
-            return Err(Failure::usage(why));
-        }
-    };
-    bind.map_err(|error| Failure::usage(format_args!("--cert: {error}")))
-}
 
 /// Joins All CoAP Nodes on an interface.
 fn join(server: &Server, interface: Option<&str>) -> Result<(), Failure> {

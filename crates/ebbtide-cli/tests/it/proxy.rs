@@ -1,9 +1,10 @@
 //! `ebbtide proxy`: what it needs, and a path that stands for a server.
 #![cfg(target_os = "linux")]
 
-use crate::common::{Serving, command, refuse, succeed};
-use std::io::{BufRead, BufReader};
-use std::process::Stdio;
+use crate::common::private::write_private;
+use crate::common::{Serving, command, ebbtide, refuse, succeed};
+use std::net::UdpSocket;
+use std::time::Duration;
 
 #[test]
 fn a_proxy_that_may_reach_nothing_does_not_start() {
@@ -16,14 +17,74 @@ fn a_proxy_that_may_reach_nothing_does_not_start() {
 #[test]
 fn a_path_of_the_proxy_stands_for_a_server() {
     let server = Serving::start(&[]);
-    let backend = format!("/far=coap://{}/", server.address);
-    let mut proxy = command(&["proxy", "--bind", "127.0.0.1:0", "--backend", &backend]);
-    let mut proxy = proxy.stdout(Stdio::piped()).spawn().unwrap();
-    let mut lines = BufReader::new(proxy.stdout.take().unwrap()).lines();
-    let line = lines.next().unwrap().unwrap();
-    let address = line.strip_prefix("proxy at ").unwrap();
-    let far = succeed(&["get", &format!("{address}/far/test")]);
+    let proxy = Serving::proxy(&["--backend", &format!("/far=coap://{}/", server.address)]);
+    let far = succeed(&["get", &proxy.uri("/far/test")]);
     assert_eq!(far, succeed(&["get", &server.uri("/test")]));
-    proxy.kill().unwrap();
-    proxy.wait().unwrap();
+}
+
+#[test]
+fn the_proxy_and_the_devices_behind_it_have_keys_of_their_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        write_private(&path, text);
+        path.to_str().unwrap().to_owned()
+    };
+    let (clients, devices) = (file("clients", "app:outer\n"), file("devices", "gateway:inner\n"));
+    let serve = ["serve", "--bind", "coaps://127.0.0.1:0", "--psk-file", &devices];
+    let device = Serving::spawn_until(&mut command(&serve), "serving at coaps://");
+    let backend = format!("/far=coaps://{}/", device.address);
+    let proxy = ["proxy", "--bind", "coaps://127.0.0.1:0", "--psk-file", &clients];
+    let more = ["--device-psk-file", &devices, "--backend", &backend];
+    let mut proxy = command(&[&proxy[..], &more].concat());
+    let proxy = Serving::spawn_until(&mut proxy, "proxy at coaps://");
+    let uri = format!("coaps://{}/far/test", proxy.address);
+    assert_eq!(succeed(&["get", &uri, "-u", "app", "-k", "outer"]).len(), 60);
+    let wrong = ebbtide(&["get", &uri, "-u", "gateway", "-k", "inner", "-B", "5"]);
+    assert_ne!(wrong.code, Some(0), "{}", wrong.out);
+}
+
+#[test]
+fn registrations_and_observations_are_back_after_the_proxy_was_killed() {
+    let folder = tempfile::tempdir().unwrap();
+    let state = folder.path().join("state").to_str().unwrap().to_owned();
+    let server = Serving::start(&[]);
+    let backend = format!("/far=coap://{}/", server.address);
+    let start = |bind: &str| {
+        let proxy = ["proxy", "--bind", bind, "--backend", &backend];
+        let more = ["--directory", "--state", &state];
+        Serving::spawn_until(&mut command(&[&proxy[..], &more].concat()), "proxy at coap://")
+    };
+    let proxy = start("127.0.0.1:0");
+    let observer = UdpSocket::bind("127.0.0.1:0").unwrap();
+    observer.connect(&proxy.address).unwrap();
+    observer.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    // An observer of /far/time with the token 7.
+    observer.send(b"\x41\x01\x00\x01\x07\x60\x53far\x04time").unwrap();
+    let next_state = || {
+        let mut bytes = [0; 100];
+        loop {
+            // A refused port, while no proxy is there, is an error of the socket.
+            let Ok(length) = observer.recv(&mut bytes) else { continue };
+            if bytes[..length].get(1) == Some(&0x45) {
+                observer.send(&[0x60, 0, bytes[2], bytes[3]]).unwrap();
+                return bytes[..length].to_vec();
+            }
+        }
+    };
+    // It is stored a tenth of a second after it has registered.
+    let is_stored =
+        || std::fs::read(&state).is_ok_and(|stored| stored.windows(4).any(|part| part == b"time"));
+    while !is_stored() {
+        next_state();
+    }
+    let register = proxy.uri("/rd?ep=node1&base=coap://192.0.2.1");
+    succeed(&["post", &register, "-e", "</temp>;rt=temperature", "-t", "link-format"]);
+    let (address, path) = (proxy.address.clone(), proxy.uri("/rd-lookup/res"));
+    drop(proxy);
+    let next = start(&address);
+    assert_eq!(succeed(&["get", &path]).trim(), "<coap://192.0.2.1/temp>;rt=temperature");
+    let state = next_state();
+    assert_eq!(state[4], 7, "its own token");
+    drop(next);
 }

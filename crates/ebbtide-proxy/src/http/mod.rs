@@ -2,6 +2,5 @@
 
 mod connection;
 mod events;
-mod media;
 mod request;
 mod response;

@@ -1,10 +1,10 @@
 //! From an HTTP request to a CoAP request (RFC 8075 sections 5 to 7).
 
-use super::media::{self, Accepted};
 use crate::ask::{Ask, StoredUse};
 use crate::cell::Applicant;
 use crate::forward::URGENCY;
 use crate::gateway::Gateway;
+use crate::media::{self, Accepted};
 use crate::options::{Forwarded, HOPS};
 use crate::system;
 use crate::target::Target;

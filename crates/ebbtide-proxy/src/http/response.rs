@@ -1,8 +1,8 @@
 //! From a CoAP response to an HTTP response (RFC 8075 section 7).
 
-use super::media;
 use super::request::{PREFIX, Refused};
 use crate::backend::Backends;
+use crate::media;
 use crate::target::{NamedBy, Target, escape};
 use bytes::Bytes;
 use ebbtide::{Code, OptionNumber, Response, Uri};

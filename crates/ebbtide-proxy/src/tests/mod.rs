@@ -1,11 +1,13 @@
 //! Gateways between clients and servers on loopback.
 
 mod cells;
+mod directory;
 mod forward;
 mod http;
 mod observe;
 mod oscore;
 mod sharing;
+mod web;
 
 use crate::{Gateway, GatewayConfig};
 use ebbtide::server::Router;

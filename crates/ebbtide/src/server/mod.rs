@@ -53,6 +53,7 @@ pub use observe::Subject;
 pub use reply::Reply;
 pub use resource::{Resource, delete, fetch, get, ipatch, patch, post, put};
 pub use router::Router;
+pub use state::StoredMap;
 pub use test_server::TestServer;
 
 pub use ebbtide_core::endpoint::Reliability;

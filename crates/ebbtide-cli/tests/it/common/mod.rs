@@ -81,13 +81,26 @@ impl Serving {
         Self::spawn(command(&["serve", "--bind", "127.0.0.1:0"]).args(arguments))
     }
 
+    /// Starts `ebbtide proxy` on a port that the system chose.
+    #[track_caller]
+    pub(crate) fn proxy(arguments: &[&str]) -> Self {
+        let mut proxy = command(&["proxy", "--bind", "127.0.0.1:0"]);
+        Self::spawn_until(proxy.args(arguments), "proxy at coap://")
+    }
+
     /// Starts a command that serves at 127.0.0.1.
     #[track_caller]
     pub(crate) fn spawn(command: &mut Command) -> Self {
+        Self::spawn_until(command, "serving at coap://")
+    }
+
+    /// Starts a command whose first line begins with `start`, which the address follows.
+    #[track_caller]
+    pub(crate) fn spawn_until(command: &mut Command, start: &str) -> Self {
         let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let mut serving = Self { child, lines, address: String::new() };
-        serving.address = serving.after("serving at coap://");
+        serving.address = serving.after(start);
         serving
     }
 

@@ -15,8 +15,8 @@ const MAGIC: &[u8] = b"ebbtide state 2\n";
 /// Appended bytes beyond which everything is stored again, if the whole is not longer.
 const MIN_APPENDED: usize = 1 << 16;
 
-const PUT: u8 = 0;
-const REMOVE: u8 = 1;
+pub(super) const PUT: u8 = 0;
+pub(super) const REMOVE: u8 = 1;
 
 /// The contents of a state.
 pub(super) type Entries = BTreeMap<Box<[u8]>, Box<[u8]>>;
@@ -75,7 +75,7 @@ fn apply(entries: &mut Entries, mut record: &[u8]) -> Option<()> {
     Some(())
 }
 
-fn put_record(out: &mut Vec<u8>, kind: u8, key: &[u8], value: &[u8]) {
+pub(super) fn put_record(out: &mut Vec<u8>, kind: u8, key: &[u8], value: &[u8]) {
     let mut record = Vec::with_capacity(3 + key.len() + value.len());
     record.put_u8(kind);
     record.put_u16(key.len() as u16);
@@ -99,23 +99,64 @@ fn checksum(bytes: &[u8]) -> u64 {
     })
 }
 
-/// Keeps a store equal to changing entries.
+/// The contents of a store: all entries at one time, and behind them the records that were appended since.
 #[derive(Debug)]
-pub(super) struct Journal {
+pub(super) struct RecordLog {
     store: Arc<dyn StateStore>,
-    /// A checksum of each stored value.
-    stored: BTreeMap<Box<[u8]>, u64>,
     whole: usize,
     appended: usize,
     /// Whether nothing can be appended to what is stored, since a part of a record may be its end.
     is_torn: bool,
 }
 
+impl RecordLog {
+    /// The log of a store that holds this many bytes.
+    pub(super) fn new(store: Arc<dyn StateStore>, whole: usize) -> Self {
+        Self { store, whole, appended: 0, is_torn: false }
+    }
+
+    /// The end of what is stored is not known: everything is stored again.
+    pub(super) fn set_torn(&mut self) {
+        self.is_torn = true;
+    }
+
+    /// Appends records, or stores all entries if that is shorter or necessary.
+    pub(super) fn write(
+        &mut self,
+        records: &[u8],
+        all: impl FnOnce() -> Vec<u8>,
+    ) -> io::Result<()> {
+        if records.is_empty() && !self.is_torn {
+            return Ok(());
+        }
+        let length = self.appended + records.len();
+        let appends = !self.is_torn && length <= self.whole.max(MIN_APPENDED);
+        self.is_torn = true;
+        if appends && self.store.append(records)? {
+            self.appended = length;
+        } else {
+            let all = all();
+            self.store.save(&all)?;
+            (self.whole, self.appended) = (all.len(), 0);
+        }
+        self.is_torn = false;
+        Ok(())
+    }
+}
+
+/// Keeps a store equal to changing entries.
+#[derive(Debug)]
+pub(super) struct Journal {
+    log: RecordLog,
+    /// A checksum of each stored value.
+    stored: BTreeMap<Box<[u8]>, u64>,
+}
+
 impl Journal {
     /// A journal whose store has these entries.
     pub(super) fn new(store: Arc<dyn StateStore>, entries: &Entries) -> Self {
-        let whole = encode(entries).len();
-        Self { store, stored: checksums(entries), whole, appended: 0, is_torn: false }
+        let log = RecordLog::new(store, encode(entries).len());
+        Self { log, stored: checksums(entries) }
     }
 
     /// Stores what differs.
@@ -134,20 +175,8 @@ impl Journal {
         for key in self.stored.keys().filter(|key| !entries.contains_key(*key)) {
             put_record(&mut changes, REMOVE, key, &[]);
         }
-        if changes.is_empty() && !self.is_torn {
-            return Ok(());
-        }
-        let length = self.appended + changes.len();
-        let appends = !self.is_torn && length <= self.whole.max(MIN_APPENDED);
-        self.is_torn = true;
-        if appends && self.store.append(&changes)? {
-            self.appended = length;
-        } else {
-            let all = encode(entries);
-            self.store.save(&all)?;
-            (self.whole, self.appended) = (all.len(), 0);
-        }
-        (self.is_torn, self.stored) = (false, sums);
+        self.log.write(&changes, || encode(entries))?;
+        self.stored = sums;
         Ok(())
     }
 }

@@ -4,8 +4,10 @@
 mod journal;
 pub(super) mod last_write;
 mod saved;
+mod stored_map;
 
 pub(super) use saved::SavedState;
+pub use stored_map::StoredMap;
 
 use super::inner::Service;
 use super::observe::Observed as _;

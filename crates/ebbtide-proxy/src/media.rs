@@ -7,14 +7,14 @@ const PAYLOAD: &str = "application/coap-payload;cf=";
 
 /// A media type with its content coding.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Media {
-    pub(super) content_type: String,
+pub(crate) struct Media {
+    pub(crate) content_type: String,
     /// The value of Content-Encoding, if the coding is not the identity.
-    pub(super) coding: Option<String>,
+    pub(crate) coding: Option<String>,
 }
 
 /// The media type of a Content-Format.
-pub(super) fn of_format(format: u16) -> Media {
+pub(crate) fn of_format(format: u16) -> Media {
     match content_format::to_str(format) {
         Some(name) => {
             let (name, coding) =
@@ -26,7 +26,7 @@ pub(super) fn of_format(format: u16) -> Media {
 }
 
 /// The Content-Format of a media type, with its parameters, and a content coding.
-pub(super) fn to_format(media: &str, coding: Option<&str>) -> Option<u16> {
+pub(crate) fn to_format(media: &str, coding: Option<&str>) -> Option<u16> {
     let normal = normalized(media);
     let coding = coding.filter(|coding| !coding.eq_ignore_ascii_case("identity"));
     if let Some(number) = normal.strip_prefix(PAYLOAD).filter(|_| coding.is_none()) {
@@ -67,7 +67,7 @@ fn normalized(media: &str) -> String {
 
 /// The media types that a client accepts.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(super) enum Accepted {
+pub(crate) enum Accepted {
     Anything,
     Format(u16),
     /// The client wants events as they come (`text/event-stream`).
@@ -78,7 +78,7 @@ pub(super) enum Accepted {
 
 /// The format that an Accept field asks for (RFC 9110 section 12.5.1): of those that CoAP has a number for the one with
 /// the highest weight, and of several the first.
-pub(super) fn accepted(accept: &str) -> Accepted {
+pub(crate) fn accepted(accept: &str) -> Accepted {
     let mut best: Option<(u16, Accepted)> = None;
     for range in accept.split(',') {
         let (media, weight) = weighted(range);

@@ -1,0 +1,177 @@
+//! A directory of the resources of a network's devices (RFC 9176).
+
+mod endpoint;
+mod lookup;
+mod routes;
+mod storing;
+mod table;
+mod web_link;
+
+use crate::open::FairPlaces;
+use crate::system;
+use ebbtide::server::{Router, StateStore, StoredMap, Subject};
+use endpoint::RegisteredEndpoint;
+use std::fmt;
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+use storing::Durable;
+use table::{DirectoryFull, DirectoryTable};
+
+/// How often expired registrations are removed.
+const EXPIRY: Duration = Duration::from_secs(1);
+/// The shortest time between two notifications of a look-up that is observed.
+const NOTIFIED: Duration = Duration::from_secs(1);
+/// Simple registrations whose registrants are asked at the same time.
+const MAX_FETCHES: usize = 256;
+
+/// The settings of a [`Directory`].
+#[derive(Default)]
+#[must_use]
+pub struct DirectoryConfig {
+    store: Option<Arc<dyn StateStore>>,
+    max_bytes: Option<usize>,
+}
+
+impl fmt::Debug for DirectoryConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DirectoryConfig")
+            .field("max_bytes", &self.max_bytes)
+            .finish_non_exhaustive()
+    }
+}
+
+impl DirectoryConfig {
+    /// The default settings: registrations end with the program.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Stores registrations, so that those that were acknowledged outlive the program. The directory must be the only
+    /// one that uses this store: a server's own state ([`ServerConfig::state`](ebbtide::ServerConfig::state)) needs
+    /// another one.
+    pub fn state(mut self, store: impl StateStore) -> Self {
+        self.store = Some(Arc::new(store));
+        self
+    }
+
+    /// Sets the maximum number of bytes of all registrations, each of which counts as at least 1 KiB. An address has at
+    /// most as many as are free. Default 64 MiB.
+    pub fn max_bytes(mut self, bytes: usize) -> Self {
+        self.max_bytes = Some(bytes);
+        self
+    }
+}
+
+/// A resource directory (RFC 9176): devices register their links, and clients look them up, without asking the devices,
+/// which may sleep. Cloning it is cheap; all clones are the same directory.
+///
+/// Without security anyone may register any name. A device that registers over DTLS or TLS owns its name until the
+/// registration ends (RFC 9176 section 7.5).
+///
+/// ```no_run
+/// use ebbtide::{Server, server::StateFile};
+/// use ebbtide_proxy::{Directory, DirectoryConfig};
+///
+/// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+/// let directory = Directory::open(DirectoryConfig::new().state(StateFile::new("registrations")))?;
+/// Server::bind(directory.router(), ["127.0.0.1:5683"])?.run().await?;
+/// # Ok(()) }
+/// ```
+#[derive(Clone, Debug)]
+pub struct Directory {
+    inner: Arc<DirectoryInner>,
+}
+
+#[derive(Debug)]
+struct DirectoryInner {
+    table: Mutex<DirectoryTable>,
+    durable: Option<Durable>,
+    endpoints: Subject,
+    resources: Subject,
+    fetches: Arc<FairPlaces>,
+}
+
+impl Directory {
+    /// Opens a directory with the registrations that are stored, which it reads in the calling thread.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if they cannot be read.
+    ///
+    /// # Panics
+    ///
+    /// Panics outside of a tokio runtime with time enabled.
+    pub fn open(config: DirectoryConfig) -> io::Result<Self> {
+        let mut table = DirectoryTable::new(config.max_bytes.unwrap_or(64 << 20));
+        let map = config.store.map(StoredMap::load).transpose()?;
+        if let Some(map) = &map {
+            storing::restore(map, &mut table);
+        }
+        let subject = || Subject::new().at_most_every(NOTIFIED);
+        let inner = Arc::new_cyclic(|inner| DirectoryInner {
+            table: Mutex::new(table),
+            durable: map.map(|map| Durable::start(map, inner.clone())),
+            endpoints: subject(),
+            resources: subject(),
+            fetches: FairPlaces::new(MAX_FETCHES),
+        });
+        tokio::spawn(expire(Arc::downgrade(&inner)));
+        Ok(Self { inner })
+    }
+
+    /// A router with the directory's resources, `/rd`, `/rd-lookup/ep`, `/rd-lookup/res` and `/.well-known/rd`, for a
+    /// [`Server`](ebbtide::Server). It can be merged with others.
+    #[must_use]
+    pub fn router(&self) -> Router {
+        routes::router(self)
+    }
+
+    fn table(&self) -> MutexGuard<'_, DirectoryTable> {
+        self.inner.table()
+    }
+}
+
+impl DirectoryInner {
+    fn table(&self) -> MutexGuard<'_, DirectoryTable> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Keeps an endpoint. Returns its number, and the version of the table to wait for.
+    fn put(&self, endpoint: RegisteredEndpoint) -> Result<(u32, u64), DirectoryFull> {
+        let mut table = self.table();
+        let number = table.number(&endpoint.name);
+        // What look-ups return is the same if only the lifetime begins again.
+        let is_same = number.and_then(|number| table.get(number)).is_some_and(|known| {
+            (&known.base, &known.attributes, &known.links)
+                == (&endpoint.base, &endpoint.attributes, &endpoint.links)
+        });
+        let number = table.put(system::now(), endpoint)?;
+        let version = table.version();
+        drop(table);
+        if !is_same {
+            self.notify();
+        }
+        Ok((number, version))
+    }
+
+    fn notify(&self) {
+        self.endpoints.changed();
+        self.resources.changed();
+    }
+}
+
+/// Removes what expires, until the directory is dropped.
+async fn expire(directory: Weak<DirectoryInner>) {
+    loop {
+        tokio::time::sleep(EXPIRY).await;
+        let Some(directory) = directory.upgrade() else { return };
+        let has_expired = directory.table().expire(system::now());
+        if has_expired {
+            directory.notify();
+            if let Some(durable) = &directory.durable {
+                durable.wake();
+            }
+        }
+    }
+}

@@ -1,0 +1,286 @@
+//! The directory's resources.
+
+use super::Directory;
+use super::endpoint::{
+    BaseSource, BaseUri, EndpointName, Parameters, RegisteredEndpoint, interface,
+};
+use super::lookup::{Lookup, LookupKind};
+use super::web_link::{self, WebLink};
+use crate::outcome;
+use ebbtide::server::{Call, Resource, Router, get, post};
+use ebbtide::{Code, ContentFormat, OptionNumber, Request, Response, Scheme};
+use ebbtide_core::sharing_prefix;
+use std::time::Duration;
+
+/// The longest list of links that is registered, in bytes.
+const MAX_LINKS: usize = 64 << 10;
+/// Requests a second of addresses that may be forged; further ones have to echo (RFC 9176 section 5 demands that
+/// devices can).
+const UNVERIFIED: u32 = 32;
+/// How long a registrant may take to list its resources.
+const FETCH: Duration = Duration::from_secs(60);
+/// How long look-ups are fresh, seconds.
+const FRESH: u32 = 5;
+
+pub(super) fn router(directory: &Directory) -> Router {
+    let this = || directory.clone();
+    let (register, simple, update, remove) = (this(), this(), this(), this());
+    let registration = post(move |call: Call<'static>| {
+        let directory = register.clone();
+        async move { answer(directory.register(&call).await) }
+    });
+    let simple = post(move |call: Call<'static>| {
+        let directory = simple.clone();
+        async move { answer(directory.register_simply(&call).await) }
+    });
+    let existing = post(move |call: Call<'static>| {
+        let directory = update.clone();
+        async move { answer(directory.update(&call).await) }
+    })
+    .delete(move |call: Call<'static>| {
+        let directory = remove.clone();
+        async move { answer(directory.remove(&call).await) }
+    });
+    let bounded = |resource: Resource| resource.max_body(MAX_LINKS).max_unverified(UNVERIFIED);
+    let listed =
+        |resource: Resource, kind: &str| resource.attribute("rt", kind).attribute("ct", "40");
+    Router::new()
+        .route("/rd", listed(bounded(registration), "core.rd"))
+        .route("/rd/{number}", bounded(existing).hidden())
+        .route("/.well-known/rd", bounded(simple).hidden())
+        .route(
+            "/rd-lookup/ep",
+            listed(directory.lookup(LookupKind::Endpoints), "core.rd-lookup-ep"),
+        )
+        .route(
+            "/rd-lookup/res",
+            listed(directory.lookup(LookupKind::Resources), "core.rd-lookup-res"),
+        )
+}
+
+fn answer(answered: Result<Response, Response>) -> Response {
+    answered.unwrap_or_else(|refusal| refusal)
+}
+
+fn bad(why: impl Into<String>) -> Response {
+    Response::error(Code::BAD_REQUEST, why.into())
+}
+
+fn gone() -> Response {
+    Response::error(Code::NOT_FOUND, "there is no such registration, or it has expired")
+}
+
+fn parameters(call: &Call<'_>) -> Result<Parameters, Response> {
+    let query: Vec<_> = call.query().collect();
+    Parameters::read(query.iter().map(AsRef::as_ref)).map_err(bad)
+}
+
+fn links(format: Option<ContentFormat>, body: &[u8]) -> Result<Vec<WebLink>, Response> {
+    if format.is_some_and(|format| format != ContentFormat::LINK_FORMAT) {
+        return Err(Response::error(
+            Code::UNSUPPORTED_CONTENT_FORMAT,
+            "links have Content-Format 40",
+        ));
+    }
+    let text = std::str::from_utf8(body).map_err(|_| bad("the links are not UTF-8"))?;
+    web_link::parse(text).map_err(bad)
+}
+
+/// The identity that the sender of a request has proved.
+fn owner(call: &Call<'_>) -> Option<Vec<u8>> {
+    call.identity().or_else(|| call.certificate()).map(<[u8]>::to_vec)
+}
+
+/// The sender's address as a base URI.
+fn own_base(call: &Call<'_>) -> Result<BaseUri, Response> {
+    let scheme = call.peer().uri("/").map(|uri| uri.scheme());
+    match scheme {
+        Ok(scheme @ (Scheme::Coap | Scheme::Coaps)) => {
+            Ok(BaseUri::of_address(scheme.name(), scheme.default_port(), call.remote()))
+        }
+        // The port of a connection is the client's alone (RFC 9176 section 5).
+        _ => Err(bad("over a connection, name the base, as in base=coap://192.0.2.7")),
+    }
+}
+
+impl Directory {
+    /// Whether the sender may change a registration (RFC 9176 section 7.5: the one that came first).
+    fn permit(&self, number: u32, call: &Call<'_>) -> Result<(), Response> {
+        let table = self.table();
+        let known = table.get(number).and_then(|endpoint| endpoint.owner.clone());
+        match known {
+            Some(known) if owner(call).as_ref() != Some(&known) => {
+                Err(Response::error(Code::FORBIDDEN, "the name is another one's"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Keeps an endpoint, and waits until it is stored. Returns its number.
+    async fn keep(&self, endpoint: RegisteredEndpoint) -> Result<u32, Response> {
+        let full = || outcome::unavailable(FETCH, "the directory has no place for it");
+        let (number, version) = self.inner.put(endpoint).map_err(|_| full())?;
+        self.settle(version).await?;
+        Ok(number)
+    }
+
+    async fn settle(&self, version: u64) -> Result<(), Response> {
+        match &self.inner.durable {
+            Some(durable) if !durable.has(version).await => {
+                Err(outcome::unavailable(FETCH, "it cannot be stored"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn name(&self, read: &mut Parameters, call: &Call<'_>) -> Result<EndpointName, Response> {
+        let name = read.name.take().ok_or_else(|| bad("name the endpoint, as in ep=node1"))?;
+        let name = EndpointName { name, sector: read.sector.take() };
+        let known = self.table().number(&name);
+        known.map_or(Ok(()), |number| self.permit(number, call))?;
+        Ok(name)
+    }
+
+    /// Registration (RFC 9176 section 5).
+    async fn register(&self, call: &Call<'_>) -> Result<Response, Response> {
+        let mut read = parameters(call)?;
+        let links = links(call.format(), call.payload())?;
+        let base = match read.base.take() {
+            Some(base) => BaseUri::of_parameter(base, call.remote()).map_err(bad)?,
+            None => own_base(call)?,
+        };
+        let name = self.name(&mut read, call)?;
+        let lifetime = RegisteredEndpoint::lifetime_of(&read);
+        let (owner, client) = (owner(call), sharing_prefix(call.remote().ip()));
+        let attributes = read.attributes;
+        let endpoint =
+            RegisteredEndpoint { name, lifetime, base, attributes, links, owner, client };
+        let number = self.keep(endpoint).await?;
+        let created = Response::new(Code::CREATED).option(OptionNumber::LOCATION_PATH, b"rd");
+        Ok(created.option(OptionNumber::LOCATION_PATH, format!("{number:08x}").as_bytes()))
+    }
+
+    /// Simple registration (RFC 9176 section 5.1): the links are those of the sender's `/.well-known/core`.
+    async fn register_simply(&self, call: &Call<'_>) -> Result<Response, Response> {
+        let mut read = parameters(call)?;
+        if read.base.is_some() || !call.payload().is_empty() {
+            return Err(bad("a simple registration has neither a base nor links"));
+        }
+        let base = own_base(call)?;
+        let name = self.name(&mut read, call)?;
+        let client = sharing_prefix(call.remote().ip());
+        let busy = || outcome::unavailable(Duration::from_secs(5), "too many devices are asked");
+        let _place = self.inner.fetches.admit(client).ok_or_else(busy)?;
+        let links = fetch(call).await?;
+        let lifetime = RegisteredEndpoint::lifetime_of(&read);
+        let (owner, attributes) = (owner(call), read.attributes);
+        let endpoint =
+            RegisteredEndpoint { name, lifetime, base, attributes, links, owner, client };
+        self.keep(endpoint).await?;
+        Ok(Response::new(Code::CHANGED))
+    }
+
+    /// The number of the registration that a request names.
+    fn number(&self, call: &Call<'_>) -> Result<u32, Response> {
+        let text = call.param("number").filter(|text| text.len() == 8);
+        let number = text.and_then(|text| u32::from_str_radix(text, 16).ok()).ok_or_else(gone)?;
+        self.permit(number, call)?;
+        Ok(number)
+    }
+
+    /// Update (RFC 9176 section 5.3.1).
+    async fn update(&self, call: &Call<'_>) -> Result<Response, Response> {
+        if !call.payload().is_empty() {
+            return Err(bad("an update has no links: register again to change them"));
+        }
+        let read = parameters(call)?;
+        let number = self.number(call)?;
+        let mut endpoint = self.table().get(number).cloned().ok_or_else(gone)?;
+        let is_same = |given: &Option<String>, known: Option<&String>| {
+            given.is_none() || given.as_ref() == known
+        };
+        if !is_same(&read.name, Some(&endpoint.name.name))
+            || !is_same(&read.sector, endpoint.name.sector.as_ref())
+        {
+            return Err(bad("an update cannot change ep and d"));
+        }
+        endpoint.lifetime = read.lifetime.unwrap_or(endpoint.lifetime);
+        match read.base {
+            Some(base) => {
+                endpoint.base = BaseUri::of_parameter(base, call.remote()).map_err(bad)?;
+            }
+            None if endpoint.base.named_by == BaseSource::Address => {
+                endpoint.base = own_base(call)?;
+            }
+            None => {}
+        }
+        // "overriding any previously stored endpoint attributes of the same key"
+        endpoint
+            .attributes
+            .retain(|known| read.attributes.iter().all(|attribute| attribute.name != known.name));
+        endpoint.attributes.extend(read.attributes);
+        self.keep(endpoint).await?;
+        Ok(Response::new(Code::CHANGED))
+    }
+
+    /// Removal (RFC 9176 section 5.3.2).
+    async fn remove(&self, call: &Call<'_>) -> Result<Response, Response> {
+        let number = self.number(call)?;
+        let version = {
+            let mut table = self.table();
+            if !table.remove(number) {
+                return Err(gone());
+            }
+            table.version()
+        };
+        self.inner.notify();
+        self.settle(version).await?;
+        Ok(Response::new(Code::DELETED))
+    }
+
+    /// A look-up (RFC 9176 section 6), which can be observed.
+    fn lookup(&self, kind: LookupKind) -> Resource {
+        let directory = self.clone();
+        let subject = match kind {
+            LookupKind::Endpoints => &self.inner.endpoints,
+            LookupKind::Resources => &self.inner.resources,
+        };
+        let find = move |call: &Call<'_>| {
+            if call.accept().is_some_and(|format| format != ContentFormat::LINK_FORMAT) {
+                return Response::new(Code::NOT_ACCEPTABLE);
+            }
+            let query: Vec<_> = call.query().collect();
+            let lookup = match Lookup::read(query.iter().map(AsRef::as_ref)) {
+                Ok(lookup) => lookup,
+                Err(why) => return bad(why),
+            };
+            let viewer = interface(call.remote());
+            let table = directory.table();
+            // Link-local addresses mean something on their link alone (RFC 9176 section 6.1).
+            let seen = table.iter().filter(|(_, endpoint)| {
+                endpoint.base.interface.is_none() || endpoint.base.interface == viewer
+            });
+            let found = lookup.find(kind, seen);
+            Response::content(found).format(ContentFormat::LINK_FORMAT).max_age(FRESH)
+        };
+        get(find).observable(subject).max_unverified(UNVERIFIED)
+    }
+}
+
+/// Asks the sender of a request for its resources.
+async fn fetch(call: &Call<'_>) -> Result<Vec<WebLink>, Response> {
+    let failed =
+        |why: String| Response::error(Code::BAD_GATEWAY, format!("/.well-known/core: {why}"));
+    let peer = call.peer();
+    let uri = peer.uri("/.well-known/core").map_err(|error| failed(error.to_string()))?;
+    let request = Request::get(uri).map_err(|error| failed(error.to_string()))?;
+    let request = request.accept(ContentFormat::LINK_FORMAT).timeout(FETCH);
+    let response = peer.request(request).await.map_err(|error| outcome::failed(&error))?;
+    if !response.is_success() {
+        return Err(failed(response.code().to_string()));
+    }
+    if response.body().len() > MAX_LINKS {
+        return Err(failed(format!("more than {MAX_LINKS} bytes")));
+    }
+    links(response.content_format(), response.body())
+}

@@ -1,0 +1,252 @@
+//! The registrations of a directory: found by their number, by the name of the endpoint, and by when they expire.
+
+use super::endpoint::{EndpointName, RegisteredEndpoint};
+use crate::system;
+use ebbtide_core::session::FairShares;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// The bytes of one place. A client's address has at most as many places as are free.
+pub(super) const PLACE: usize = 1024;
+
+/// A change to be stored.
+pub(super) type StoredChange = (Vec<u8>, Option<Vec<u8>>);
+
+/// See the [module](self).
+#[derive(Debug)]
+pub(super) struct DirectoryTable {
+    kept: BTreeMap<u32, KeptEndpoint>,
+    names: BTreeMap<EndpointName, u32>,
+    expiries: BTreeSet<(Instant, u32)>,
+    shares: FairShares,
+    taken: usize,
+    max: usize,
+    /// The registrations that have changed since they were taken to be stored.
+    changed: BTreeSet<u32>,
+    /// The number of changes so far.
+    version: u64,
+}
+
+#[derive(Debug)]
+struct KeptEndpoint {
+    endpoint: RegisteredEndpoint,
+    expires: Instant,
+    places: usize,
+}
+
+/// There is no place for an endpoint.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(super) struct DirectoryFull;
+
+impl DirectoryTable {
+    pub(super) fn new(max_bytes: usize) -> Self {
+        Self {
+            kept: BTreeMap::new(),
+            names: BTreeMap::new(),
+            expiries: BTreeSet::new(),
+            shares: FairShares::new(system::seed()),
+            taken: 0,
+            max: max_bytes / PLACE,
+            changed: BTreeSet::new(),
+            version: 0,
+        }
+    }
+
+    pub(super) fn version(&self) -> u64 {
+        self.version
+    }
+
+    pub(super) fn number(&self, name: &EndpointName) -> Option<u32> {
+        self.names.get(name).copied()
+    }
+
+    pub(super) fn get(&self, number: u32) -> Option<&RegisteredEndpoint> {
+        self.kept.get(&number).map(|kept| &kept.endpoint)
+    }
+
+    /// All registrations in the order of their numbers.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (u32, &RegisteredEndpoint)> {
+        self.kept.iter().map(|(number, kept)| (*number, &kept.endpoint))
+    }
+
+    /// Keeps an endpoint in the place of the one with its name, from now on. Returns its number.
+    ///
+    /// # Errors
+    ///
+    /// If there is no place; then nothing changes.
+    pub(super) fn put(
+        &mut self,
+        now: Instant,
+        endpoint: RegisteredEndpoint,
+    ) -> Result<u32, DirectoryFull> {
+        let expires = now + Duration::from_secs(endpoint.lifetime.into());
+        let number = match self.number(&endpoint.name) {
+            Some(number) => number,
+            None => self.free_number(),
+        };
+        self.insert(number, endpoint, expires)?;
+        self.change(number);
+        Ok(number)
+    }
+
+    /// Keeps a stored endpoint with its number.
+    pub(super) fn restore(
+        &mut self,
+        number: u32,
+        endpoint: RegisteredEndpoint,
+        expires: Instant,
+    ) -> Result<(), DirectoryFull> {
+        self.insert(number, endpoint, expires)
+    }
+
+    fn insert(
+        &mut self,
+        number: u32,
+        endpoint: RegisteredEndpoint,
+        expires: Instant,
+    ) -> Result<(), DirectoryFull> {
+        let places = endpoint.cost().div_ceil(PLACE);
+        let former = self.take_out(number);
+        if !self.has_room(endpoint.client, places) {
+            if let Some(former) = former {
+                self.put_in(number, former);
+            }
+            return Err(DirectoryFull);
+        }
+        self.put_in(number, KeptEndpoint { endpoint, expires, places });
+        Ok(())
+    }
+
+    fn has_room(&self, client: IpAddr, places: usize) -> bool {
+        let taken = self.taken + places;
+        taken <= self.max && self.shares.admit(client, taken - 1, self.max)
+    }
+
+    fn put_in(&mut self, number: u32, kept: KeptEndpoint) {
+        self.taken += kept.places;
+        (0..kept.places).for_each(|_| self.shares.add(kept.endpoint.client));
+        self.names.insert(kept.endpoint.name.clone(), number);
+        self.expiries.insert((kept.expires, number));
+        self.kept.insert(number, kept);
+    }
+
+    fn take_out(&mut self, number: u32) -> Option<KeptEndpoint> {
+        let kept = self.kept.remove(&number)?;
+        self.taken -= kept.places;
+        (0..kept.places).for_each(|_| self.shares.remove(kept.endpoint.client));
+        self.names.remove(&kept.endpoint.name);
+        self.expiries.remove(&(kept.expires, number));
+        Some(kept)
+    }
+
+    /// A number that strangers cannot guess, and that no former registration is likely to have had.
+    fn free_number(&self) -> u32 {
+        let mut number = system::seed() as u32;
+        while self.kept.contains_key(&number) {
+            number = number.wrapping_add(1);
+        }
+        number
+    }
+
+    fn change(&mut self, number: u32) {
+        self.version += 1;
+        self.changed.insert(number);
+    }
+
+    /// Returns false if there is no such registration.
+    pub(super) fn remove(&mut self, number: u32) -> bool {
+        let is_there = self.take_out(number).is_some();
+        if is_there {
+            self.change(number);
+        }
+        is_there
+    }
+
+    /// Removes what has expired. Returns whether anything has.
+    pub(super) fn expire(&mut self, now: Instant) -> bool {
+        let before = self.version;
+        while let Some((at, number)) = self.expiries.first().copied().filter(|(at, _)| *at <= now) {
+            if !self.remove(number) {
+                self.expiries.remove(&(at, number));
+            }
+        }
+        self.version != before
+    }
+
+    /// The changes since the last call, in their stored form.
+    pub(super) fn take_changes(&mut self, now: Instant) -> Vec<StoredChange> {
+        let unix = system::unix_seconds();
+        let changed = core::mem::take(&mut self.changed);
+        let stored = |number: u32| {
+            let value = self.kept.get(&number).map(|kept| {
+                let left = kept.expires.saturating_duration_since(now).as_secs();
+                kept.endpoint.encode(unix.saturating_add(left))
+            });
+            (number.to_be_bytes().to_vec(), value)
+        };
+        changed.into_iter().map(stored).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::endpoint::{BaseSource, BaseUri};
+    use super::super::web_link;
+    use super::*;
+
+    fn endpoint(name: &str, client: [u8; 4], links: usize) -> RegisteredEndpoint {
+        let base = BaseUri {
+            text: "coap://192.0.2.1".to_owned(),
+            named_by: BaseSource::Address,
+            interface: None,
+        };
+        RegisteredEndpoint {
+            name: EndpointName { name: name.to_owned(), sector: None },
+            lifetime: 60,
+            base,
+            attributes: Vec::new(),
+            links: web_link::parse(&vec!["</a>"; links].join(",")).unwrap(),
+            owner: None,
+            client: client.into(),
+        }
+    }
+
+    #[test]
+    fn a_name_has_one_registration_that_expires_at_the_end_of_its_lifetime() {
+        let (mut table, now) = (DirectoryTable::new(1 << 20), system::now());
+        let first = table.put(now, endpoint("a", [192, 0, 2, 1], 1)).unwrap();
+        let later = now + Duration::from_secs(30);
+        assert_eq!(table.put(later, endpoint("a", [192, 0, 2, 1], 2)), Ok(first));
+        let other = table.put(now, endpoint("b", [192, 0, 2, 1], 1)).unwrap();
+        assert_ne!(other, first);
+        assert_eq!(table.get(first).unwrap().links.len(), 2);
+        assert!(!table.expire(later));
+        assert!(table.expire(now + Duration::from_secs(60)));
+        assert_eq!(table.iter().map(|(number, _)| number).collect::<Vec<_>>(), [first]);
+        assert!(!table.expire(later + Duration::from_secs(59)));
+        assert_eq!(table.take_changes(later).len(), 2);
+        assert!(table.remove(first) && !table.remove(first));
+        assert_eq!((table.taken, table.take_changes(later).len()), (0, 1));
+    }
+
+    #[test]
+    fn its_bytes_are_bounded_and_one_address_leaves_as_much_as_it_takes() {
+        let (mut table, now) = (DirectoryTable::new(100 * PLACE), system::now());
+        let mut put = |client: [u8; 4]| {
+            (0..200)
+                .filter(|n| table.put(now, endpoint(&format!("{client:?}{n}"), client, 1)).is_ok())
+                .count()
+        };
+        let greedy = put([192, 0, 2, 1]);
+        assert!((50..=51).contains(&greedy), "{greedy}");
+        assert!(put([192, 0, 2, 2]) >= 20);
+        assert!(table.put(now, endpoint("large", [192, 0, 2, 3], 10_000)).is_err());
+        // What is there already remains as it was when it cannot be replaced.
+        let name = "[192, 0, 2, 2]0";
+        assert!(table.put(now, endpoint(name, [192, 0, 2, 2], 10_000)).is_err());
+        let number = table.number(&EndpointName { name: name.to_owned(), sector: None }).unwrap();
+        assert_eq!(table.get(number).unwrap().links.len(), 1);
+    }
+}

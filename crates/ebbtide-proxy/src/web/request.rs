@@ -1,0 +1,107 @@
+//! From a CoAP request to an HTTP request.
+
+use crate::ask::Ask;
+use crate::media::{self, Media};
+use crate::options::HOPS;
+use crate::target::TargetScheme;
+use bytes::Bytes;
+use ebbtide::{Code, OptionNumber, Response};
+use http_body_util::Full;
+use hyper::Method;
+use hyper::header::{self, HeaderName};
+use std::fmt::Write as _;
+
+/// The request for an HTTP server.
+///
+/// # Errors
+///
+/// The answer, if HTTP cannot express it.
+pub(super) fn of(ask: &Ask, name: &str) -> Result<hyper::Request<Full<Bytes>>, Response> {
+    let method = match ask.code {
+        Code::GET => Method::GET,
+        Code::POST => Method::POST,
+        Code::PUT => Method::PUT,
+        Code::DELETE => Method::DELETE,
+        Code::PATCH => Method::PATCH,
+        _ => return Err(Response::error(Code::NOT_IMPLEMENTED, "HTTP has no such method")),
+    };
+    let target = &ask.target;
+    let host = match target.address {
+        Some(std::net::IpAddr::V6(address)) => format!("[{address}]"),
+        _ => target.host.clone(),
+    };
+    let host = match target.scheme {
+        scheme if scheme.default_port() == target.port => host,
+        _ => format!("{host}:{}", target.port),
+    };
+    let mut request = hyper::Request::builder()
+        .method(method)
+        .uri(target.path_with_query())
+        .header(header::HOST, host)
+        .header(header::CONNECTION, "close")
+        .header(header::VIA, via(ask, name));
+    let mut set = |name: HeaderName, value: &str| {
+        if let Some(fields) = request.headers_mut()
+            && let Ok(value) = value.parse()
+        {
+            fields.append(name, value);
+        }
+    };
+    for opt in ask.forwarded.options.iter() {
+        let format = || opt.as_uint().and_then(|format| u16::try_from(format).ok());
+        match opt.number {
+            OptionNumber::ACCEPT => {
+                if let Some(format) = format() {
+                    set(header::ACCEPT, &media::of_format(format).content_type);
+                }
+            }
+            OptionNumber::CONTENT_FORMAT => {
+                if let Some(format) = format() {
+                    let Media { content_type, coding } = media::of_format(format);
+                    set(header::CONTENT_TYPE, &content_type);
+                    coding.inspect(|coding| set(header::CONTENT_ENCODING, coding));
+                }
+            }
+            OptionNumber::ETAG => {
+                // One that stands for a longer ETag cannot be sent back: the whole answer is compared.
+                if let Some(tag) = known_tag(opt.value) {
+                    set(header::IF_NONE_MATCH, &tag);
+                }
+            }
+            OptionNumber::IF_MATCH if opt.value.is_empty() => set(header::IF_MATCH, "*"),
+            OptionNumber::IF_MATCH => {
+                let failed = || {
+                    Response::error(Code::PRECONDITION_FAILED, "the ETag stands for a longer one")
+                };
+                set(header::IF_MATCH, &known_tag(opt.value).ok_or_else(failed)?);
+            }
+            OptionNumber::IF_NONE_MATCH => set(header::IF_NONE_MATCH, "*"),
+            // Nothing else of CoAP concerns a server of HTTP. What is critical would have to be understood.
+            number if number.is_critical() => {
+                let why = format!("{number} has no counterpart in HTTP");
+                return Err(Response::error(Code::BAD_OPTION, why));
+            }
+            _ => {}
+        }
+    }
+    let request = request.body(Full::new(ask.payload.clone()));
+    request.map_err(|_| Response::error(Code::BAD_REQUEST, "the URI is not one of HTTP"))
+}
+
+/// The ETag of HTTP for one of CoAP, if it is the same bytes.
+fn known_tag(etag: &[u8]) -> Option<String> {
+    let text = core::str::from_utf8(etag).ok()?;
+    (super::response::is_direct(text)).then(|| format!("\"{text}\""))
+}
+
+/// An entry for each hop so far, so that a loop ends that leads over both protocols (RFC 8768).
+fn via(ask: &Ask, name: &str) -> String {
+    debug_assert!(matches!(ask.target.scheme, TargetScheme::Web(_)), "the target is one of HTTP");
+    let hops = HOPS.saturating_sub(ask.forwarded.hop_limit).max(1);
+    let mut via = format!("1.1 {name}");
+    for _ in 1..hops {
+        // Writing to a string cannot fail.
+        let _ = write!(via, ", 1.1 coap");
+    }
+    via
+}
