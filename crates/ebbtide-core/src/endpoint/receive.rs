@@ -396,12 +396,11 @@ impl Endpoint {
         let oscore = self.config.oscore;
         let forwards =
             self.config.forwards && (!message.code().is_request() || message.body().is_for_proxy());
-        let is_block = |number| matches!(number, OptionNumber::Q_BLOCK1 | OptionNumber::Q_BLOCK2);
         let code = message.code();
         message.body().first_critical_unless(|number| {
             number.is_known_in(code)
                 || number == count
-                || blocks && is_block(number)
+                || blocks && number.is_q_block()
                 || oscore && matches!(number, OptionNumber::OSCORE | OptionNumber::EDHOC)
                 || forwards && !number.is_unsafe_to_forward()
         })

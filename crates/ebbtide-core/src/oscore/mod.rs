@@ -28,6 +28,7 @@
 //! ```
 
 mod aead;
+mod binding;
 mod cbor;
 mod context;
 mod derive;

@@ -1,13 +1,11 @@
 //! Protecting requests and responses (RFC 8613 sections 8.1 and 8.3).
 
-use super::aead::MAX_NONCE;
-use super::cbor::additional_data;
+use super::binding::Binding;
 use super::context::{Naming, RequestNumber, SecurityContext};
 use super::error::ProtectError;
 use super::numbers::SequenceStore;
-use super::option::{OscoreOption, partial_iv_of};
+use super::option::OscoreOption;
 use super::outer::{OuterMessage, Place};
-use super::short::PeerId;
 use crate::wire::{Code, Content, EncodeError, Opt, OptionNumber, PAYLOAD_MARKER, encode_option};
 
 impl<S: SequenceStore> SecurityContext<S> {
@@ -34,8 +32,8 @@ impl<S: SequenceStore> SecurityContext<S> {
             kid: Some(keys.sender.id.as_slice()),
         };
         let nonce = keys.nonce(&keys.sender, number);
-        let sealing = Sealing { request: number, kid: &keys.sender.id, nonce };
-        let payload = self.seal(content, &sealing, Role::Request, buf)?;
+        let binding = Binding { request: number, kid: &keys.sender.id, nonce };
+        let payload = self.seal(content, &binding, Role::Request, buf)?;
         // RFC 8613 section 4.2: FETCH, so that a proxy lets the observation pass.
         let code = if observes(content) { Code::FETCH } else { Code::POST };
         Ok((OuterMessage { code, value: value.encode(), payload }, RequestNumber(number)))
@@ -62,8 +60,8 @@ impl<S: SequenceStore> SecurityContext<S> {
             None => keys.nonce(&keys.recipient, request.0),
             Some(number) => keys.nonce(&keys.sender, number),
         };
-        let sealing = Sealing { request: request.0, kid: &keys.recipient.id, nonce };
-        let payload = self.seal(content, &sealing, Role::Response, buf)?;
+        let binding = Binding { request: request.0, kid: &keys.recipient.id, nonce };
+        let payload = self.seal(content, &binding, Role::Response, buf)?;
         let value = OscoreOption { partial_iv: number, ..OscoreOption::default() }.encode();
         let code = if notification { Code::CONTENT } else { Code::CHANGED };
         Ok(OuterMessage { code, value, payload })
@@ -72,7 +70,7 @@ impl<S: SequenceStore> SecurityContext<S> {
     fn seal<'b>(
         &self,
         content: &Content<'_>,
-        sealing: &Sealing<'_>,
+        binding: &Binding<'_>,
         role: Role,
         buf: &'b mut [u8],
     ) -> Result<&'b [u8], ProtectError> {
@@ -81,22 +79,13 @@ impl<S: SequenceStore> SecurityContext<S> {
         let end = len + keys.algorithm.tag_len();
         let whole = buf.get_mut(..end).ok_or(EncodeError::BufferTooSmall)?;
         let (plaintext, tag) = whole.split_at_mut(len);
-        let partial_iv = partial_iv_of(sealing.request);
-        let aad = additional_data(keys.algorithm.number(), sealing.kid, &partial_iv);
-        let (key, nonce) = (&keys.sender.key, &sealing.nonce);
+        let aad = binding.additional_data(keys.algorithm);
+        let (key, nonce) = (&keys.sender.key, &binding.nonce);
         if !keys.algorithm.seal(key, nonce, aad.as_slice(), plaintext, tag) {
             return Err(ProtectError::TooLong);
         }
         Ok(whole)
     }
-}
-
-/// The inputs of the encryption, apart from the sender's key.
-struct Sealing<'k> {
-    /// The request's number and the ID of its sender.
-    request: u64,
-    kid: &'k PeerId,
-    nonce: [u8; MAX_NONCE],
 }
 
 #[derive(Copy, Clone, PartialEq, Eq)]

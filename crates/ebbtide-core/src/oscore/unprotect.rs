@@ -1,14 +1,12 @@
 //! Verifying requests and responses (RFC 8613 sections 8.2 and 8.4).
 
-use super::aead::MAX_NONCE;
-use super::cbor::additional_data;
+use super::binding::Binding;
 use super::context::{Freshness, RequestNumber, SecurityContext};
 use super::error::{Refusal, ResponseFault};
 use super::numbers::SequenceStore;
-use super::option::{OscoreOption, partial_iv_of};
+use super::option::OscoreOption;
 use super::order::NotificationOrder;
 use super::outer::Place;
-use super::short::PeerId;
 use super::window::Novelty;
 use crate::wire::{Body, Code, EncodeError, Encoder, Message, Opt, OptionNumber, encode_uint};
 
@@ -46,10 +44,12 @@ impl<'b> OpenedResponse<'b> {
         self.body.payload()
     }
 
-    /// The first critical option that is not understood (RFC 7252 section 5.4.1).
+    /// The first critical option that is not understood (RFC 7252 section 5.4.1). A client gets the blocks of RFC
+    /// 9177 only if it has asked for them.
     #[must_use]
     pub fn unknown_critical(&self) -> Option<OptionNumber> {
-        self.body.first_critical_unless(|number| number.is_known_in(self.code))
+        let is_known = |number: OptionNumber| number.is_known_in(self.code) || number.is_q_block();
+        self.body.first_critical_unless(is_known)
     }
 }
 
@@ -88,17 +88,12 @@ impl<S: SequenceStore> SecurityContext<S> {
         if novelty == Novelty::Replayed {
             return Err(Refusal::Replayed);
         }
-        let sealed = Sealed {
+        let binding = Binding {
             request: number,
             kid: &keys.recipient.id,
             nonce: keys.nonce(&keys.recipient, number),
         };
-        let (plain, head) =
-            self.open(outer.payload(), &sealed, buf).map_err(|fault| match fault {
-                OpenFault::Short => Refusal::Malformed,
-                OpenFault::NoRoom => Refusal::TooLong,
-                OpenFault::NotAuthentic => Refusal::NotAuthentic,
-            })?;
+        let (plain, head) = self.open(outer.payload(), &binding, buf)?;
         let plain = Plain::parse(plain)
             .filter(|plain| plain.code.is_request())
             .ok_or(Refusal::Malformed)?;
@@ -176,12 +171,8 @@ impl<S: SequenceStore> SecurityContext<S> {
             Some(number) => keys.nonce(&keys.recipient, number),
             None => keys.nonce(&keys.sender, request.0),
         };
-        let sealed = Sealed { request: request.0, kid: &keys.sender.id, nonce };
-        let (plain, head) = self.open(payload, &sealed, buf).map_err(|fault| match fault {
-            OpenFault::Short => ResponseFault::Malformed,
-            OpenFault::NoRoom => ResponseFault::TooLong,
-            OpenFault::NotAuthentic => ResponseFault::NotAuthentic,
-        })?;
+        let binding = Binding { request: request.0, kid: &keys.sender.id, nonce };
+        let (plain, head) = self.open(payload, &binding, buf)?;
         let plain = Plain::parse(plain).filter(|plain| plain.code.is_response());
         let Plain { code, body } = plain.ok_or(ResponseFault::Malformed)?;
         let observe = match body.option(OptionNumber::OBSERVE) {
@@ -195,7 +186,7 @@ impl<S: SequenceStore> SecurityContext<S> {
     fn open<'b>(
         &self,
         ciphertext: &[u8],
-        sealed: &Sealed<'_>,
+        binding: &Binding<'_>,
         buf: &'b mut [u8],
     ) -> Result<(&'b [u8], &'b mut [u8]), OpenFault> {
         let keys = &self.keys;
@@ -206,9 +197,8 @@ impl<S: SequenceStore> SecurityContext<S> {
         let (head, tail) = buf.split_at_mut(room);
         tail.copy_from_slice(ciphertext);
         let (data, tag) = tail.split_at_mut(len);
-        let partial_iv = partial_iv_of(sealed.request);
-        let aad = additional_data(keys.algorithm.number(), sealed.kid, &partial_iv);
-        let (key, nonce) = (&keys.recipient.key, &sealed.nonce);
+        let aad = binding.additional_data(keys.algorithm);
+        let (key, nonce) = (&keys.recipient.key, &binding.nonce);
         if !keys.algorithm.open(key, nonce, aad.as_slice(), data, tag) {
             return Err(OpenFault::NotAuthentic);
         }
@@ -216,18 +206,31 @@ impl<S: SequenceStore> SecurityContext<S> {
     }
 }
 
-/// The inputs of the decryption, apart from the peer's key.
-struct Sealed<'k> {
-    /// The request's number and the ID of its sender.
-    request: u64,
-    kid: &'k PeerId,
-    nonce: [u8; MAX_NONCE],
-}
-
+/// The reason why a payload was not decrypted.
 enum OpenFault {
     Short,
     NoRoom,
     NotAuthentic,
+}
+
+impl From<OpenFault> for Refusal {
+    fn from(fault: OpenFault) -> Self {
+        match fault {
+            OpenFault::Short => Self::Malformed,
+            OpenFault::NoRoom => Self::TooLong,
+            OpenFault::NotAuthentic => Self::NotAuthentic,
+        }
+    }
+}
+
+impl From<OpenFault> for ResponseFault {
+    fn from(fault: OpenFault) -> Self {
+        match fault {
+            OpenFault::Short => Self::Malformed,
+            OpenFault::NoRoom => Self::TooLong,
+            OpenFault::NotAuthentic => Self::NotAuthentic,
+        }
+    }
 }
 
 /// Whether proxies have cut the ciphertext into blocks of their own (RFC 8613 section 4.1.3.4.2),

@@ -130,6 +130,13 @@ impl OptionNumber {
                 || matches!(self, Self::BLOCK1 | Self::BLOCK2))
     }
 
+    /// Whether it is one of the block options of RFC 9177, which count as recognized where its blocks are supported.
+    #[inline]
+    #[must_use]
+    pub const fn is_q_block(self) -> bool {
+        matches!(self, Self::Q_BLOCK1 | Self::Q_BLOCK2)
+    }
+
     /// Whether a message with this option must be rejected by a receiver that does not understand
     /// the option; other options are ignored (RFC 7252 section 5.4.1).
     #[inline]

@@ -19,7 +19,6 @@ pub(super) async fn run(session: &Session, request: &Request) -> Result<Response
         link.established().await;
     }
     if request.q_block
-        && !session.is_protected()
         && session.socket().is_some()
         && !session.id.is_multicast()
         // What is rare is in a box, or it would make every request's future larger.

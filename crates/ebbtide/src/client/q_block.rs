@@ -1,10 +1,9 @@
 //! Bodies in Non-confirmable blocks (RFC 9177): for which servers.
 
 use super::drive::Drive;
-use super::session::Session;
+use super::session::{ServerEnd, Session};
 use crate::error::{Error, ErrorKind};
 use crate::message::{Request, Response};
-use ebbtide_core::PeerId;
 use ebbtide_core::session::client::Transfer;
 use ebbtide_core::time::{Duration, Instant};
 use ebbtide_core::wire::{Block, Code, OptionNumber};
@@ -19,7 +18,7 @@ const MEMORY: Duration = Duration::from_secs(3600);
 /// Servers that were probed for the Q-Block options, with their results.
 #[derive(Debug, Default)]
 pub(super) struct Support {
-    servers: Mutex<BTreeMap<PeerId, ProbeResult>>,
+    servers: Mutex<BTreeMap<ServerEnd, ProbeResult>>,
 }
 
 /// The result of probing a server, and the time of the answer.
@@ -30,15 +29,15 @@ struct ProbeResult {
 }
 
 impl Support {
-    fn known(&self, now: Instant, remote: PeerId) -> Option<bool> {
+    fn known(&self, now: Instant, server: ServerEnd) -> Option<bool> {
         let servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
-        let said = servers.get(&remote)?;
+        let said = servers.get(&server)?;
         (now.saturating_since(said.at) < MEMORY).then_some(said.supports)
     }
 
-    fn learn(&self, now: Instant, remote: PeerId, supports: bool) {
+    fn learn(&self, now: Instant, server: ServerEnd, supports: bool) {
         let mut servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
-        servers.insert(remote, ProbeResult { supports, at: now });
+        servers.insert(server, ProbeResult { supports, at: now });
         if servers.len() > MAX_SERVERS
             && let Some(oldest) = servers.iter().min_by_key(|(_, said)| said.at).map(|(to, _)| *to)
         {
@@ -47,8 +46,8 @@ impl Support {
     }
 
     /// A server refused the options, whatever it said before.
-    fn forget(&self, remote: PeerId) {
-        self.servers.lock().unwrap_or_else(PoisonError::into_inner).remove(&remote);
+    fn forget(&self, server: ServerEnd) {
+        self.servers.lock().unwrap_or_else(PoisonError::into_inner).remove(&server);
     }
 }
 
@@ -72,7 +71,7 @@ pub(super) async fn run(session: &Session, request: &Request) -> Result<Option<R
     let transfer = Transfer::new(parts, settings);
     let response = Drive::new(session.clone(), request.reliability, transfer).run().await?;
     if response.code() == Code::BAD_OPTION {
-        requests.q_block.forget(peer);
+        requests.q_block.forget(session.server());
     }
     Ok(Some(response))
 }
@@ -82,7 +81,7 @@ pub(super) async fn run(session: &Session, request: &Request) -> Result<Option<R
 /// bytes of a resource that changes nothing and that most servers have.
 async fn is_there(session: &Session) -> Result<bool, Error> {
     let support = &session.requests().q_block;
-    if let Some(known) = support.known(session.now(), session.id) {
+    if let Some(known) = support.known(session.now(), session.server()) {
         return Ok(known);
     }
     // Block 0 of 16 bytes, and no more than that.
@@ -98,7 +97,7 @@ async fn is_there(session: &Session) -> Result<bool, Error> {
         Err(error) if matches!(error.kind(), ErrorKind::Reset | ErrorKind::BadOption) => false,
         Err(error) => return Err(error),
     };
-    support.learn(session.now(), session.id, supports);
+    support.learn(session.now(), session.server(), supports);
     Ok(supports)
 }
 
@@ -111,10 +110,11 @@ const SMALLEST: usize = match Block::new(0, false, 0) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ebbtide_core::PeerId;
     use std::net::Ipv4Addr;
 
-    fn server(port: u16) -> PeerId {
-        PeerId::Address((Ipv4Addr::LOCALHOST, port).into())
+    fn server(port: u16) -> ServerEnd {
+        ServerEnd { id: PeerId::Address((Ipv4Addr::LOCALHOST, port).into()), context: None }
     }
 
     fn at(seconds: u64) -> Instant {
@@ -131,6 +131,14 @@ mod tests {
         assert_eq!(support.known(at(3611), server(1)), Some(false));
         support.forget(server(1));
         assert_eq!(support.known(at(3611), server(1)), None);
+    }
+
+    #[test]
+    fn what_a_proxy_understands_says_nothing_of_the_server_behind_it() {
+        let support = Support::default();
+        support.learn(at(10), server(1), true);
+        let behind = ServerEnd { context: Some(0), ..server(1) };
+        assert_eq!(support.known(at(11), behind), None);
     }
 
     #[test]

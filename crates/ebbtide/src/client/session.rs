@@ -74,6 +74,14 @@ impl HandshakeEnd {
     }
 }
 
+/// The end that answers the requests of a session: OSCORE passes proxies, behind which there can be several.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct ServerEnd {
+    pub(super) id: PeerId,
+    /// The number of the OSCORE context.
+    pub(super) context: Option<u32>,
+}
+
 impl Session {
     /// A session with whom a URI names. A connection is opened if there is none.
     pub(super) async fn open(
@@ -184,6 +192,11 @@ impl Session {
     /// Whether OSCORE protects the requests.
     pub(super) const fn is_protected(&self) -> bool {
         self.security.is_some()
+    }
+
+    /// The end that answers the requests.
+    pub(super) fn server(&self) -> ServerEnd {
+        ServerEnd { id: self.id, context: self.security.as_ref().map(ClientContext::number) }
     }
 
     fn sizes_over(&self, link: &Link, options: &Options) -> Sizes {
@@ -391,7 +404,7 @@ impl Session {
         reliability: Reliability,
     ) -> Result<Pending, Error> {
         let failed = |reason| Error::for_peer(self.address, Cause::Oscore(reason));
-        let Outgoing { code, options, payload, .. } = outgoing;
+        let Outgoing { code, options, payload, q_block, .. } = outgoing;
         let again = old.and_then(Pending::exchange);
         let before = old.and_then(Pending::opener).filter(|_| again.is_some());
         let send = |outer: &Content<'_>| match &self.over {
@@ -402,6 +415,7 @@ impl Session {
             SessionTransport::Datagrams(shared) => {
                 Pending::over_datagrams(shared, self.destination(), |endpoint, now| match again {
                     Some(old) => endpoint.request_again(now, old, outer, reliability),
+                    None if *q_block => endpoint.request_block(now, self.id, outer),
                     None => endpoint.request(now, self.id, outer, reliability),
                 })
             }

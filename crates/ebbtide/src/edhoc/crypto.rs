@@ -1,10 +1,6 @@
 //! The cryptography of cipher suite 2, from the crates that DTLS and OSCORE use.
 
-use aes::Aes128;
-use aes::cipher::consts::{U8, U13};
-use aes::cipher::inout::InOutBuf;
-use ccm::Ccm;
-use ccm::aead::{AeadInOut, KeyInit};
+use ebbtide_core::aes_ccm;
 use hkdf::Hkdf;
 use lakers::{
     AES_CCM_TAG_LEN, BufferCiphertext3, BufferPlaintext3, BytesCcmIvLen, BytesCcmKeyLen,
@@ -15,8 +11,6 @@ use p256::elliptic_curve::point::DecompressPoint;
 use p256::elliptic_curve::subtle::Choice;
 use p256::{AffinePoint, SecretKey};
 use sha2::{Digest, Sha256};
-
-type AesCcm = Ccm<Aes128, U8, U13>;
 
 /// A key pair for one handshake, which was drawn before it, and the implementation of the rest.
 #[derive(Clone)]
@@ -84,13 +78,11 @@ impl CryptoTrait for Cryptography {
         ad: &[u8],
         plaintext: &BufferPlaintext3,
     ) -> BufferCiphertext3 {
-        let mut out = *plaintext;
-        let tag = out.content.get_mut(..plaintext.len).and_then(|text| {
-            let cipher = AesCcm::new(key.into());
-            cipher.encrypt_inout_detached(iv.into(), ad, InOutBuf::from(text)).ok()
-        });
+        let (mut out, mut tag) = (*plaintext, [0; AES_CCM_TAG_LEN]);
+        let text = out.content.get_mut(..plaintext.len).unwrap_or_default();
         // Neither fails with the lengths of the messages; the peer would refuse what is sent then.
-        let _ = out.extend_from_slice(&tag.map_or([0; AES_CCM_TAG_LEN], Into::into));
+        let _ = aes_ccm::seal(key, iv, ad, text, &mut tag);
+        let _ = out.extend_from_slice(&tag);
         out
     }
 
@@ -102,16 +94,12 @@ impl CryptoTrait for Cryptography {
         ciphertext: &BufferCiphertext3,
     ) -> Result<BufferPlaintext3, EDHOCError> {
         let mut out = BufferPlaintext3::new();
-        let (text, tag) =
-            ciphertext.as_slice().split_last_chunk().ok_or(EDHOCError::ParsingError)?;
+        let split = ciphertext.as_slice().split_last_chunk::<AES_CCM_TAG_LEN>();
+        let (text, tag) = split.ok_or(EDHOCError::ParsingError)?;
         out.fill_with_slice(text).map_err(|_| EDHOCError::ParsingError)?;
-        let tag: &[u8; AES_CCM_TAG_LEN] = tag;
         let text = out.content.get_mut(..out.len).unwrap_or_default();
-        let cipher = AesCcm::new(key.into());
-        match cipher.decrypt_inout_detached(iv.into(), ad, InOutBuf::from(text), tag.into()) {
-            Ok(()) => Ok(out),
-            Err(_) => Err(EDHOCError::MacVerificationFailed),
-        }
+        let is_authentic = aes_ccm::open(key, iv, ad, text, tag);
+        is_authentic.then_some(out).ok_or(EDHOCError::MacVerificationFailed)
     }
 
     fn p256_ecdh(

@@ -2,7 +2,7 @@
 
 #[cfg(feature = "edhoc")]
 use super::ending::{EndingHandshake, combined};
-use super::{ContextInUse, ContextOrigin, OscoreContexts, with_buffer};
+use super::{ContextInUse, ContextOrigin, OscoreContexts, SEAL, with_buffer};
 use crate::error::OscoreFailure;
 use crate::message::{Options, Response};
 use bytes::Bytes;
@@ -11,9 +11,6 @@ use ebbtide_core::oscore::{NotificationOrder, RequestNumber, ResponseFault};
 use ebbtide_core::wire::{Code, Content, OptionNumber, encode_uint};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-
-/// The bytes that the protection of a message adds at most: a code and a tag.
-const SEAL: usize = 17;
 
 /// The context for the requests to one server.
 #[derive(Clone)]
@@ -69,6 +66,11 @@ impl ClientContext {
     #[cfg(feature = "edhoc")]
     pub(crate) const fn ends_handshake(&self) -> bool {
         self.ending.is_some()
+    }
+
+    /// The number of the context, which no other one has had.
+    pub(crate) const fn number(&self) -> u32 {
+        self.number
     }
 
     /// The peer's identity.

@@ -412,6 +412,9 @@ impl OscoreContexts {
     }
 }
 
+/// The bytes that the protection of a message adds at most: a code and a tag.
+const SEAL: usize = 17;
+
 /// Calls `with` with a buffer of this length. That for a short message is on the stack.
 pub(crate) fn with_buffer<R>(length: usize, with: impl FnOnce(&mut [u8]) -> R) -> R {
     let mut short = [0; 512];

@@ -1,13 +1,10 @@
 //! A server's requests, and their responses.
 
-use super::{ClientContext, OscoreContexts, with_buffer};
+use super::{ClientContext, OscoreContexts, SEAL, with_buffer};
 use crate::message::{Options, Response};
 use ebbtide_core::oscore::{Freshness, OscoreOption, Refusal, RequestNumber};
 use ebbtide_core::session::SecuredRequest;
 use ebbtide_core::wire::{Content, Message, OptionNumber};
-
-/// The bytes that the protection of a message adds at most: a code and a tag.
-const SEAL: usize = 17;
 
 /// A verified request.
 pub(crate) struct VerifiedRequest {

@@ -71,17 +71,8 @@ impl Service {
             let opened = self.open(incoming.remote, &message, buffer);
             let message = opened.as_ref().map_or(message, |opened| opened.plain);
             let received = place.datagram(incoming, message, sizes, shared.number, local, group);
-            let opened = match opened {
-                Ok(opened) => opened,
-                Err(refusal) => {
-                    self.refused(now, Reason::Oscore, incoming.remote);
-                    return self.send(shared, now, Outgoing::One(received.refuse(refusal)));
-                }
-            };
-            let received = received.secured(opened.request);
-            if let Some(challenge) = self.challenge_unknown(now, &received, &opened) {
-                return self.send(shared, now, Outgoing::One(challenge));
-            }
+            let verified = self.verified(shared, now, incoming.remote, received, opened);
+            let Some((received, opened)) = verified else { return };
             // Only now: what anyone can send takes no place, and a challenged request is a new one when it comes with its Echo.
             shared.lock().endpoint.remember_verified(now, &incoming);
             let span = trace::serve(from, &opened.plain);
@@ -105,20 +96,37 @@ impl Service {
             let message = opened.as_ref().map_or(message, |opened| opened.plain);
             let sizes = sizes.within(MAX_PROTECTED);
             let received = place.stream(incoming, link.remote, message, sizes);
-            let opened = match opened {
-                Ok(opened) => opened,
-                Err(refusal) => {
-                    self.refused(now, Reason::Oscore, from);
-                    return self.send(link, now, Outgoing::One(received.refuse(refusal)));
-                }
-            };
-            let received = received.secured(opened.request);
-            // Someone else may have sent it before, over another connection.
-            if let Some(challenge) = self.challenge_unknown(now, &received, &opened) {
-                return self.send(link, now, Outgoing::One(challenge));
+            if let Some((received, opened)) = self.verified(link, now, from, received, opened) {
+                self.serve_opened(link, now, received, &opened.plain, &Span::none());
             }
-            self.serve_opened(link, now, received, &opened.plain, &Span::none());
         });
+    }
+
+    /// The request, if it is to be processed. Otherwise it is answered: refused, or challenged, since a copy may have arrived
+    /// before, also over another connection.
+    fn verified<'p, 'm, 'b, C: Carrier>(
+        &self,
+        carrier: &Arc<C>,
+        now: Instant,
+        from: PeerId,
+        received: Received<'p, 'm>,
+        opened: Result<Opened<'b>, Response>,
+    ) -> Option<(Received<'p, 'm>, Opened<'b>)> {
+        let answer = match opened {
+            Ok(opened) => {
+                let received = received.secured(opened.request);
+                match self.challenge_unknown(now, &received, &opened) {
+                    None => return Some((received, opened)),
+                    Some(challenge) => challenge,
+                }
+            }
+            Err(refusal) => {
+                self.refused(now, Reason::Oscore, from);
+                received.refuse(refusal)
+            }
+        };
+        self.send(carrier, now, Outgoing::One(answer));
+        None
     }
 
     /// Verifies a request, and writes the datagram that it would have been without OSCORE into `buffer`.
@@ -176,9 +184,8 @@ impl Service {
         span: &Span,
     ) {
         let code = plain.code();
-        let q_block = |number| matches!(number, OptionNumber::Q_BLOCK1 | OptionNumber::Q_BLOCK2);
         let unknown = plain.body().first_critical_unless(|number| {
-            number.is_known_in(code) || q_block(number) || number == OptionNumber::OSCORE
+            number.is_known_in(code) || number.is_q_block() || number == OptionNumber::OSCORE
         });
         if let Some(number) = unknown {
             let refusal = Response::error(Code::BAD_OPTION, format!("option {}", number.0));

@@ -1,4 +1,4 @@
-//! What OSCORE (RFC 8613) leaves as it is: requests after one that was not answered, long bodies, No-Response, Q-Block.
+//! What OSCORE (RFC 8613) leaves as it is: requests after one that was not answered, long bodies, No-Response.
 
 use crate::common::eventually::eventually;
 use ebbtide::oscore::{OscoreContext, OscoreContexts};
@@ -85,7 +85,6 @@ async fn bodies_of_200_kb_go_both_ways_in_blocks() {
     let long = client.get(format!("coap://{at}/long").as_str()).await.unwrap();
     assert_eq!(long.body().len(), BODY);
     let uri = format!("coap://{at}/take");
-    // The blocks of a protected body are those of RFC 7959, whether or not those of RFC 9177 are wanted.
     for q_block in [false, true] {
         let request = Request::put(uri.as_str()).unwrap().payload(vec![7; BODY]);
         let request = if q_block { request.q_block() } else { request };

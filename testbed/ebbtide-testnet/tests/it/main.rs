@@ -13,5 +13,7 @@ mod lost_sessions;
 mod observations;
 mod outages;
 mod patience;
+mod protected_blocks;
+mod protected_hour;
 mod repetition;
 mod whole_server;
