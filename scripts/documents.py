@@ -24,10 +24,12 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 LIMIT = 60  # seconds for one block
+# Where interop/build.sh puts it.
+AIOCOAP = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")).resolve() / "interop/aiocoap/bin"
 # Without studies, whose commands take hours, and without pages that a program writes and a test compares.
 PAGES = ["README.md", "CONTRIBUTING.md", "docs/**/*.md", "interop/README.md", "examples/*/README.md", "python/README.md"]
 PROGRAMS = (
-    "bash", "cargo", "coap-client-notls", "coap-client-openssl", "cp", "curl", "ebbtide", "export", "interop/", "iptables", "openssl", "PATH=",
+    "aiocoap-client", "bash", "cargo", "coap-client-notls", "coap-client-openssl", "cp", "curl", "ebbtide", "export", "interop/", "iptables", "openssl", "PATH=",
     "pip", "printf", "rustup", "sysctl", "tcpdump", "tshark", "./ci.sh",
 )
 SERVES = "ebbtide (serve|proxy|emulate .*--relay)"
@@ -55,6 +57,8 @@ NOT_HERE = {
     "systemctl": "the reader's machine",
     "coap://192.0.2.7": "the address stands for the reader's server",
 }
+if not (AIOCOAP / "aiocoap-client").exists():
+    NOT_HERE["aiocoap-client"] = "interop/build.sh aiocoap brings it"
 # What a page takes as there.
 HAS = {
     "docs/fit.md": "ebbtide replay nb-iot --set clients=40 --set exchanges=10 --set buffer=1400 --cc default --pcap mine.pcap",
@@ -113,7 +117,7 @@ class Reader:
 
     def __init__(self, folder: str, program: Path) -> None:
         self.folder = Path(folder)
-        self.environment = {**os.environ, "PATH": f"{program.parent}:{os.environ['PATH']}"}
+        self.environment = {**os.environ, "PATH": f"{program.parent}:{AIOCOAP}:{os.environ['PATH']}"}
         self.servers: dict[str, subprocess.Popen[str]] = {}
         self.skipped: set[str] = set()
         self.failed = False
