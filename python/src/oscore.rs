@@ -19,6 +19,7 @@ pub(crate) struct Parameters {
     server: Option<(String, Option<u16>)>,
     name: Option<String>,
     state: Option<PathBuf>,
+    renewed: bool,
 }
 
 impl Parameters {
@@ -38,7 +39,7 @@ impl Parameters {
         if let Some(state) = &self.state {
             context = context.state_file(state);
         }
-        Ok(context)
+        Ok(if self.renewed { context.renewed() } else { context })
     }
 }
 

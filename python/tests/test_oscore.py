@@ -56,6 +56,15 @@ def test_sequence_numbers_are_kept_in_a_file_of_one_program(tmp_path: Path) -> N
         assert first.get(f"{server.addresses[0]}/who").text == "lamp"
 
 
+def test_both_sides_make_new_keys_of_an_old_secret_at_each_start() -> None:
+    for _ in range(2):
+        ours = OscoreContext(SECRET, b"s", b"c", name="lamp", renewed=True)
+        with ebbtide.Server(router(), "127.0.0.1:0", oscore=ours, oscore_required=True) as server:
+            for _ in range(2):
+                client = ebbtide.Client(oscore=OscoreContext(SECRET, b"c", b"s", renewed=True))
+                assert client.get(f"{server.addresses[0]}/who").text == "lamp"
+
+
 def test_what_is_wrong_is_named_and_no_secret_is_shown() -> None:
     for context, expected in (
         (OscoreContext(b"", b"c", b"s"), "the master secret is empty"),
@@ -68,6 +77,8 @@ def test_what_is_wrong_is_named_and_no_secret_is_shown() -> None:
         assert "oscore[0]" in str(caught.value)
     with pytest.raises(ValueError, match="server: takes a host"):
         ebbtide.Client(oscore=OscoreContext(SECRET, b"c", b"s", server=":1"))
+    with pytest.raises(ValueError, match="renewed: such a context has no state"):
+        ebbtide.Client(oscore=OscoreContext(SECRET, b"c", b"s", state="numbers", renewed=True))
     assert "sixteen" not in repr(of_client())
 
 

@@ -18,6 +18,8 @@ class OscoreContext:
     (:attr:`ebbtide.Call.identity`); by default its ID. ``state``: the file of the sequence numbers.
     Without one the secret must be a new one at each start of the program, since numbers may not be
     used twice; the file must not be removed, copied or restored while the secret is in use.
+    ``renewed``: in place of such a file, both sides make new keys of the secret at each start, with
+    one exchange more (RFC 8613 appendix B.2).
     """
 
     secret: bytes = field(repr=False)
@@ -29,6 +31,7 @@ class OscoreContext:
     server: str | None = None
     name: str | None = None
     state: str | os.PathLike[str] | None = None
+    renewed: bool = field(default=False, kw_only=True)
 
     def parameters(self) -> dict[str, object]:
         """Return the parameters as the native half takes them."""
@@ -38,6 +41,8 @@ class OscoreContext:
             if parts.hostname is None:
                 raise ValueError(f"server: takes a host, and a port, not {self.server!r}")
             server = (parts.hostname, parts.port)
+        if self.renewed and not (self.state is None and self.id_context is None):
+            raise ValueError("renewed: such a context has no state, and draws its id_context")
         return {
             "secret": self.secret,
             "sender_id": self.sender_id,
@@ -48,6 +53,7 @@ class OscoreContext:
             "server": server,
             "name": self.name,
             "state": None if self.state is None else os.fspath(self.state),
+            "renewed": self.renewed,
         }
 
 
