@@ -62,11 +62,11 @@ impl Plugtest {
     }
 }
 
-fn locked<T>(state: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(crate) fn locked<T>(state: &Mutex<T>) -> MutexGuard<'_, T> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn text(text: impl Into<Bytes>) -> Response {
+pub(crate) fn text(text: impl Into<Bytes>) -> Response {
     Response::content(text).format(ContentFormat::TEXT)
 }
 

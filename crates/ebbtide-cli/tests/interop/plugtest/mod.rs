@@ -1,10 +1,13 @@
 //! The CoAP plugtests of ETSI: the steps of the test descriptions TD_COAP_CORE, TD_COAP_BLOCK,
 //! TD_COAP_LINK and TD_COAP_OBS, by our client against Californium's server and ours, and by
-//! Californium's client against ours; with and without losses.
+//! Californium's client against ours; with and without losses. [`oscore_steps`] has those of OSCORE.
 
 mod core_steps;
 mod link_steps;
 mod observe_steps;
+#[path = "../../../../ebbtide/examples/plugtest/oscore.rs"]
+mod oscore;
+mod oscore_steps;
 #[path = "../../../../ebbtide/examples/plugtest/resources.rs"]
 mod resources;
 
@@ -12,7 +15,7 @@ use super::our_server::patient;
 use super::peers::{Peer, Running, free_address};
 use super::relay::{Trouble, relay};
 use super::tap::Tap;
-use ebbtide::{Client, Code, Request, Response, ServerConfig};
+use ebbtide::{Client, ClientConfig, Code, Request, Response, ServerConfig};
 use ebbtide_core::wire::{Message, MessageId, Token, Type};
 use resources::Plugtest;
 use std::net::SocketAddr;
@@ -60,10 +63,14 @@ struct Tester {
 
 impl Tester {
     async fn new(server: SocketAddr, lost: u32) -> Self {
+        Self::with_config(server, lost, patient()).await
+    }
+
+    async fn with_config(server: SocketAddr, lost: u32, config: ClientConfig) -> Self {
         let server = if lost == 0 { server } else { relay(server, losing(lost), 13).await };
         let tap = Tap::before(server).await;
         let base = format!("coap://{}", tap.address);
-        Self { client: Client::with_config(patient()), base, tap, lossy: lost > 0 }
+        Self { client: Client::with_config(config), base, tap, lossy: lost > 0 }
     }
 
     fn uri(&self, path: &str) -> String {
