@@ -103,6 +103,12 @@ build_coap-rs() {
     cp "$target/coap-rs/debug/interop-coap-rs" "$target/coap-rs/peer"
 }
 
+build_coapcore() {
+    need cargo Rust && need clang clang
+    CARGO_TARGET_DIR=$target/coapcore cargo build --quiet --manifest-path coapcore/Cargo.toml
+    cp "$target/coapcore/debug/interop-coapcore" "$target/coapcore/peer"
+}
+
 build_node-coap() {
     need npm "Node.js and npm"
     mkdir -p "$target/node-coap"
@@ -159,7 +165,7 @@ build_californium() {
     chmod +x "$target/californium/peer"
 }
 
-[ "$*" != matrix ] || set -- matrix-libcoap matrix-libcoap-new coap-rs node-coap ebbtide ebbtide-c aiocoap californium go-coap go-coap-new
+[ "$*" != matrix ] || set -- matrix-libcoap matrix-libcoap-new coap-rs coapcore node-coap ebbtide ebbtide-c aiocoap californium go-coap go-coap-new
 failed=0
 for peer in "${@:-libcoap libcoap-q aiocoap californium go-coap mbedtls limit libcoap-c}"; do
     for name in $peer; do

@@ -50,7 +50,8 @@ static coap_oscore_conf_t *oscore(const char *sender, const char *recipient) {
     int length = snprintf(text, sizeof text,
                           "master_secret,hex,\"0102030405060708090a0b0c0d0e0f10\"\n"
                           "master_salt,hex,\"9e7ca92223786340\"\n"
-                          "sender_id,ascii,\"%s\"\nrecipient_id,ascii,\"%s\"\n", sender, recipient);
+                          "sender_id,ascii,\"%s\"\nrecipient_id,ascii,\"%s\"\nrfc8613_b_2,bool,%s\n",
+                          sender, recipient, strcmp(with_oscore, "renewed") ? "false" : "true");
     coap_str_const_t held = {.length = (size_t)length, .s = (const uint8_t *)text};
     return coap_new_oscore_conf(held, NULL, NULL, 0);
 }

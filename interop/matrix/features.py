@@ -32,6 +32,16 @@ class Setting(NamedTuple):
     environment: dict[str, str]
 
 
+# Key and credential of the server, and those of the client (RFC 9529 chapter 3).
+EDHOC = ":".join([
+    "72cc4761dbd4c78f758931aa589d348d1ef874a7e303ede2f140dcf3e6aa4aac",
+    "a2026b6578616d706c652e65647508a101a501020241322001215820bbc34960526ea4d32e940cad2a234148ddc21791a12afbcbac93622046dd44f0"
+    "2258204519e257236b2a0ce2023f0931f1f386ca7afda64fcde0108c224c51eabf6072",
+    "fb13adeb6518cee5f88417660841142e830a81fe334380a953406a1305e8706b",
+    "a2027734322d35302d33312d46462d45462d33372d33322d333908a101a5010202412b2001215820ac75e9ece3e50bfc8ed60399889522405c47bf16"
+    "df96660a41298cb4307f7eb62258206e5de611388a4b8a8211334ac7d37ecb52a387d257e6db3c2a93df21ff3affc8",
+])
+
 # The runner sets INTEROP_CERTIFICATES to the folder of certificates where it is empty here.
 SETTINGS = {
     "certificates": Setting("coaps", "certificates", {"INTEROP_CERTIFICATES": ""}),
@@ -39,6 +49,8 @@ SETTINGS = {
     "tls": Setting("coaps+tcp", "tls", {"INTEROP_CERTIFICATES": ""}),
     "q-block": Setting("coap", "q-block", {"INTEROP_Q_BLOCK": "1"}),
     "oscore": Setting("coap", "oscore", {"INTEROP_OSCORE": "1"}),
+    "edhoc": Setting("coap", "edhoc", {"INTEROP_EDHOC": EDHOC}),
+    "oscore-b2": Setting("coap", "oscore-b2", {"INTEROP_OSCORE": "renewed"}),
 }
 
 
@@ -252,6 +264,12 @@ FEATURES = [
     Feature("GET", OSCORE, "RFC 8613 8", ["GET /test"], gives("2.05", TEST), scheme="oscore"),
     Feature("PUT", OSCORE, "RFC 8613 4.2", [f"PUT /echo payload={HI}"], gives("2.04", b"hi"), scheme="oscore"),
     Feature("Block2", OSCORE, "RFC 8613 4.1.3.4", ["GET /medium"], gives("2.05", MEDIUM), scheme="oscore"),
+    Feature("Block1", OSCORE, "RFC 8613 4.1.3.4", ["PUT /length digits=10000"], gives("2.04", b"10000"), scheme="oscore"),
     Feature("observe", OSCORE, "RFC 8613 4.1.3.5", ["GET /time observe=3"], states(None), scheme="oscore"),
+    Feature("new keys before the first request", OSCORE, "RFC 8613 B.2", ["GET /test"] * 2, gives("2.05", TEST), scheme="oscore-b2"),
+    Feature("GET, with keys by EDHOC", OSCORE, "RFC 9528 5, RFC 9668 3", ["GET /test"] * 2, gives("2.05", TEST), scheme="edhoc"),
+    Feature("GET, with keys by EDHOC and 10 % loss", OSCORE, "RFC 9528 5", ["GET /test wait=60"] * 4, gives("2.05", TEST), mode="loss", scheme="edhoc"),
     Feature("GET, with 10 % loss", OSCORE, "RFC 8613 7.4", ["GET /test wait=30"] * 8, gives("2.05", TEST), mode="loss", scheme="oscore"),
+    Feature("POST, once each, with 10 % loss", OSCORE, "RFC 8613 7.4", ["POST /count wait=30"] * 8, counts, mode="loss", scheme="oscore"),
+    Feature("Block2, with 10 % loss", OSCORE, "RFC 8613 4.1.3.4", ["GET /medium wait=60"], gives("2.05", MEDIUM), mode="loss", scheme="oscore"),
 ]

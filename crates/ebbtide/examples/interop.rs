@@ -3,6 +3,7 @@
 
 use bytes::Bytes;
 use ebbtide::dtls::{Certificates, Credentials, DtlsBind, DtlsConfig, Psk};
+use ebbtide::edhoc::EdhocCredentials;
 use ebbtide::oscore::{OscoreContext, OscoreContexts};
 use ebbtide::server::{Call, Router, Subject, get, post, put};
 use ebbtide::stream::{Identity, Listen, TlsServer, Trust};
@@ -35,13 +36,38 @@ fn certificates() -> Result<Option<(Identity, Trust)>, Box<dyn Error>> {
 
 /// The OSCORE context of all adapters, if the runner wants it.
 fn oscore(sender: &[u8], recipient: &[u8]) -> Result<Option<OscoreContexts>, Box<dyn Error>> {
-    if std::env::var_os("INTEROP_OSCORE").is_none() {
-        return Ok(None);
-    }
+    let Some(kind) = std::env::var_os("INTEROP_OSCORE") else { return Ok(None) };
     let secret: Vec<u8> = (1..=16).collect();
     let salt = 0x9e7c_a922_2378_6340_u64.to_be_bytes();
-    let context = OscoreContext::new(&secret, sender, recipient).salt(&salt);
+    let mut context = OscoreContext::new(&secret, sender, recipient).salt(&salt);
+    if kind == "renewed" {
+        context = context.renewed();
+    }
     Ok(Some(OscoreContexts::new([context])?))
+}
+
+/// The keys and credentials of both sides for EDHOC, if the runner gives them; the server's are the first.
+fn edhoc(role: Role) -> Result<Option<EdhocCredentials>, Box<dyn Error>> {
+    let Ok(text) = std::env::var("INTEROP_EDHOC") else { return Ok(None) };
+    let digits = |part: &str| {
+        let pairs = (0..part.len()).step_by(2).filter_map(|at| part.get(at..at + 2));
+        pairs.map(|pair| u8::from_str_radix(pair, 16)).collect::<Result<Vec<u8>, _>>()
+    };
+    let parts: Vec<Vec<u8>> = text.split(':').map(digits).collect::<Result<_, _>>()?;
+    let [server_key, server, client_key, client] = parts.as_slice() else {
+        return Err("INTEROP_EDHOC has four parts".into());
+    };
+    let (key, own, peer) = match role {
+        Role::Server => (server_key, server, client),
+        Role::Client => (client_key, client, server),
+    };
+    Ok(Some(EdhocCredentials::new(key, own)?.peer(peer, "matrix")?))
+}
+
+#[derive(Copy, Clone)]
+enum Role {
+    Server,
+    Client,
 }
 
 /// The length of our connection IDs, if the runner gives one; without it, clients have empty ones.
@@ -154,6 +180,9 @@ fn router() -> Router {
 async fn serve(port: &str, host: &str, scheme: &str) -> Result<ExitCode, Box<dyn Error>> {
     let address: SocketAddr = (host.parse::<std::net::IpAddr>()?, port.parse()?).into();
     let mut config = ServerConfig::new().max_body(2 << 20);
+    if let Some(credentials) = edhoc(Role::Server)? {
+        config = config.edhoc(credentials);
+    }
     if let Some(contexts) = oscore(b"server", b"client")? {
         config = config.oscore(contexts);
     }
@@ -276,6 +305,9 @@ async fn ask(base: &str) -> Result<ExitCode, Box<dyn Error>> {
         return Ok(UNSUPPORTED.into());
     }
     let mut config = ClientConfig::new().max_retransmit(8).dtls(dtls_config());
+    if let Some(credentials) = edhoc(Role::Client)? {
+        config = config.edhoc(credentials);
+    }
     if let Some(contexts) = oscore(b"client", b"server")? {
         config = config.oscore(contexts);
     }

@@ -34,6 +34,7 @@ import org.eclipse.californium.scandium.config.DtlsConfig;
 import org.eclipse.californium.scandium.config.DtlsConnectorConfig;
 import org.eclipse.californium.elements.util.Bytes;
 import org.eclipse.californium.elements.util.SslContextUtil;
+import org.eclipse.californium.oscore.ContextRederivation;
 import org.eclipse.californium.oscore.HashMapCtxDB;
 import org.eclipse.californium.oscore.OSCoreCoapStackFactory;
 import org.eclipse.californium.oscore.OSCoreCtx;
@@ -47,6 +48,7 @@ import org.eclipse.californium.scandium.dtls.x509.StaticNewAdvancedCertificateVe
 /** The adapter of Californium for the interoperability matrix; ../README.md describes it. */
 public class Matrix {
     static final boolean OSCORE = System.getenv("INTEROP_OSCORE") != null;
+    static final boolean RENEWED = "renewed".equals(System.getenv("INTEROP_OSCORE"));
 
     static CoapEndpoint endpoint(InetSocketAddress address, String scheme, boolean server) {
         if (scheme.equals("coaps")) DtlsConfig.register();
@@ -91,6 +93,8 @@ public class Matrix {
             HashMapCtxDB contexts = new HashMapCtxDB();
             OSCoreCtx context = new OSCoreCtx(secret, !server, AlgorithmID.AES_CCM_16_64_128, ours, theirs,
                 AlgorithmID.HKDF_HMAC_SHA_256, 32, salt, null, 65_536);
+            context.setContextRederivationEnabled(RENEWED);
+            if (RENEWED && !server) context.setContextRederivationPhase(ContextRederivation.PHASE.CLIENT_INITIATE);
             if (server) contexts.addContext(context);
             else contexts.addContext("coap://" + address.getHostString() + ":" + address.getPort(), context);
             return contexts;
