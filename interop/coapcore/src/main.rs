@@ -1,5 +1,6 @@
-//! The adapter of coapcore for the interoperability matrix, which ../README.md describes. coapcore is a server, and gets its
-//! security contexts by EDHOC; it serves `/test` to the client of `INTEROP_EDHOC` alone.
+//! The adapter of coapcore for the interoperability matrix, which ../README.md describes. coapcore
+//! is a server, and gets its security contexts by EDHOC; it serves `/test` to the client of
+//! `INTEROP_EDHOC` alone.
 
 use coap_handler::Handler;
 use coap_message::{Code as _, MinimalWritableMessage, MutableWritableMessage, ReadableMessage};

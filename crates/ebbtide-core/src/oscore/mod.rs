@@ -1,14 +1,16 @@
 //! OSCORE (RFC 8613): requests and responses that are protected end to end, also through proxies.
 //!
-//! A [`SecurityContext`] is derived from a [`MasterSecret`] that two peers share. It protects a [`Content`](crate::wire::Content)
-//! and gives the parts of the outer message; of a received message it makes the datagram that would have arrived without OSCORE.
-//! Nothing here needs an allocator, reads a clock or sends anything.
+//! A [`SecurityContext`] is derived from a [`MasterSecret`] that two peers share. It protects a
+//! [`Content`](crate::wire::Content) and gives the parts of the outer message; of a received
+//! message it makes the datagram that would have arrived without OSCORE. Nothing here needs an
+//! allocator, reads a clock or sends anything.
 //!
-//! * **A nonce is never used twice.** Sequence numbers are reserved through a [`SequenceStore`] before they are used (appendix
-//!   B.1.1), and the nonce of a request protects one response at most.
+//! * **A nonce is never used twice.** Sequence numbers are reserved through a [`SequenceStore`]
+//!   before they are used (appendix B.1.1), and the nonce of a request protects one response at
+//!   most.
 //! * **A secret that was used before gives new keys** by an exchange with the peer (appendix B.2): see [`renewal`].
-//! * **A request is accepted once.** Those of before a restart are recognised by asking the client for an Echo (appendix B.1.2):
-//!   see [`Freshness`].
+//! * **A request is accepted once.** Those of before a restart are recognised by asking the client
+//!   for an Echo (appendix B.1.2): see [`Freshness`].
 //!
 //! ```
 //! use ebbtide_core::oscore::{Algorithm, MasterSecret, SecurityContext, Volatile};

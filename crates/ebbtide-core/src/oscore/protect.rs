@@ -9,7 +9,8 @@ use super::outer::{OuterMessage, Place};
 use crate::wire::{Code, Content, EncodeError, Opt, OptionNumber, PAYLOAD_MARKER, encode_option};
 
 impl<S: SequenceStore> SecurityContext<S> {
-    /// Protects a request. The ciphertext is written into `buf`, for which [`Content::encoded_len`] and 17 bytes suffice.
+    /// Protects a request. The ciphertext is written into `buf`, for which [`Content::encoded_len`]
+    /// and 17 bytes suffice.
     ///
     /// # Errors
     ///
@@ -39,8 +40,8 @@ impl<S: SequenceStore> SecurityContext<S> {
         Ok((OuterMessage { code, value: value.encode(), payload }, RequestNumber(number)))
     }
 
-    /// Protects a response to a request that was accepted. Its nonce is that of the request, which costs no bytes, unless it is
-    /// a notification or that nonce is used.
+    /// Protects a response to a request that was accepted. Its nonce is that of the request, which
+    /// costs no bytes, unless it is a notification or that nonce is used.
     ///
     /// # Errors
     ///

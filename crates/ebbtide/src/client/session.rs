@@ -394,8 +394,8 @@ impl Session {
         Ok(pending.in_rooms(self.requests().rooms.clone()))
     }
 
-    /// Starts one exchange with a protected request, under the token of `old` if there is one. Its retransmissions repeat the bytes,
-    /// so they need no number of their own.
+    /// Starts one exchange with a protected request, under the token of `old` if there is one. Its
+    /// retransmissions repeat the bytes, so they need no number of their own.
     fn start_protected(
         &self,
         context: &ClientContext,

@@ -78,8 +78,9 @@ impl ClientContext {
         self.context.identity.clone()
     }
 
-    /// Calls `send` with the protected form of a request. `before` verifies the responses to the request before it, if it goes on
-    /// with an observation under the same token: notifications that were under way answer that one.
+    /// Calls `send` with the protected form of a request. `before` verifies the responses to the
+    /// request before it, if it goes on with an observation under the same token: notifications
+    /// that were under way answer that one.
     pub(crate) fn seal<R>(
         &self,
         plain: &Content<'_>,
@@ -148,7 +149,8 @@ impl ResponseOpener {
         opened.map_err(|fault| match fault {
             ResponseFault::Unprotected if !response.is_success() => {
                 if response.code() == Code::UNAUTHORIZED {
-                    // A server that was restarted does not know it: the next request begins with a handshake, or with new keys.
+                    // A server that was restarted does not know it: the next request begins with a
+                    // handshake, or with new keys.
                     self.context.contexts.forget_made(self.context.number);
                 }
                 let diagnostic = response.text().into();

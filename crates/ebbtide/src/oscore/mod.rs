@@ -1,8 +1,10 @@
 //! OSCORE (RFC 8613): requests and responses that are protected end to end, also through proxies.
 //!
-//! A client and a server that share a secret each make an [`OscoreContext`] of it, with the IDs the other way round, and give it to
-//! [`ClientConfig::oscore`](crate::ClientConfig::oscore). A client then protects all its requests to single servers, over any transport; a server verifies those that
-//! are protected, and a handler learns who sent them from [`Call::identity`](crate::server::Call::identity).
+//! A client and a server that share a secret each make an [`OscoreContext`] of it, with the IDs the
+//! other way round, and give it to [`ClientConfig::oscore`](crate::ClientConfig::oscore). A client
+//! then protects all its requests to single servers, over any transport; a server verifies those
+//! that are protected, and a handler learns who sent them from
+//! [`Call::identity`](crate::server::Call::identity).
 //!
 //! ```no_run
 //! use ebbtide::oscore::{OscoreContext, OscoreContexts};
@@ -117,10 +119,12 @@ impl Servers {
 }
 
 impl OscoreContext {
-    /// A context with this Master Secret, this endpoint's ID and the peer's ID, of at most 7 bytes each (6 with AES-GCM).
+    /// A context with this Master Secret, this endpoint's ID and the peer's ID, of at most 7 bytes
+    /// each (6 with AES-GCM).
     ///
-    /// A secret must be used with one pair of IDs in one place only: two programs, or two runs of one program, that begin with
-    /// the same keys would use the same nonces. [`Self::state_file`] prevents the latter.
+    /// A secret must be used with one pair of IDs in one place only: two programs, or two runs of
+    /// one program, that begin with the same keys would use the same nonces. [`Self::state_file`]
+    /// prevents the latter.
     pub fn new(secret: &[u8], sender_id: &[u8], recipient_id: &[u8]) -> Self {
         Self {
             secret: Zeroizing::new(secret.to_vec()),
@@ -160,15 +164,16 @@ impl OscoreContext {
         self
     }
 
-    /// Uses the context for a client's requests to this host only, a name or an address, and to this port if one is given. Default:
-    /// for all requests for which there is no other context.
+    /// Uses the context for a client's requests to this host only, a name or an address, and to
+    /// this port if one is given. Default: for all requests for which there is no other context.
     pub fn server(mut self, host: impl Into<String>, port: Option<u16>) -> Self {
         self.servers = Servers::One { host: host.into(), port };
         self
     }
 
-    /// Keeps the sequence numbers in this file, which is made if it is not there, and which no other program can use at the same
-    /// time. Without a file, the secret must be a new one at each start of the program, or [renewed](Self::renewed).
+    /// Keeps the sequence numbers in this file, which is made if it is not there, and which no
+    /// other program can use at the same time. Without a file, the secret must be a new one at each
+    /// start of the program, or [renewed](Self::renewed).
     ///
     /// As long as the secret is in use, the file must not be removed, nor replaced by an older copy.
     pub fn state_file(mut self, path: impl Into<PathBuf>) -> Self {
@@ -176,8 +181,9 @@ impl OscoreContext {
         self
     }
 
-    /// Makes new keys with the peer before the first request after each start, in place of a state file and an ID context (RFC 8613
-    /// appendix B.2). Both sides must do so. It is the way out if a state file was lost, and takes one exchange.
+    /// Makes new keys with the peer before the first request after each start, in place of a state
+    /// file and an ID context (RFC 8613 appendix B.2). Both sides must do so. It is the way out if
+    /// a state file was lost, and takes one exchange.
     pub fn renewed(mut self) -> Self {
         self.state = State::Renewed;
         self.id_context = None;

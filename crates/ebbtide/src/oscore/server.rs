@@ -30,8 +30,9 @@ impl From<Refusal> for Unopened {
 }
 
 impl OscoreContexts {
-    /// Verifies a request, and writes the datagram that it would have been without OSCORE to the start of `plain`, for which twice
-    /// its length suffices. Nothing is decrypted before its context is found. `draw` gives random bytes for an exchange of new keys.
+    /// Verifies a request, and writes the datagram that it would have been without OSCORE to the
+    /// start of `plain`, for which twice its length suffices. Nothing is decrypted before its
+    /// context is found. `draw` gives random bytes for an exchange of new keys.
     pub(crate) fn open(
         &self,
         outer: &Message<'_>,

@@ -1,4 +1,5 @@
-//! Requests that OSCORE protects (RFC 8613): verified before the session's stages, which see the requests that they were.
+//! Requests that OSCORE protects (RFC 8613): verified before the session's stages, which see the
+//! requests that they were.
 
 use super::carrier::Carrier;
 use super::inner::Service;
@@ -73,7 +74,8 @@ impl Service {
             let received = place.datagram(incoming, message, sizes, shared.number, local, group);
             let verified = self.verified(shared, now, incoming.remote, received, opened);
             let Some((received, opened)) = verified else { return };
-            // Only now: what anyone can send takes no place, and a challenged request is a new one when it comes with its Echo.
+            // Only now: what anyone can send takes no place, and a challenged request is a new one
+            // when it comes with its Echo.
             shared.lock().endpoint.remember_verified(now, &incoming);
             let span = trace::serve(from, &opened.plain);
             span.in_scope(|| self.serve_opened(shared, now, received, &opened.plain, &span))
@@ -102,8 +104,8 @@ impl Service {
         });
     }
 
-    /// The request, if it is to be processed. Otherwise it is answered: refused, or challenged, since a copy may have arrived
-    /// before, also over another connection.
+    /// The request, if it is to be processed. Otherwise it is answered: refused, or challenged,
+    /// since a copy may have arrived before, also over another connection.
     fn verified<'p, 'm, 'b, C: Carrier>(
         &self,
         carrier: &Arc<C>,

@@ -1,5 +1,5 @@
-//! An hour of observation within OSCORE (RFC 8613), with losses, reordering, restarts on both sides, and someone who records
-//! all datagrams and sends them again.
+//! An hour of observation within OSCORE (RFC 8613), with losses, reordering, restarts on both
+//! sides, and someone who records all datagrams and sends them again.
 
 use ebbtide::oscore::{OscoreContext, OscoreContexts};
 use ebbtide::server::{Call, Router, Server, Subject, get, post};

@@ -188,8 +188,8 @@ fn unaware_server() -> SocketAddr {
     address
 }
 
-/// A program of aiocoap's source distribution, with the folder of its contexts. They are made here, since that distribution
-/// lacks them.
+/// A program of aiocoap's source distribution, with the folder of its contexts. They are made here,
+/// since that distribution lacks them.
 fn aiocoaps(
     program: &str,
     sender: &str,
