@@ -19,6 +19,7 @@ PROGRAMS = {
     "device-blocks": "fixed tables: and bodies in blocks (3000 bytes up and down)",
     "device-observe": "fixed tables: and observations",
     "device-server": "fixed tables: server with blocks and 4 observers, of which 2048 bytes of stack are a body",
+    "device-secure": "fixed tables: client on the message layer over DTLS-PSK, whose handshake has an allocator",
     "message": "client on the message layer",
     "blocks": "and bodies in blocks (3000 bytes up and down)",
     "observe": "and observations",

@@ -37,7 +37,7 @@ class Board:
 
 
 BOARDS = (
-    Board("lm3s6965", "thumbv7m-none-eabi", ("baseline", "control", *FIXED, "instants", "observe", "server", "secure", "protected"), ("message", "blocks"), "endpoint,dtls,oscore,simulated"),
+    Board("lm3s6965", "thumbv7m-none-eabi", ("baseline", "control", *FIXED, "device-secure", "instants", "observe", "server", "protected"), ("message", "blocks", "secure"), "endpoint,dtls,oscore,simulated"),
     Board("lm3s6965", "thumbv7m-none-eabi", ("server",), ("observe", "secure"), "endpoint,dtls", ethernet=True),
     # 16 kB of RAM.
     Board("microbit", "thumbv6m-none-eabi", ("message",), ("device-observe",), "endpoint,portable-atomic"),

@@ -71,7 +71,7 @@ def asking_by_ethernet(host: Host, images: Images) -> Figures:
         return figures
 
 
-def secure(board: str, gets: int = GETS) -> Run:
+def secure(board: str, program: str = "secure", gets: int = GETS) -> Run:
     def run(host: Host, images: Images) -> Figures:
         with tempfile.TemporaryDirectory() as folder:
             keys = Path(folder) / "keys"
@@ -81,10 +81,10 @@ def secure(board: str, gets: int = GETS) -> Run:
                 fate = host.fate()
                 if board != ETHERNET:
                     arguments = {"port": port, "retransmit": 12, "gets": gets}
-                    with on_serial_line(images[board, "secure"], fate, host.seed, arguments) as (device, _):
+                    with on_serial_line(images[board, program], fate, host.seed, arguments) as (device, _):
                         return expect(device.finish(), established=1, delivered=gets, failed=0)
                 relay = UdpRelay(("127.0.0.1", port), fate, host.seed)
-                with on_ethernet(images[board, "secure"], {"port": relay.port, "retransmit": 12}) as (device, _):
+                with on_ethernet(images[board, program], {"port": relay.port, "retransmit": 12}) as (device, _):
                     figures = expect(device.finish(), established=1, delivered=GETS, failed=0)
                 relay.close()
                 return figures
@@ -230,7 +230,7 @@ RUNS: dict[str, Run] = {
     "device-server for libcoap": serving_libcoap("device-server"),
     "device-server, strangers": strangers("device-server"),
     "observe": asking("observe", failed=0, put_code=68, put_echoed=3000, states=3),
-    "secure": secure(SERIAL),
+    "device-secure": secure(SERIAL, "device-secure"),
     "protected": protected,
     "server": serving(SERIAL),
     "strangers": strangers("server"),
@@ -244,6 +244,7 @@ RUNS: dict[str, Run] = {
 MORE_RUNS: dict[str, Run] = {
     "message": asking("message", failed=0),
     "blocks": asking("blocks", failed=0, put_code=68, put_echoed=3000),
+    "secure": secure(SERIAL),
     "server for libcoap": serving_libcoap("server"),
     "observe, libcoap's server": asking_libcoap("observe"),
     "Cortex-M0, DTLS": secure(M0, gets=5),

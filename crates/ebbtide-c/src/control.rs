@@ -2,7 +2,7 @@
 
 use crate::random::Drawn;
 use ebbtide_core::cc::{
-    Algorithm, CongestionControl, Context, ControlConfig, Fasor, Kind, Marking, Outcome, Sample,
+    Algorithm, CongestionControl, Context, Fasor, Kind, Marking, Outcome, Sample,
     Shell, Slot, Transmission,
 };
 use ebbtide_core::params::Parameters;
@@ -131,7 +131,7 @@ impl PeerControl {
             max_retransmit: self.max_retransmit,
             ..Parameters::DEFAULT
         };
-        let settings = ControlConfig::new(Algorithm::Fasor).settings;
+        let settings = Algorithm::Fasor.settings();
         let mut rng = Drawn(random);
         let now = Instant::ZERO;
         let cx = &mut Context { now, params: &params, settings: &settings, rng: &mut rng };

@@ -1,6 +1,6 @@
 //! Transmission parameters and the times derived from them (RFC 7252 section 4.8).
 
-use crate::time::{Duration, Micros};
+use crate::time::{Duration, Micros, span_of_nanos};
 
 /// The parameters of RFC 7252 section 4.8, and the bounds within which Ebbtide accepts them.
 ///
@@ -53,14 +53,14 @@ impl Parameters {
     /// `ACK_TIMEOUT * (2^MAX_RETRANSMIT - 1) * ACK_RANDOM_FACTOR` (section 4.8.2). 45 s.
     #[must_use]
     pub fn max_transmit_span(&self) -> Duration {
-        Duration::from_nanos(self.backed_off(self.max_retransmit.into()))
+        span_of_nanos(self.backed_off(self.max_retransmit.into()))
     }
 
     /// MAX_TRANSMIT_WAIT: from the first transmission until the sender gives up,
     /// `ACK_TIMEOUT * (2^(MAX_RETRANSMIT + 1) - 1) * ACK_RANDOM_FACTOR`. 93 s.
     #[must_use]
     pub fn max_transmit_wait(&self) -> Duration {
-        Duration::from_nanos(self.backed_off(u32::from(self.max_retransmit) + 1))
+        span_of_nanos(self.backed_off(u32::from(self.max_retransmit) + 1))
     }
 
     /// PROCESSING_DELAY: the turnaround of a node, ACK_TIMEOUT (section 4.8.2). 2 s.
@@ -80,7 +80,7 @@ impl Parameters {
     /// MAX_RTT: `2 * MAX_LATENCY + PROCESSING_DELAY`. 202 s.
     #[must_use]
     pub fn max_rtt(&self) -> Duration {
-        Duration::from_nanos(self.max_rtt_nanos())
+        span_of_nanos(self.max_rtt_nanos())
     }
 
     /// EXCHANGE_LIFETIME: from starting to send a Confirmable message until its message ID may be
@@ -89,14 +89,14 @@ impl Parameters {
     /// 36 days, in which message IDs would run out.
     #[must_use]
     pub fn exchange_lifetime(&self) -> Duration {
-        Duration::from_nanos(self.counted_span().saturating_add(self.max_rtt_nanos()))
+        span_of_nanos(self.counted_span().saturating_add(self.max_rtt_nanos()))
     }
 
     /// NON_LIFETIME: from sending a Non-confirmable message until its message ID may be used
     /// again, `MAX_TRANSMIT_SPAN + MAX_LATENCY`. 145 s.
     #[must_use]
     pub fn non_lifetime(&self) -> Duration {
-        Duration::from_nanos(self.counted_span()).saturating_add(self.latency())
+        span_of_nanos(self.counted_span()).saturating_add(self.latency())
     }
 
     /// How long a response is awaited: `response_timeout`, or EXCHANGE_LIFETIME on a path whose first

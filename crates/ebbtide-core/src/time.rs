@@ -41,7 +41,7 @@ impl Instant {
     #[inline]
     #[must_use]
     pub const fn saturating_since(self, earlier: Self) -> Duration {
-        Duration::from_nanos(self.0.saturating_sub(earlier.0))
+        span_of_nanos(self.0.saturating_sub(earlier.0))
     }
 
     /// The span from `earlier` to `self` in microseconds, zero if `earlier` is later.
@@ -126,7 +126,7 @@ impl Micros {
     #[inline]
     #[must_use]
     pub const fn from_nanos(nanos: u64) -> Self {
-        Self::from_u64(nanos / 1000)
+        Self::from_u64(divide(nanos, 1000))
     }
 
     /// `span`, rounded down to whole microseconds, saturating.
@@ -177,7 +177,7 @@ impl Micros {
     #[inline]
     #[must_use]
     pub const fn to_duration(self) -> Duration {
-        Duration::from_micros(self.as_micros())
+        span_of_nanos(self.as_nanos())
     }
 
     /// A span drawn uniformly from `[low, high]`, both included; `low` if `high` is shorter.
@@ -213,12 +213,44 @@ impl Micros {
         let (micros, times) = (self.as_micros(), numerator as u64);
         let parts = if denominator == 0 { 1 } else { denominator as u64 };
         if micros <= u32::MAX as u64 {
-            return Self::from_u64(micros * times / parts);
+            return Self::from_u64(divide(micros * times, parts));
         }
         // The product may exceed 64 bits: what a part holds and what remains, each for itself.
-        let whole = (micros / parts).saturating_mul(times);
-        Self::from_u64(whole.saturating_add(micros % parts * times / parts))
+        let whole = divide(micros, parts);
+        let rest = divide((micros - whole * parts) * times, parts);
+        Self::from_u64(whole.saturating_mul(times).saturating_add(rest))
     }
+}
+
+/// `dividend / divisor`, where the divisor is at most 2^63.
+///
+/// On a microcontroller it takes a step per bit: the compiler's 64-bit division is 900 bytes of code, and here there
+/// are a few divisions per message.
+#[inline]
+pub(crate) const fn divide(dividend: u64, divisor: u64) -> u64 {
+    if cfg!(target_os = "none") { divide_by_bits(dividend, divisor) } else { dividend / divisor }
+}
+
+#[inline(never)]
+const fn divide_by_bits(dividend: u64, divisor: u64) -> u64 {
+    let (mut quotient, mut rest, mut bits) = (dividend, 0u64, u64::BITS);
+    while bits > 0 {
+        rest = rest << 1 | quotient >> (u64::BITS - 1);
+        quotient <<= 1;
+        if rest >= divisor {
+            rest -= divisor;
+            quotient |= 1;
+        }
+        bits -= 1;
+    }
+    quotient
+}
+
+/// The span of so many nanoseconds, without the compiler's division.
+pub(crate) const fn span_of_nanos(nanos: u64) -> Duration {
+    const SECOND: u64 = 1_000_000_000;
+    let seconds = divide(nanos, SECOND);
+    Duration::new(seconds, (nanos - seconds * SECOND) as u32)
 }
 
 impl From<Micros> for Duration {
@@ -231,5 +263,29 @@ impl fmt::Debug for Micros {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let micros = self.as_micros();
         write!(f, "{}.{:06}s", micros / 1_000_000, micros % 1_000_000)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_division_of_microcontrollers_gives_what_the_compiler_s_gives() {
+        let numbers =
+            (0..64).flat_map(|bit| [(1 << bit) - 1, 1 << bit, 0x9e37_79b9_7f4a_7c15 >> bit]);
+        for dividend in numbers.clone().chain([u64::MAX]) {
+            for divisor in numbers.clone().filter(|divisor| (1..=1 << 63).contains(divisor)) {
+                let quotient = divide_by_bits(dividend, divisor);
+                assert_eq!(quotient, dividend / divisor, "{dividend} / {divisor}");
+            }
+        }
+    }
+
+    #[test]
+    fn spans_of_nanoseconds_are_those_of_core() {
+        for nanos in [0, 999_999_999, 1_000_000_000, 247_000_000_001, u64::MAX] {
+            assert_eq!(span_of_nanos(nanos), Duration::from_nanos(nanos));
+        }
     }
 }

@@ -110,7 +110,7 @@ impl Flight {
         if self.transmissions > timing.max_retransmit {
             return false;
         }
-        self.timeout = self.timeout.saturating_mul(2).min(timing.max_timeout);
+        self.timeout = self.timeout.saturating_add(self.timeout).min(timing.max_timeout);
         self.due = Some(now + self.timeout);
         self.transmit(now, path);
         true
@@ -121,11 +121,11 @@ impl Flight {
     /// handshakes there are, the longer such a queue is.
     pub(crate) fn repeat(&mut self, now: Instant, handshakes: usize, path: &mut FlightPath<'_>) {
         /// On a link of 40 kbit/s a handshake takes about so long.
-        const EACH: Duration = Duration::from_millis(100);
-        const LEAST: Duration = Duration::from_secs(1);
-        let queue = EACH.saturating_mul(u32::try_from(handshakes).unwrap_or(u32::MAX));
-        let apart = queue.max(LEAST).min(self.timeout / 4);
-        let crossed = now == self.last_sent || now - self.last_sent < apart;
+        const EACH: Micros = Micros::from_millis(100);
+        const LEAST: Micros = Micros::from_millis(1000);
+        let queue = EACH.scale(u32::try_from(handshakes).unwrap_or(u32::MAX), 1);
+        let apart = queue.max(LEAST).min(Micros::from_duration(self.timeout).scale(1, 4));
+        let crossed = now == self.last_sent || now.micros_since(self.last_sent) < apart;
         // No handshake needs more copies than fit in a byte.
         if !crossed && self.transmissions < u8::MAX {
             self.transmit(now, path);

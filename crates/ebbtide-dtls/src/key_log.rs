@@ -2,7 +2,6 @@
 
 use crate::keys::MasterSecret;
 use alloc::string::String;
-use core::fmt::Write as _;
 
 /// Receives the lines of an NSS key log.
 pub type KeyLog = dyn FnMut(&str) + Send;
@@ -16,9 +15,11 @@ pub(crate) fn line(client_random: &[u8; 32], master: &MasterSecret) -> String {
     line
 }
 
+/// Without `core::fmt`, which a device would link for this alone.
 fn hex(line: &mut String, bytes: &[u8]) {
     for byte in bytes {
-        // Writing to a string does not fail.
-        let _ = write!(line, "{byte:02x}");
+        for digit in [byte >> 4, byte & 15] {
+            line.push(char::from_digit(digit.into(), 16).unwrap_or('0'));
+        }
     }
 }

@@ -1,8 +1,8 @@
 //! Sans-IO DTLS 1.2 (RFC 6347) with pre-shared keys and X.509 certificates, as used by constrained
 //! devices.
 //!
-//! * `TLS_PSK_WITH_AES_128_CCM_8`, `_CCM` and `_GCM_SHA256`, with the extended master secret
-//!   (RFC 7627);
+//! * `TLS_PSK_WITH_AES_128_CCM_8`, `_CCM` and `_GCM_SHA256` (feature `gcm`, on by default), with the extended master
+//!   secret (RFC 7627);
 //! * with the feature `certificates`, `TLS_ECDHE_ECDSA_WITH_AES_128_CCM_8`, `_CCM` and `_GCM_SHA256` on
 //!   P-256, with certificates of the server or of both sides;
 //! * connection IDs in both directions (RFC 9146) and the return routability check (RFC 9853), so
@@ -10,6 +10,8 @@
 //! * stateless cookies: the server keeps no state for a client that has not shown that it receives
 //!   at its address;
 //! * sessions that are resumed by their ID; an idle session takes less than 500 bytes.
+//!
+//! A device with one server takes a [`PskClient`] instead of an [`Endpoint`]: it has the same handshake without tables.
 //!
 //! Not supported: raw public keys, DTLS 1.3, renegotiation (refused), compression.
 //!
@@ -44,6 +46,7 @@ extern crate std;
 mod alert;
 mod certificate;
 mod cid;
+mod client;
 mod config;
 mod cookie;
 #[cfg(feature = "certificates")]
@@ -54,6 +57,11 @@ mod ec;
 mod endpoint;
 mod failure;
 mod flight;
+#[cfg(feature = "gcm")]
+mod gcm;
+#[cfg(not(feature = "gcm"))]
+#[path = "no_gcm.rs"]
+mod gcm;
 mod handshake;
 mod key_exchange;
 mod key_log;
@@ -74,6 +82,7 @@ pub use certificate::{
     CertificateError, CertificateVerifier, CertifiedKey, ClientCertificates, ServerCertificates,
     Verified,
 };
+pub use client::{ClientData, ClientIo, ClientState, PskClient};
 pub use config::{Config, Limits, PskLookup, Timing};
 pub use ec::SigningKey;
 pub use endpoint::{

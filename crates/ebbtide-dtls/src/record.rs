@@ -11,6 +11,8 @@ pub(crate) const DTLS_1_0: u16 = 0xfeff;
 pub(crate) const DTLS_1_2: u16 = 0xfefd;
 /// Sequence numbers have 48 bits and must not wrap (RFC 6347 section 4.1).
 pub(crate) const MAX_SEQUENCE: u64 = (1 << 48) - 1;
+/// The longest plaintext of a record (RFC 5246 section 6.2.1).
+pub(crate) const MAX_PLAINTEXT: usize = 1 << 14;
 /// A record's header without a connection ID.
 pub(crate) const HEADER: usize = 13;
 

@@ -1,16 +1,9 @@
 //! The cipher suites: AES-128 with CCM or GCM, with a pre-shared key or with certificates.
 
-use aes::Aes128Enc;
-use aes::cipher::KeyInit as _;
-use aes::cipher::consts::{U12, U16};
-use aes_gcm::AesGcm;
-use aes_gcm::aead::AeadInOut as _;
-use aes_gcm::aead::inout::InOutBuf;
+use crate::gcm;
 use ebbtide_core::aes_ccm;
 
-type Aes128Gcm = AesGcm<Aes128Enc, U12, U16>;
-
-/// A cipher suite.
+/// A cipher suite. Without the feature `gcm` an endpoint uses only those with CCM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CipherSuite {
     /// `TLS_PSK_WITH_AES_128_CCM_8` (RFC 6655): mandatory for CoAP with pre-shared keys (RFC 7252
@@ -53,6 +46,11 @@ impl CipherSuite {
     #[must_use]
     pub fn has_certificates(self) -> bool {
         Self::ECDHE_ECDSA.contains(&self)
+    }
+
+    /// Whether its cipher is there.
+    pub(crate) const fn is_available(self) -> bool {
+        cfg!(feature = "gcm") || !matches!(self.aead(), Aead::Gcm)
     }
 
     /// The number in the registry.
@@ -116,14 +114,7 @@ impl CipherSuite {
     ) -> bool {
         match self.aead() {
             Aead::Ccm8 | Aead::Ccm => aes_ccm::seal(key, nonce, aad, data, tag),
-            Aead::Gcm => {
-                let cipher = Aes128Gcm::new(key.into());
-                let made = cipher.encrypt_inout_detached(nonce.into(), aad, InOutBuf::from(data));
-                made.is_ok_and(|made| {
-                    tag.copy_from_slice(&made);
-                    true
-                })
-            }
+            Aead::Gcm => gcm::seal(key, nonce, aad, data, tag),
         }
     }
 
@@ -138,13 +129,7 @@ impl CipherSuite {
     ) -> bool {
         match self.aead() {
             Aead::Ccm8 | Aead::Ccm => aes_ccm::open(key, nonce, aad, data, tag),
-            Aead::Gcm => {
-                let cipher = Aes128Gcm::new(key.into());
-                let data = InOutBuf::from(data);
-                tag.try_into().is_ok_and(|tag| {
-                    cipher.decrypt_inout_detached(nonce.into(), aad, data, tag).is_ok()
-                })
-            }
+            Aead::Gcm => gcm::open(key, nonce, aad, data, tag),
         }
     }
 }
@@ -198,6 +183,7 @@ mod tests {
         );
     }
 
+    #[cfg(feature = "gcm")]
     /// Test case 4 of the submission of GCM to NIST.
     #[test]
     fn gcm_gives_what_its_authors_say() {

@@ -25,17 +25,7 @@ pub fn endpoint(arguments: &Arguments) -> Endpoint {
         control: ControlConfig::new(Algorithm::FasorToken),
         count_per_control: false,
         oscore: cfg!(feature = "oscore"),
-        limits: Limits {
-            peers: 4,
-            exchanges: 8,
-            queue_per_peer: 4,
-            message_bytes: 576,
-            remembered_messages: 16,
-            remembered_bytes: 1024,
-            deferred_requests: 2,
-            outbox_bytes: 2048,
-            ..Limits::default()
-        },
+        limits: Limits::device(),
         ..EndpointConfig::default()
     };
     config.params.max_retransmit = arguments.number("retransmit", 4) as u8;

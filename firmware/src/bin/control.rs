@@ -3,8 +3,8 @@
 #![no_main]
 
 use ebbtide_core::cc::{
-    Algorithm, Attempts, Context, ControlConfig, Fasor, Kind, Marking, Outcome, Sample, Shell,
-    Slot, Transmission,
+    Algorithm, Attempts, Context, Fasor, Kind, Marking, Outcome, Sample, Settings, Shell, Slot,
+    Transmission,
 };
 use ebbtide_core::params::Parameters;
 use ebbtide_core::time::Instant;
@@ -22,7 +22,7 @@ fn run(arguments: &Arguments) {
     let mut link = Link::open();
     let mut setting = Setting {
         params: Parameters::DEFAULT,
-        config: ControlConfig::new(Algorithm::Fasor),
+        settings: Algorithm::Fasor.settings(),
         rng: SplitMix(arguments.number("seed", 1).into()),
     };
     setting.params.max_retransmit = arguments.number("retransmit", 4) as u8;
@@ -65,14 +65,14 @@ fn run(arguments: &Arguments) {
 /// What congestion control is called with.
 struct Setting {
     params: Parameters,
-    config: ControlConfig,
+    settings: Settings,
     rng: SplitMix,
 }
 
 impl Setting {
     fn at(&mut self, now: Instant) -> Context<'_> {
-        let Self { params, config, rng } = self;
-        Context { now, params, settings: &config.settings, rng }
+        let Self { params, settings, rng } = self;
+        Context { now, params, settings, rng }
     }
 }
 

@@ -2,6 +2,8 @@
 
 pub mod gets;
 pub mod put;
+#[cfg(feature = "dtls")]
+pub mod secured;
 pub mod serve;
 pub mod watch;
 
@@ -90,30 +92,9 @@ impl Driver {
             let (link, rng) = (&mut self.link, &mut self.rng);
             let send = &mut |to, datagram: &[u8]| link.send(SocketAddr::V4(to), datagram);
             let io = &mut Io { now: board::now(), rng, send };
-            let Ok(mut due) = application.poll(endpoint, io) else { return };
-            loop {
-                match endpoint.poll(io) {
-                    DevicePoll::Failed { exchange, .. } => {
-                        application.failed(io, exchange);
-                        due = Some(io.now);
-                    }
-                    DevicePoll::Wait(at) => {
-                        due = due.into_iter().chain(at).min();
-                        break;
-                    }
-                }
-            }
-            let (length, from) = loop {
-                let arrived = self.link.receive(&mut buffer);
-                if let Some((length, from)) = arrived {
-                    break (length, v4(from));
-                }
-                if due.is_some_and(|due| due <= board::now()) {
-                    break (0, None);
-                }
-                board::idle();
-            };
-            let Some(from) = from else { continue };
+            let Ok(due) = turn(endpoint, io, application) else { return };
+            let Some((length, from)) = wait(link, &mut buffer, due) else { continue };
+            let Some(from) = v4(from) else { continue };
             let (link, rng) = (&mut self.link, &mut self.rng);
             let send = &mut |to, datagram: &[u8]| link.send(SocketAddr::V4(to), datagram);
             let io = &mut Io { now: board::now(), rng, send };
@@ -121,5 +102,34 @@ impl Driver {
             let received = endpoint.receive(io, from, datagram);
             application.received(endpoint, io, received);
         }
+    }
+}
+
+/// Starts what is due, and returns the instant at which more will be. `Err` if the application has ended.
+fn turn(
+    endpoint: &mut Endpoint<'_>,
+    io: &mut Call<'_>,
+    application: &mut dyn FixedApplication,
+) -> Result<Option<Instant>, ()> {
+    let mut due = application.poll(endpoint, io)?;
+    loop {
+        match endpoint.poll(io) {
+            DevicePoll::Failed { exchange, .. } => {
+                application.failed(io, exchange);
+                due = Some(io.now);
+            }
+            DevicePoll::Wait(at) => return Ok(due.into_iter().chain(at).min()),
+        }
+    }
+}
+
+/// Waits for a datagram, until this instant.
+fn wait(link: &mut Link, buffer: &mut [u8], due: Option<Instant>) -> Option<(usize, SocketAddr)> {
+    loop {
+        let arrived = link.receive(buffer);
+        if arrived.is_some() || due.is_some_and(|due| due <= board::now()) {
+            return arrived;
+        }
+        board::idle();
     }
 }

@@ -55,7 +55,8 @@ macro_rules! controls {
             }
 
             /// The settings of its publication.
-            pub(super) const fn settings(self) -> Settings {
+            #[must_use]
+            pub const fn settings(self) -> Settings {
                 match self { $(Self::$variant => $settings,)* }
             }
 

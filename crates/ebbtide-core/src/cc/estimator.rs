@@ -1,6 +1,6 @@
 //! The round-trip estimator of RFC 6298, shared by every control that measures.
 
-use crate::time::Micros;
+use crate::time::{Micros, divide};
 
 /// Smoothed round trip and its variation (RFC 6298 section 2), in eight bytes.
 ///
@@ -90,7 +90,7 @@ impl Estimator {
 /// `(1 - 1/divisor) * old + new / divisor`.
 fn weighted(old: Micros, new: Micros, divisor: u32) -> Micros {
     let divisor = u64::from(divisor.max(1));
-    Micros::from_u64((old.as_micros() * (divisor - 1) + new.as_micros()) / divisor)
+    Micros::from_u64(divide(old.as_micros() * (divisor - 1) + new.as_micros(), divisor))
 }
 
 #[cfg(test)]

@@ -81,7 +81,7 @@ pub use settings::{InFlight, Settings};
 pub use shell::Shell;
 
 use crate::params::Parameters;
-use crate::time::{Instant, Micros};
+use crate::time::{Instant, Micros, divide};
 use rand_core::Rng;
 
 /// The arguments common to all calls to a control.
@@ -511,6 +511,6 @@ fn admit_non_at_interval(
 /// 7252 section 4.7).
 pub(crate) fn probing_instant(load: &Load, params: &Parameters) -> Instant {
     let rate = u64::from(params.probing_rate.max(1));
-    let nanos = u64::from(load.unanswered_bytes).saturating_mul(1_000_000_000) / rate;
+    let nanos = divide(u64::from(load.unanswered_bytes).saturating_mul(1_000_000_000), rate);
     Instant::from_nanos(load.unanswered_since.as_nanos().saturating_add(nanos))
 }

@@ -5,8 +5,8 @@ use super::tables::{
     DeviceFailure, DeviceTables, FixedExchange, FixedExchangeState, Purpose, TableSlices,
 };
 use crate::cc::{
-    Admission, Algorithm, Attempts, CongestionControl, Context, ControlConfig, Fasor, Kind, Load,
-    Marking, Outcome, OutgoingMessage, Sample, Settings, Shell, Slot, Transmission,
+    Admission, Algorithm, Attempts, CongestionControl, Context, Fasor, Kind, Load, Marking,
+    Outcome, OutgoingMessage, Sample, Settings, Shell, Slot, Transmission,
 };
 use crate::exchange::token::MAX_MARK;
 use crate::params::Parameters;
@@ -52,7 +52,7 @@ impl DeviceConfig<Fasor> {
     pub fn fasor_token() -> Self {
         Self {
             params: Parameters::DEFAULT,
-            settings: ControlConfig::new(Algorithm::FasorToken).settings,
+            settings: Algorithm::FasorToken.settings(),
             control: Fasor::fast_slow_fast(Marking::Token),
             token_length: 4,
         }

@@ -33,7 +33,7 @@ impl<A: Copy + Eq, C: CongestionControl + Clone> DeviceEndpoint<'_, A, C> {
             if let Some(place) = self.memory.peers.get_mut(index)
                 && let Some(peer) = place
                 && idle
-                && self.now.saturating_since(peer.last_used) >= retention
+                && self.now >= peer.last_used + retention
             {
                 *place = None;
             }

@@ -152,6 +152,25 @@ pub struct Limits {
     pub peer_retention: Duration,
 }
 
+impl Limits {
+    /// Limits for a device with a handful of peers and blocks of at most 512 bytes: a few kilobytes at most, on demand.
+    /// One that needs less has [`device`](crate::device).
+    #[must_use]
+    pub const fn device() -> Self {
+        Self {
+            peers: 4,
+            exchanges: 8,
+            queue_per_peer: 4,
+            message_bytes: 576,
+            remembered_messages: 16,
+            remembered_bytes: 1024,
+            deferred_requests: 2,
+            outbox_bytes: 2048,
+            peer_retention: Duration::from_secs(255),
+        }
+    }
+}
+
 impl Default for Limits {
     fn default() -> Self {
         Self {

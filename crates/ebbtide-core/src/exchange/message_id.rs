@@ -1,6 +1,6 @@
 //! Message IDs, none of them used twice within EXCHANGE_LIFETIME (RFC 7252 section 4.4).
 
-use crate::time::{Duration, Instant};
+use crate::time::{Duration, Instant, divide};
 use crate::wire::MessageId;
 
 /// Allocates the message IDs for one peer.
@@ -47,7 +47,7 @@ impl MessageIds {
                     return Err(free);
                 }
             }
-            let seconds = now.as_nanos().div_ceil(1_000_000_000) + 1;
+            let seconds = divide(now.as_nanos().saturating_add(999_999_999), 1_000_000_000) + 1;
             self.left[before] = u32::try_from(seconds).unwrap_or(u32::MAX);
             self.left[quarter] = 0;
         }

@@ -25,7 +25,7 @@ use crate::handshake::{ClientCredentials, Context, Handshake};
 use crate::key_log::KeyLog;
 use crate::keys::Role;
 use crate::outbox::Outbox;
-use crate::record::ContentType;
+use crate::record::{ContentType, MAX_PLAINTEXT};
 use crate::session::{SavedSession, SessionCache};
 use crate::shared::Arc;
 use alloc::boxed::Box;
@@ -38,9 +38,6 @@ use ebbtide_core::turns::Turns;
 use rand_core::CryptoRng;
 use table::{Session, Table};
 use unknown::UnknownAnswers;
-
-/// The longest plaintext of a record (RFC 5246 section 6.2.1).
-const MAX_PLAINTEXT: usize = 1 << 14;
 
 /// A DTLS endpoint. The [crate](crate) documentation states how a driver uses it.
 pub struct Endpoint {
@@ -78,6 +75,7 @@ impl Endpoint {
         config.cid_length = config.cid_length.map(|length| length.min(OwnCid::MAX as u8));
         // Enough remains to tell sessions apart.
         config.cid_prefix.truncate(config.cid_length.unwrap_or(0).saturating_sub(4).into());
+        config.suites.retain(|suite| suite.is_available());
         // A ClientHello must not be fragmented, because a server without state cannot reassemble
         // it.
         config.mtu = config.mtu.max(256);
@@ -367,11 +365,12 @@ impl Endpoint {
     fn context(&mut self, remote: SocketAddr) -> Context<'_> {
         Context {
             now: self.now,
+            on_message: Handshake::on_message,
             rng: &mut *self.rng,
             config: &self.config,
             lookup: self.lookup.as_deref_mut(),
             certificates: self.certificates.as_ref(),
-            cache: &mut self.cache,
+            cache: Some(&mut self.cache),
             out: &mut self.out,
             remote,
             handshakes: self.table.handshakes.len(),

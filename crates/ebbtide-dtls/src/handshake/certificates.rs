@@ -27,6 +27,7 @@ use crate::session::SavedSession;
 use crate::shared::Arc;
 use alloc::vec::Vec;
 use core::fmt;
+use core::net::IpAddr;
 use sha2::{Digest, Sha256};
 
 /// A client's side of handshakes with certificates.
@@ -59,6 +60,8 @@ impl fmt::Debug for CertificateCredentials {
 pub(super) struct Certificates {
     /// At the client.
     pub(super) credentials: Option<CertificateCredentials>,
+    /// At the client: the server's name in the hello.
+    pub(super) offered_name: Option<Arc<str>>,
     /// At the client: the server has requested a certificate, and accepts keys like ours.
     requested: Option<bool>,
     /// At the client: the server's public value.
@@ -71,7 +74,10 @@ pub(super) struct Certificates {
 
 impl Certificates {
     pub(super) fn of_client(credentials: CertificateCredentials) -> Self {
-        Self { credentials: Some(credentials), ..Self::default() }
+        // Addresses are not names (RFC 6066 section 3).
+        let is_name = |name: &Arc<str>| name.len() <= 255 && name.parse::<IpAddr>().is_err();
+        let offered_name = credentials.server_name.clone().filter(is_name);
+        Self { credentials: Some(credentials), offered_name, ..Self::default() }
     }
 }
 

@@ -17,7 +17,6 @@ use crate::shared::Arc;
 use crate::suite::CipherSuite;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use core::net::IpAddr;
 
 /// A client's credentials: its identity and key, and an earlier session if there is one to resume.
 #[derive(Clone, Debug)]
@@ -104,14 +103,12 @@ impl Handshake {
         let config: &Config = cx.config;
         let suites: Vec<CipherSuite> =
             config.suites.iter().copied().filter(|suite| self.offers(config, *suite)).collect();
-        let credentials = self.certificates.as_ref().and_then(|state| state.credentials.as_ref());
-        let name = credentials.and_then(|credentials| credentials.server_name.as_deref());
+        let certificates = self.certificates.as_ref();
         let offer = Offer {
             random: self.randoms.client,
             session_id: self.saved.as_ref().map_or(&[], |saved| &saved.id),
             suites: &suites,
-            // Addresses are not names (RFC 6066 section 3).
-            server_name: name.filter(|name| name.len() <= 255 && name.parse::<IpAddr>().is_err()),
+            server_name: certificates.and_then(|state| state.offered_name.as_deref()),
             connection_id: config.cid_length.map(|_| self.own_cid.as_slice()),
             return_routability: config.cid_length.is_some() && config.return_routability,
         };
@@ -195,25 +192,32 @@ impl Handshake {
         cx: &mut Context<'_>,
         protection: &mut Option<Protection>,
         message: &Message,
+        answer: impl FnOnce(&mut Self, &mut Context<'_>, &mut Option<Protection>) -> Result<(), Failure>,
     ) -> Result<bool, Failure> {
         if !message.body.is_empty() {
             return Ok(false);
         }
         self.note(message);
         self.flight.clear();
-        if self.suite.has_certificates() {
-            self.answer_certificate(cx, protection)?;
-        } else {
-            let Some(psk) = self.psk.take() else { return Ok(false) };
-            let identity: Vec<u8> = psk_exchange(self.identity.name());
-            self.push(HandshakeType::ClientKeyExchange, identity, false);
-            let master = self.new_master(&psk.premaster());
-            self.install(cx, master, protection);
-        }
+        answer(self, cx, protection)?;
         self.finish_flight();
         self.start(cx, protection, Some(self.timing));
         self.expected = ExpectedMessage::Finished;
         Ok(true)
+    }
+
+    /// The messages before Finished of a client with a key.
+    pub(super) fn answer_with_key(
+        &mut self,
+        cx: &mut Context<'_>,
+        protection: &mut Option<Protection>,
+    ) -> Result<(), Failure> {
+        let Some(psk) = self.psk.take() else { return Err(Failure::IllegalParameter) };
+        let identity: Vec<u8> = psk_exchange(self.identity.name());
+        self.push(HandshakeType::ClientKeyExchange, identity, false);
+        let master = self.new_master(&psk.premaster());
+        self.install(cx, master, protection);
+        Ok(())
     }
 
     /// The master secret of a full handshake, after the ClientKeyExchange was added to the

@@ -17,6 +17,7 @@
 
 mod certificates;
 mod client;
+mod dispatch;
 pub(crate) mod hello;
 pub(crate) mod reassembly;
 mod server;
@@ -32,7 +33,7 @@ use crate::keys::{MasterSecret, Psk, Randoms, Role};
 use crate::message::{Fragment, HandshakeType};
 use crate::outbox::Outbox;
 use crate::protect::Protection;
-use crate::session::{Resumable, SavedSession, ServerSessionId, SessionCache};
+use crate::session::{SavedSession, ServerSessionId, SessionCache};
 use crate::suite::CipherSuite;
 use crate::wire::Reader;
 use alloc::boxed::Box;
@@ -46,6 +47,7 @@ use transcript::Transcript;
 
 pub use certificates::CertificateCredentials;
 pub use client::{ClientCredentials, Credentials};
+pub(crate) use dispatch::OnMessage;
 
 /// How long the last flight is kept for a peer that did not receive it: twice TCP's maximum segment
 /// lifetime (RFC 6347 section 4.2.4).
@@ -54,11 +56,13 @@ const LINGER: Duration = Duration::from_secs(240);
 /// The context of one step of a handshake.
 pub(crate) struct Context<'a> {
     pub(crate) now: Instant,
+    pub(crate) on_message: OnMessage,
     pub(crate) rng: &'a mut dyn CryptoRng,
     pub(crate) config: &'a Config,
     pub(crate) lookup: Option<&'a mut (dyn PskLookup + Send + 'static)>,
     pub(crate) certificates: Option<&'a ServerCertificates>,
-    pub(crate) cache: &'a mut SessionCache,
+    /// At a server.
+    pub(crate) cache: Option<&'a mut SessionCache>,
     pub(crate) out: &'a mut Outbox,
     pub(crate) remote: SocketAddr,
     /// The number of handshakes in progress.
@@ -223,7 +227,7 @@ impl Handshake {
             }
         }
         while let Some(message) = self.reassembly.take() {
-            if !self.handle_message(cx, protection, &message)? {
+            if !(cx.on_message)(self, cx, protection, &message)? {
                 break;
             }
             self.reassembly.advance();
@@ -298,54 +302,6 @@ impl Handshake {
         out.push(remote, &datagram);
     }
 
-    /// Returns true if the message was valid and the next one is due.
-    fn handle_message(
-        &mut self,
-        cx: &mut Context<'_>,
-        protection: &mut Option<Protection>,
-        message: &Message,
-    ) -> Result<bool, Failure> {
-        match (self.expected, message.kind) {
-            (ExpectedMessage::ServerHello, HandshakeType::HelloVerifyRequest) => {
-                Ok(self.on_verify_request(cx, protection, message))
-            }
-            (ExpectedMessage::ServerHello, HandshakeType::ServerHello) => {
-                self.on_server_hello(cx, protection, message)
-            }
-            (ExpectedMessage::Certificate, HandshakeType::Certificate) => {
-                self.on_certificate(cx, message)
-            }
-            (ExpectedMessage::ServerKeyExchange, HandshakeType::ServerKeyExchange) => {
-                self.on_signed_key_exchange(message)
-            }
-            (ExpectedMessage::ServerHelloDone, HandshakeType::CertificateRequest) => {
-                Ok(self.on_certificate_request(message))
-            }
-            (ExpectedMessage::CertificateVerify, HandshakeType::CertificateVerify) => {
-                self.on_certificate_verify(message)
-            }
-            (ExpectedMessage::ServerHelloDone, HandshakeType::ServerKeyExchange)
-                if !self.suite.has_certificates() =>
-            {
-                let good = crate::message::parse_hint(&message.body).is_some();
-                if good {
-                    self.note(message);
-                }
-                Ok(good)
-            }
-            (ExpectedMessage::ServerHelloDone, HandshakeType::ServerHelloDone) => {
-                self.on_server_hello_done(cx, protection, message)
-            }
-            (ExpectedMessage::ClientKeyExchange, HandshakeType::ClientKeyExchange) => {
-                self.on_client_key_exchange(cx, protection, message)
-            }
-            (ExpectedMessage::Finished, HandshakeType::Finished) => {
-                self.on_finished(cx, protection, message)
-            }
-            _ => Ok(false),
-        }
-    }
-
     fn on_finished(
         &mut self,
         cx: &mut Context<'_>,
@@ -370,13 +326,6 @@ impl Handshake {
             self.finish_flight();
             self.linger = Some(cx.now + LINGER);
             self.start(cx, protection, None);
-        }
-        if self.role == Role::Server
-            && !self.resumed
-            && let (Some(id), Some(master)) = (self.server_session_id(), self.master.clone())
-        {
-            let (suite, identity) = (self.suite, self.identity.clone());
-            cx.cache.insert(id, Resumable { suite, master, identity, made: cx.now });
         }
         Ok(true)
     }

@@ -54,7 +54,8 @@ impl Handshake {
             && cx.config.return_routability;
 
         let known = handshake.resumable(cx, hello);
-        if known.is_none() && handshake.extended_master_secret && cx.cache.is_enabled() {
+        let allows_resumption = cx.cache.as_ref().is_some_and(|cache| cache.is_enabled());
+        if known.is_none() && handshake.extended_master_secret && allows_resumption {
             let mut id = [0; 16];
             cx.rng.fill_bytes(&mut id);
             handshake.session_id = id.to_vec();
@@ -143,6 +144,25 @@ impl Handshake {
         Ok(true)
     }
 
+    /// The client's Finished, after which the session can be resumed.
+    pub(super) fn on_client_finished(
+        &mut self,
+        cx: &mut Context<'_>,
+        protection: &mut Option<Protection>,
+        message: &Message,
+    ) -> Result<bool, Failure> {
+        let is_valid = self.on_finished(cx, protection, message)?;
+        if is_valid
+            && !self.resumed
+            && let (Some(id), Some(master)) = (self.server_session_id(), self.master.clone())
+            && let Some(cache) = &mut cx.cache
+        {
+            let (suite, identity) = (self.suite, self.identity.clone());
+            cache.insert(id, Resumable { suite, master, identity, made: cx.now });
+        }
+        Ok(is_valid)
+    }
+
     /// Whether the client may have another key than the one that is in use.
     pub(crate) const fn has_other_key(&self) -> bool {
         self.other_key.is_some() && matches!(self.expected, ExpectedMessage::Finished)
@@ -170,7 +190,7 @@ fn suites(cx: &Context<'_>, certified: bool) -> impl Iterator<Item = CipherSuite
 /// The session that the client wants to resume, if that is allowed: the session and its identity are
 /// known, and the client offers the same parameters.
 fn known<'c>(cx: &'c mut Context<'_>, hello: &ClientHello<'_>) -> Option<&'c Resumable> {
-    let session = cx.cache.get(cx.now, hello.session_id)?;
+    let session = cx.cache.as_ref()?.get(cx.now, hello.session_id)?;
     // Kept sessions have an extended master secret; a hello without it begins a new one
     // (RFC 7627 section 5.3).
     if !hello.extensions.extended_master_secret

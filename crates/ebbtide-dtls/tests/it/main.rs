@@ -21,6 +21,7 @@ mod handshake;
 #[cfg(feature = "certificates")]
 mod illegal_points;
 mod libcoap;
+mod psk_client;
 mod scripts;
 #[cfg(feature = "certificates")]
 mod shares;

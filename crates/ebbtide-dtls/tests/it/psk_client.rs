@@ -1,0 +1,251 @@
+//! The client of a device sends the datagrams of an endpoint's client: both get the same input.
+
+use crate::common::{SERVER, address, client, credentials, server};
+use ebbtide_core::time::{Duration, Instant};
+use ebbtide_dtls::{
+    AlertDescription, CipherSuite, ClientIo, ClientState, Config, Credentials, Endpoint, Event,
+    Failure, Output, PskClient, SendError, SessionId, Timing,
+};
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::{Rng, SeedableRng};
+use std::collections::BTreeMap;
+
+const DELAY: Duration = Duration::from_millis(50);
+
+/// Datagrams that left, data that arrived, and what is due.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Outcome {
+    sent: Vec<Vec<u8>>,
+    data: Vec<Vec<u8>>,
+    due: Option<Instant>,
+    established: bool,
+    ended: Option<Failure>,
+}
+
+/// A client of each kind.
+struct Both {
+    endpoint: Endpoint,
+    session: SessionId,
+    device: PskClient,
+    rng: ChaCha8Rng,
+    is_established: bool,
+}
+
+impl Both {
+    fn connect(now: Instant, seed: u64, credentials: Credentials) -> (Self, Outcome) {
+        let suites = vec![CipherSuite::PskAes128Ccm8];
+        let config = Config {
+            suites,
+            cid_length: Some(0),
+            return_routability: false,
+            mtu: 512,
+            ..Config::default()
+        };
+        let mut endpoint = client(config, seed);
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        // An endpoint draws the secret of its cookies.
+        rng.fill_bytes(&mut [0; 32]);
+        let timing = Timing::default();
+        let session = endpoint.connect(now, address(SERVER), credentials.clone(), timing);
+        let mut sent = Vec::new();
+        let send = &mut |datagram: &[u8]| sent.push(datagram.to_vec());
+        let device =
+            PskClient::connect(&mut ClientIo { now, rng: &mut rng, send }, credentials, timing);
+        let mut both = Self { endpoint, session, device, rng, is_established: false };
+        let outcome = both.compare(sent, Vec::new(), Vec::new());
+        (both, outcome)
+    }
+
+    /// Gives both the same input, and compares what follows.
+    fn step(&mut self, now: Instant, input: Option<&[u8]>) -> Outcome {
+        let (mut sent, mut data, mut delivered) = (Vec::new(), Vec::new(), Vec::new());
+        let send = &mut |datagram: &[u8]| sent.push(datagram.to_vec());
+        let io = &mut ClientIo { now, rng: &mut self.rng, send };
+        match input {
+            Some(datagram) => {
+                let deliver = &mut |_, data: &[u8]| delivered.push(data.to_vec());
+                let from = address(SERVER);
+                self.endpoint.handle_datagram(now, from, &mut datagram.to_vec(), deliver);
+                let mut copy = datagram.to_vec();
+                let mut rest = &mut copy[..];
+                while let Some(arrived) = self.device.receive(io, rest) {
+                    data.push(arrived.data.to_vec());
+                    rest = arrived.rest;
+                }
+            }
+            None => {
+                self.endpoint.handle_timeout(now);
+                self.device.handle_timeout(io);
+            }
+        }
+        self.compare(sent, data, delivered)
+    }
+
+    fn compare(
+        &mut self,
+        sent: Vec<Vec<u8>>,
+        data: Vec<Vec<u8>>,
+        delivered: Vec<Vec<u8>>,
+    ) -> Outcome {
+        let state = self.device.state();
+        let due = self.device.timeout();
+        let ended = if let ClientState::Ended(failure) = state { Some(failure) } else { None };
+        let of_device =
+            Outcome { sent, data, due, established: state == ClientState::Established, ended };
+        let mut of_endpoint = Outcome { data: delivered, ..Outcome::default() };
+        loop {
+            match self.endpoint.poll_output() {
+                Output::Transmit { datagram, .. } => of_endpoint.sent.push(datagram.to_vec()),
+                Output::Event(Event::Established { .. }) => self.is_established = true,
+                Output::Event(Event::Ended { reason, .. }) => {
+                    self.is_established = false;
+                    of_endpoint.ended = Some(reason);
+                }
+                Output::Event(Event::RoundTrip { sample, .. }) => {
+                    assert_eq!(self.device.take_round_trip(), Some(sample));
+                }
+                Output::Event(_) => {}
+                Output::Timeout(at) => {
+                    of_endpoint.due = at;
+                    break;
+                }
+            }
+        }
+        of_endpoint.established = self.is_established;
+        assert_eq!(of_device, of_endpoint);
+        of_device
+    }
+
+    fn send(&mut self, now: Instant, data: &[u8]) -> Vec<u8> {
+        let mut record = Vec::new();
+        self.endpoint.send(now, self.session, data, &mut record).unwrap();
+        let mut sent = Vec::new();
+        let send = &mut |datagram: &[u8]| sent.push(datagram.to_vec());
+        self.device.send(&mut ClientIo { now, rng: &mut self.rng, send }, data).unwrap();
+        assert_eq!(sent, [&record[..]]);
+        record
+    }
+}
+
+/// Plays a session with a server over a network that loses, repeats and changes datagrams. Returns how it ended, if
+/// it did, and how many records with data arrived at the clients.
+fn play(seed: u64, credentials: Credentials) -> (Option<Failure>, usize) {
+    let mut dice = ChaCha8Rng::seed_from_u64(seed);
+    let mut now = Instant::ZERO + Duration::from_secs(1000);
+    let mut server = server(Config::default(), seed + 1);
+    let mut in_flight: BTreeMap<(Instant, u64), (bool, Vec<u8>)> = BTreeMap::new();
+    let (mut both, mut outcome) = Both::connect(now, seed, credentials);
+    let (mut number, mut arrived, mut at_server) = (0, 0, None);
+    for _ in 0..200 {
+        let mut left: Vec<_> = outcome.sent.drain(..).map(|datagram| (true, datagram)).collect();
+        arrived += outcome.data.drain(..).len();
+        if outcome.ended.is_some() {
+            return (outcome.ended, arrived);
+        }
+        let mut due = outcome.due;
+        loop {
+            match server.poll_output() {
+                Output::Transmit { datagram, .. } => left.push((false, datagram.to_vec())),
+                Output::Event(Event::Established { session, .. }) => at_server = Some(session),
+                Output::Event(Event::Ended { .. }) => at_server = None,
+                Output::Event(_) => {}
+                Output::Timeout(at) => {
+                    due = due.into_iter().chain(at).min();
+                    break;
+                }
+            }
+        }
+        match (dice.next_u32() % 8, at_server) {
+            (0, _) if outcome.established => left.push((true, both.send(now, b"a request"))),
+            (1..4, Some(session)) => {
+                let mut record = Vec::new();
+                server.send(now, session, b"a response", &mut record).unwrap();
+                left.push((false, record));
+            }
+            (4, Some(session)) if arrived > 5 => {
+                server.close(now, session);
+                at_server = None;
+            }
+            _ => {}
+        }
+        for (to_server, mut datagram) in left {
+            let (fate, place) = (dice.next_u32() % 20, dice.next_u32() as usize);
+            let copies = [1, 0, 0, 0, 2].get(fate as usize).copied().unwrap_or(1);
+            if fate == 0 {
+                let at = place % datagram.len();
+                datagram[at] ^= 1 << (place % 8);
+            }
+            for _ in 0..copies {
+                number += 1;
+                let late = DELAY + Duration::from_millis((dice.next_u32() % 200).into());
+                in_flight.insert((now + late, number), (to_server, datagram.clone()));
+            }
+        }
+        let next = in_flight.first_key_value().map(|((at, _), _)| *at);
+        // An idle session goes on after a while.
+        now = now.max(due.into_iter().chain(next).min().unwrap_or(now + DELAY));
+        match in_flight.first_entry().filter(|entry| entry.key().0 <= now).map(|it| it.remove()) {
+            Some((true, mut datagram)) => {
+                let from = address(crate::common::CLIENT);
+                server.handle_datagram(now, from, &mut datagram, &mut |_, _| {});
+            }
+            Some((false, datagram)) => outcome = both.step(now, Some(&datagram)),
+            None => {
+                server.handle_timeout(now);
+                outcome = both.step(now, None);
+            }
+        }
+    }
+    (None, arrived)
+}
+
+#[test]
+fn a_device_sends_what_an_endpoint_sends_whatever_is_lost_repeated_or_changed() {
+    let (mut closed, mut arrived) = (0, 0);
+    for seed in 0..60 {
+        let (ended, data) = play(seed, credentials("device", b"secret"));
+        closed += usize::from(ended == Some(Failure::ClosedByPeer));
+        arrived += data;
+    }
+    assert!(closed > 10 && arrived > 500, "{closed} closed, {arrived} records");
+}
+
+#[test]
+fn a_device_with_a_wrong_key_ends_as_an_endpoint_does() {
+    let refused = Failure::Refused(AlertDescription::DECRYPT_ERROR);
+    let ends: Vec<_> = (0..10).map(|seed| play(seed, credentials("device", b"wrong")).0).collect();
+    assert!(ends.contains(&Some(refused)), "{ends:?}");
+    assert!(ends.iter().all(Option::is_some), "{ends:?}");
+}
+
+#[test]
+fn a_device_resumes_its_session_and_sends_nothing_before_the_handshake_is_complete() {
+    let mut rng = ChaCha8Rng::seed_from_u64(1);
+    let mut server = server(Config::default(), 2);
+    let now = Instant::ZERO;
+    let mut saved = None;
+    for round in 0..2 {
+        let mut sent = Vec::new();
+        let (credentials, mut datagrams) =
+            (Credentials { saved: saved.take(), ..credentials("device", b"secret") }, 0);
+        let send = &mut |datagram: &[u8]| sent.push(datagram.to_vec());
+        let io = &mut ClientIo { now, rng: &mut rng, send };
+        let mut device = PskClient::connect(io, credentials, Timing::default());
+        assert_eq!(device.send(io, b"early"), Err(SendError::NotEstablished));
+        loop {
+            let Some(mut datagram) = sent.pop() else { break };
+            datagrams += 1;
+            let from = address(crate::common::CLIENT);
+            server.handle_datagram(now, from, &mut datagram, &mut |_, _| {});
+            while let Output::Transmit { datagram, .. } = server.poll_output() {
+                let send = &mut |datagram: &[u8]| sent.push(datagram.to_vec());
+                let io = &mut ClientIo { now, rng: &mut rng, send };
+                assert!(device.receive(io, &mut datagram.to_vec()).is_none());
+            }
+        }
+        assert_eq!(device.state(), ClientState::Established);
+        assert_eq!(datagrams, 3);
+        saved = device.saved_session().cloned();
+        assert!(saved.is_some(), "round {round}");
+    }
+}

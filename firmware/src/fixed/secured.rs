@@ -1,0 +1,82 @@
+//! An application in fixed tables, over DTLS with a pre-shared key (RFC 7925).
+
+use super::{Call, DATAGRAM, Endpoint, FixedApplication, server, turn, wait};
+use crate::arguments::Arguments;
+use crate::board;
+use crate::link::{Datagrams, Link};
+use crate::rng::SplitMix;
+use crate::semihosting::report;
+use core::net::{SocketAddr, SocketAddrV4};
+use ebbtide_core::device::Io;
+use ebbtide_dtls::{ClientIo, ClientState, Credentials, Psk, PskClient, Timing};
+
+/// Opens a session and runs an application in it, until one of them ends.
+pub fn drive(
+    arguments: &Arguments,
+    endpoint: &mut Endpoint<'_>,
+    application: &mut dyn FixedApplication,
+) {
+    let Ok(key) = Psk::new(b"secret-of-device") else { return };
+    let credentials = Credentials::new(b"device", key);
+    let mut socket = Socket { link: Link::open(), server: server(arguments), rng: SplitMix(0x77) };
+    let mut client = socket.with(|io| PskClient::connect(io, credentials, Timing::default()));
+    let mut rng = SplitMix(arguments.number("seed", 1).into());
+    let mut buffer = [0; DATAGRAM];
+    loop {
+        let mut due = client.timeout();
+        match client.state() {
+            ClientState::Handshake => {}
+            ClientState::Established => {
+                let next =
+                    socket.protect(&mut client, &mut rng, |io| turn(endpoint, io, application));
+                let Ok(next) = next else { break };
+                due = due.into_iter().chain(next).min();
+            }
+            ClientState::Ended(_) => break,
+        }
+        let Some((length, _)) = wait(&mut socket.link, &mut buffer, due) else {
+            socket.with(|io| client.handle_timeout(io));
+            continue;
+        };
+        let mut rest = &mut buffer[..length];
+        while let Some(arrived) = socket.with(|io| client.receive(io, rest)) {
+            let from = socket.server;
+            socket.protect(&mut client, &mut rng, |io| {
+                let received = endpoint.receive(io, from, arrived.data);
+                application.received(endpoint, io, received);
+            });
+            rest = arrived.rest;
+        }
+    }
+    report("established", (client.state() == ClientState::Established).into());
+}
+
+/// The way to the server.
+struct Socket {
+    link: Link,
+    server: SocketAddrV4,
+    rng: SplitMix,
+}
+
+impl Socket {
+    /// Passes the socket to a call of the session.
+    fn with<R>(&mut self, call: impl FnOnce(&mut ClientIo<'_>) -> R) -> R {
+        let Self { link, server, rng } = self;
+        let send = &mut |record: &[u8]| link.send(SocketAddr::V4(*server), record);
+        call(&mut ClientIo { now: board::now(), rng, send })
+    }
+
+    /// Passes the session to a call of the endpoint.
+    fn protect<R>(
+        &mut self,
+        client: &mut PskClient,
+        rng: &mut SplitMix,
+        call: impl FnOnce(&mut Call<'_>) -> R,
+    ) -> R {
+        let send = &mut |_, message: &[u8]| {
+            // What cannot be sent is as if lost.
+            let _ = self.with(|io| client.send(io, message));
+        };
+        call(&mut Io { now: board::now(), rng, send })
+    }
+}
