@@ -82,6 +82,15 @@ need_target() { # TRIPLE
         die "the standard library for $1 is missing: rustup target add $1"
 }
 
+# A target without an operating system. Where rustup cannot bring its standard library, Debian's compiler builds it.
+need_bare_target() { # TRIPLE
+    (need_target "$1") && return
+    need_apt /usr/bin/rustc rustc-web
+    need_apt /usr/bin/cargo cargo-web
+    need_apt /usr/lib/rustlib/src/rust/library rust-web-src
+    export BARE_CARGO="env PATH=/usr/bin:$PATH RUSTC_BOOTSTRAP=1 CARGO_UNSTABLE_BUILD_STD=core,alloc /usr/bin/cargo"
+}
+
 # Passed, failed and skipped tests in a log of cargo test or pytest.
 count_tests() {
     awk '/^test result:/ { for (i = 1; i < NF; i++) {
@@ -332,7 +341,7 @@ step_python() {
 step_c() {
     need_apt valgrind valgrind
     need_apt pkg-config pkg-config
-    need_target thumbv6m-none-eabi
+    need_bare_target thumbv6m-none-eabi
     bash crates/ebbtide-c/check.sh "$target"
     note "$(tail -1 "$logs/$step.log")"
 }
@@ -344,7 +353,7 @@ step_firmware() {
     need_apt qemu-system-riscv32 qemu-system-misc
     need_apt coap-client-notls libcoap3-bin
     for triple in "${FIRMWARE_TARGETS[@]}"; do
-        need_target "$triple"
+        need_bare_target "$triple"
     done
     debug_command
     # shellcheck disable=SC2086 # nothing, or an option

@@ -7,6 +7,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent
 TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT.parent / "target")) / "firmware"
+# Where rustup does not have a target's standard library, a cargo that builds it.
+CARGO = os.environ.get("BARE_CARGO", "cargo").split()
 FIXED = ("device-message", "device-blocks", "device-observe", "device-server")
 
 
@@ -69,7 +71,7 @@ def build(full: bool) -> Images:
         features = f"{board.name},{board.features}" + (",ethernet" if board.ethernet else "")
         # Images of one target and different features have the same names.
         directory = TARGET / ("ethernet" if board.ethernet else "serial")
-        command = ["cargo", "build", "--quiet", "--locked", "--release", "--target", board.target]
+        command = [*CARGO, "build", "--quiet", "--locked", "--release", "--target", board.target]
         command += ["--target-dir", str(directory), "--features", features]
         for program in programs:
             command += ["--bin", program]

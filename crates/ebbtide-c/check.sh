@@ -2,6 +2,7 @@
 # The library as a C program uses it: the examples with both libraries, under sanitizers and valgrind, and the sizes for Cortex-M0.
 #
 #   crates/ebbtide-c/check.sh TARGET_DIR      needs cc, pkg-config, valgrind, and Rust's target thumbv6m-none-eabi
+#                                              or in BARE_CARGO a cargo that builds its standard library
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 target=$(realpath "$1") out=$(realpath "$1")/ebbtide-c
@@ -29,7 +30,8 @@ done
 
 small=(--config 'profile.release.opt-level="z"' --config 'profile.release.lto="fat"' --config 'profile.release.panic="abort"'
     --config profile.release.codegen-units=1 --config profile.release.debug=false)
-cargo rustc --quiet -p ebbtide-c --release --target thumbv6m-none-eabi --target-dir "$target/firmware/c" --crate-type staticlib "${small[@]}"
+# shellcheck disable=SC2086 # words
+${BARE_CARGO:-cargo} rustc --quiet -p ebbtide-c --release --target thumbv6m-none-eabi --target-dir "$target/firmware/c" --crate-type staticlib "${small[@]}"
 linker="$(rustc --print sysroot)/lib/rustlib/$(rustc -vV | sed -n 's/^host: //p')/bin/rust-lld"
 check_size() { # NAME MOST FUNCTION...
     local name=$1 most=$2 functions=() bytes function

@@ -1,6 +1,6 @@
 //! An application in fixed tables, over DTLS with a pre-shared key (RFC 7925).
 
-use super::{Call, DATAGRAM, Endpoint, FixedApplication, server, turn, wait};
+use super::{Call, DATAGRAM, Endpoint, FixedApplication, server, turn, v4, wait};
 use crate::arguments::Arguments;
 use crate::board;
 use crate::link::{Datagrams, Link};
@@ -34,13 +34,13 @@ pub fn drive(
             }
             ClientState::Ended(_) => break,
         }
-        let Some((length, _)) = wait(&mut socket.link, &mut buffer, due) else {
+        let Some((length, from)) = wait(&mut socket.link, &mut buffer, due) else {
             socket.with(|io| client.handle_timeout(io));
             continue;
         };
+        let Some(from) = v4(from).filter(|from| *from == socket.server) else { continue };
         let mut rest = &mut buffer[..length];
         while let Some(arrived) = socket.with(|io| client.receive(io, rest)) {
-            let from = socket.server;
             socket.protect(&mut client, &mut rng, |io| {
                 let received = endpoint.receive(io, from, arrived.data);
                 application.received(endpoint, io, received);
