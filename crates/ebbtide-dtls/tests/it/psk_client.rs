@@ -232,8 +232,7 @@ fn a_device_resumes_its_session_and_sends_nothing_before_the_handshake_is_comple
         let io = &mut ClientIo { now, rng: &mut rng, send };
         let mut device = PskClient::connect(io, credentials, Timing::default());
         assert_eq!(device.send(io, b"early"), Err(SendError::NotEstablished));
-        loop {
-            let Some(mut datagram) = sent.pop() else { break };
+        while let Some(mut datagram) = sent.pop() {
             datagrams += 1;
             let from = address(crate::common::CLIENT);
             server.handle_datagram(now, from, &mut datagram, &mut |_, _| {});
