@@ -2,8 +2,8 @@
 
 use crate::random::Drawn;
 use ebbtide_core::cc::{
-    Algorithm, CongestionControl, Context, Fasor, Kind, Marking, Outcome, Sample,
-    Shell, Slot, Transmission,
+    Algorithm, CongestionControl, Context, Fasor, Kind, Marking, Outcome, Sample, Shell, Slot,
+    Transmission,
 };
 use ebbtide_core::params::Parameters;
 use ebbtide_core::time::{Instant, Micros};
