@@ -3,8 +3,9 @@
 
     studies/scripts/coap_pm.py target/release/ebbtide
 
-It lays the square bit over the traces of `ebbtide replay`: every datagram of a client in the order in which it was sent, and those of
-them that arrived in the order of their arrival.
+The endpoints measure with the option (`coap.pm_block`). For stacks that repeat an encoded message unchanged, the script lays the square bit
+over the traces of `ebbtide replay`: every message of a client in the order in which it was first sent, and what arrived in the order of
+its arrival.
 """
 
 import json
@@ -19,11 +20,21 @@ LOSSY = ["clients=20", "exchanges=640", "errors=low"]
 CROWDED = ["clients=150", "exchanges=128", "buffer=infinite"]
 
 
-def traced(program: str, control: str, settings: list[str]) -> Iterator[dict]:
-    command = [program, "replay", "nb-iot", "--cc", control, "--trace", "-"]
+def output_of(command: list[str], settings: list[str]) -> str:
     for setting in settings:
         command += ["--set", setting]
-    for line in subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines():
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+def measured(program: str, control: str, settings: list[str]) -> dict[str, float]:
+    """The losses that server and clients measure with the option, up and down."""
+    command = [program, "run", "nb-iot", "--cc", control, "--reps", "1", "--json"]
+    figures = json.loads(output_of(command, [*settings, f"coap.pm_block={BLOCK}"]))["cells"][0]["measurement"]
+    return {"up": figures["loss_up"], "down": figures["loss_down"]}
+
+
+def traced(program: str, control: str, settings: list[str]) -> Iterator[dict]:
+    for line in output_of([program, "replay", "nb-iot", "--cc", control, "--trace", "-"], settings).splitlines():
         event = json.loads(line)
         # An empty message cannot carry an option (RFC 7252 section 4.1).
         if not event.get("probe"):
@@ -45,14 +56,12 @@ class Flow:
     def __init__(self) -> None:
         self.messages: dict[int, int] = {}  # place in the order of originals
         self.sent, self.lost = 0, 0
-        self.each: list[int] = []  # blocks of what arrived, if each transmission has a place
-        self.encoded: list[int] = []  # if copies repeat the place of their original
+        self.encoded: list[int] = []  # blocks of what arrived, if copies repeat the place of their original
         self.distinct: dict[int, int] = {}  # if the receiver leaves copies out, too
 
     def take(self, event: dict) -> None:
         message = self.messages.setdefault(event["exchange"], len(self.messages))
         if event["fate"] == "delivered":
-            self.each.append(self.sent // BLOCK)
             self.encoded.append(message // BLOCK)
             self.distinct.setdefault(message, message // BLOCK)
         else:
@@ -76,15 +85,16 @@ def row(program: str, control: str, settings: list[str]) -> list[str]:
             errors["last"].append(sample["since_last_s"] / true)
             if sample.get("answered"):
                 errors["mark"].append(sample["answered"]["since_s"] / true)
+    own = measured(program, control, settings)
     out = []
     for direction in ("up", "down"):
         chosen = [flow for (_, way), flow in flows.items() if way == direction]
         true = sum(flow.lost for flow in chosen) / sum(flow.sent for flow in chosen)
         seen = [
             statistics.fmean(loss_of(part(flow)) for flow in chosen)
-            for part in (lambda f: f.each, lambda f: f.encoded, lambda f: f.distinct.values())
+            for part in (lambda f: f.encoded, lambda f: f.distinct.values())
         ]
-        out += [f"{100 * share:.1f}" for share in (true, *seen)]
+        out += [f"{100 * share:.1f}" for share in (true, own[direction], *seen)]
     # A control without marks has no samples of copies: those of originals only are no measurement of all.
     is_marked = len(errors["mark"]) > 0.98 * len(errors["original"])
     out += [f"{statistics.fmean(errors[name]):.2f}" for name in ("original", "last")]
@@ -92,7 +102,7 @@ def row(program: str, control: str, settings: list[str]) -> list[str]:
 
 
 def main(program: str) -> None:
-    head = ["control", *("true up", "each", "encoded", "distinct", "true down", "each", "encoded", "distinct", "original", "last", "mark")]
+    head = ["control", *("true up", "option", "encoded", "distinct", "true down", "option", "encoded", "distinct", "original", "last", "mark")]
     for title, cells in [
         ("loss", [(f"{share:g} %", [*LOSSY, f"errors.low.average={share / 100}"]) for share in (1, 5, 10, 20)]),
         ("network", [("150 devices", CROWDED)]),

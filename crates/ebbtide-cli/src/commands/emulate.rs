@@ -29,6 +29,10 @@ pub(crate) struct EmulateArgs {
     /// Addresses on the devices' side, from 10.83.1.1 on
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=50_000))]
     hosts: u32,
+    /// Make a TAP device with this name at the devices' end, to which a device with its own IP stack attaches, such as
+    /// QEMU's. Its address follows those of --hosts: 10.83.1.2, behind the router 10.83.1.1 (fd00:a:53:1::2 and fe80::1)
+    #[arg(long, value_name = "NAME", value_parser = interface_name)]
+    tap: Option<String>,
     /// A command line (for `sh -c`) that runs in a namespace of its own behind the link; COMMAND
     /// starts when the server listens
     #[arg(long, value_name = "COMMAND LINE")]
@@ -37,7 +41,7 @@ pub(crate) struct EmulateArgs {
     #[arg(long, value_name = "A.B", default_value = "10.83", value_parser = subnet)]
     subnet: (u8, u8),
     /// Without namespaces and privileges: pass datagrams between a UDP port and a target
-    #[arg(long, value_name = "LISTEN=TARGET", conflicts_with_all = ["hosts", "server", "subnet"])]
+    #[arg(long, value_name = "LISTEN=TARGET", conflicts_with_all = ["hosts", "server", "subnet", "tap"])]
     relay: Option<String>,
     /// Write a packet capture (pcapng) of both ends
     #[arg(long, value_name = "FILE")]
@@ -53,6 +57,15 @@ pub(crate) struct EmulateArgs {
 fn subnet(text: &str) -> Result<(u8, u8), String> {
     let parsed = text.split_once('.').and_then(|(a, b)| Some((a.parse().ok()?, b.parse().ok()?)));
     parsed.ok_or_else(|| format!("'{text}' is not two numbers from 0 to 255, such as 10.84"))
+}
+
+fn interface_name(text: &str) -> Result<String, String> {
+    let is_plain = text.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    // Linux has names of at most 15 bytes.
+    match is_plain && (1..=15).contains(&text.len()) {
+        true => Ok(text.to_owned()),
+        false => Err(format!("'{text}' is not 1 to 15 letters and digits, such as tap0")),
+    }
 }
 
 /// Runs the programs.

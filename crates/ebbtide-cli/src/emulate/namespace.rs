@@ -135,6 +135,32 @@ impl Site {
         self.ip(&batch)
     }
 
+    /// Creates a TAP device, behind which a device has these addresses of IPv4 and IPv6. This namespace
+    /// is its router, which has the addresses of the TUN device and fe80::1.
+    pub(crate) fn add_tap(&self, tap: &str, mtu: u32, behind: [IpAddr; 2]) -> Result<(), Failure> {
+        self.ip(&format!("tuntap add dev {tap} mode tap\n"))?;
+        let ip = in_thread(|| self.enter().map(|()| permitted(tap, self.ip)))??;
+        let mut forwarded = vec!["ipv4/ip_forward"];
+        let mut batch = format!("link set {tap} mtu {mtu} txqueuelen 100000 up\n");
+        if ip == Ip::Both {
+            forwarded.push("ipv6/conf/all/forwarding");
+            batch += &format!("address add fe80::1/64 dev {tap} nodad\n");
+        }
+        for address in behind.iter().filter(|address| address.is_ipv4() || ip == Ip::Both) {
+            batch += &format!("route add {address} dev {tap}\n");
+        }
+        for key in forwarded {
+            let file = format!("/proc/sys/net/{key}");
+            let written = in_thread(|| self.enter().and_then(|()| fs::write(&file, "1")))?;
+            written.map_err(|error| {
+                Failure::work(format_args!(
+                    "--tap: {file}: {error}: in a container make it writable"
+                ))
+            })?;
+        }
+        self.ip(&batch)
+    }
+
     /// Starts a program here that ends with this PID namespace.
     pub(crate) fn spawn(
         &self,

@@ -72,6 +72,29 @@ fn a_request_through_the_namespaces_takes_the_round_trip_of_the_link() {
 }
 
 #[test]
+fn a_device_with_its_own_ip_stack_attaches_to_a_tap_device() {
+    if !can_make_namespaces() {
+        return;
+    }
+    let server = format!("'{EBBTIDE}' serve");
+    let device = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/tap_device.py");
+    for [own, router, server_address] in
+        [["10.83.1.2", "10.83.1.1", "10.83.0.1"], ["fd00:a:53:1::2", "fe80::1", "fd00:a:53::1"]]
+    {
+        let link =
+            ["emulate", "--link", "nb-iot", "--set", "network.mtu=1280", "--server", &server];
+        let command =
+            ["--tap", "tap0", "--", "python3", device, "tap0", own, router, server_address];
+        let answer = ebbtide(&[&link[..], &command[..]].concat());
+        assert!(answer.out.starts_with(DIGITS), "{own}: {}{}", answer.out, answer.err);
+    }
+    refuse(
+        &["emulate", "--link", "nb-iot", "--tap", "a/b", "--", "true"],
+        &["1 to 15 letters and digits"],
+    );
+}
+
+#[test]
 fn blocks_of_an_answer_that_are_longer_than_the_mtu_arrive_in_fragments() {
     if !can_make_namespaces() {
         return;

@@ -112,6 +112,11 @@ fn through_namespaces(
         Addresses { first: first_ipv6.into(), count: hosts, route: "::/0".into() },
     ];
     devices.configure(mtu, &addresses)?;
+    let tap_address = Ipv4Addr::from_bits(first.to_bits() + hosts);
+    if let Some(name) = &args.tap {
+        let tap_ipv6 = Ipv6Addr::from_bits(first_ipv6.to_bits() + u128::from(hosts));
+        devices.add_tap(name, mtu, [tap_address.into(), tap_ipv6.into()])?;
+    }
     let (behind, server_tun) = match args.server {
         Some(_) => Site::isolated(ip)?,
         None => Site::here()?,
@@ -128,6 +133,7 @@ fn through_namespaces(
         ("EBBTIDE_SERVER_IPV6", server_ipv6.to_string()),
         ("EBBTIDE_HOST", first.to_string()),
         ("EBBTIDE_HOSTS", args.hosts.to_string()),
+        ("EBBTIDE_TAP_HOST", tap_address.to_string()),
     ];
     let mut server = match &args.server {
         None => None,
