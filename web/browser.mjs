@@ -61,7 +61,7 @@ try {
     writeFileSync(join(shots, `${name}.png`), Buffer.from(data, "base64"));
   };
   const key = async (name, code) => {
-    for (const type of ["keyDown", "keyUp"]) await page("Input.dispatchKeyEvent", { type, key: name, code: name, windowsVirtualKeyCode: code });
+    for (const type of ["keyDown", "keyUp"]) await page("Input.dispatchKeyEvent", { type, key: name, code: name, windowsVirtualKeyCode: code, text: name === "Enter" && type === "keyDown" ? "\r" : undefined });
   };
   await page("Runtime.enable");
   await page("Page.enable");
@@ -74,7 +74,24 @@ try {
   assert.match(sentence, /^(Use|Every|No control|The )/);
   assert.equal(await value("document.querySelectorAll('#settings tbody tr').length"), 4);
   await until("document.getElementById('report').contentDocument.querySelectorAll('svg').length > 4");
+
+  // What the whole page, its report and its figures took over the wire.
+  const wire = await value("[...performance.getEntriesByType('navigation'), ...performance.getEntriesByType('resource')].reduce((sum, one) => sum + one.transferSize, 0)");
+  assert.ok(wire > 500_000 && wire <= 1_000_000, `${wire} bytes over the wire`);
+
+  // The courses are played by themselves, and by keyboard.
+  const levels = "[...document.querySelectorAll('.level')].map((one) => one.textContent).join()";
+  assert.equal(await value("document.querySelectorAll('.level').length"), 4);
+  await until("Number(document.getElementById('time').value) > 300");
   await shot("wide");
+  await value("document.getElementById('play').focus()");
+  if (await value("document.getElementById('play').textContent === 'Pause'")) await key("Enter", 13);
+  await until("document.getElementById('play').textContent === 'Play'");
+  const played = await value(levels);
+  await value("document.getElementById('time').focus()");
+  await key("Home", 36);
+  await until(`${levels} !== ${JSON.stringify(played)}`);
+  assert.match(await value("document.getElementById('time').getAttribute('aria-valuetext')"), /^0\.0 s: default 0 B, /);
   // The report is drawn, with its figures.
   await value("document.getElementById('report').scrollIntoView()");
   await until("document.getElementById('report').getBoundingClientRect().top < 400");
@@ -108,7 +125,7 @@ try {
   await until("document.documentElement.scrollWidth <= 400");
   await shot("narrow");
   assert.deepEqual(complaints, []);
-  console.log(`first verdict after ${Math.round(first)} ms: ${sentence}`);
+  console.log(`first verdict after ${Math.round(first)} ms, ${wire} bytes over the wire: ${sentence}`);
 } finally {
   server.kill();
   browser.kill();

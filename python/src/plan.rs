@@ -95,6 +95,17 @@ impl Plan {
         Ok(Self { campaign: Arc::new(campaign), raised: self.raised.clone() })
     }
 
+    /// The same campaign, whose verdict compares the times of this share of the exchanges, in percent, and which
+    /// keeps a row for each exchange if that is wanted.
+    fn with_options(&self, percentile: u8, exchanges: bool) -> PyResult<Self> {
+        let share = percentile.to_string().parse();
+        let wrong = |error: String| PyValueError::new_err(format!("percentile: {error}"));
+        let mut campaign = (*self.campaign).clone();
+        campaign.percentile = share.map_err(wrong)?;
+        campaign.exchanges = exchanges;
+        Ok(Self { campaign: Arc::new(campaign), raised: self.raised.clone() })
+    }
+
     #[getter]
     fn place(&self) -> &str {
         &self.campaign.source.place

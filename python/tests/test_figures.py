@@ -91,3 +91,26 @@ def test_other_files_tell_it_too(result: ebbtide.Result, tmp_path: Path, suffix:
 def test_a_column_that_is_not_there_is_named_with_those_that_are(result: ebbtide.Result) -> None:
     with pytest.raises(ValueError, match=r"'speed' is not a column; there are .*fct_s"):
         figures.box(result.df(), "speed")
+
+
+def test_controls_have_the_colours_and_dashes_of_reports(result: ebbtide.Result) -> None:
+    style = Path(__file__).parents[2] / "testbed/ebbtide-report/src/style.css"
+    sheet = style.read_text(encoding="utf-8")
+    for place, (colour, dash) in enumerate(figures._CONTROLS.values()):
+        own = re.search(rf"--k{place}: (#\w+)", sheet)
+        rule = re.search(rf"\.k{place} {{[^}}]*?(?:--dash: ([\d. ]+);)? }}", sheet)
+        assert own is not None and rule is not None and own[1] == colour
+        lengths = [float(length) for length in (rule[1] or "").split()]
+        assert (list(dash[1]) if isinstance(dash, tuple) else []) == lengths
+    curves = figures.cdf(result.df()).lines
+    assert [line.get_color() for line in curves] == ["#cf4f00", "#008a63"]
+    frame = result.df().assign(cc=lambda own: own["cc"].astype(str).replace("fasor", "fasor:k=2"))
+    assert figures.cdf(frame).lines[1].get_color() == "#008a63"
+    frame["cc"] = frame["cc"].replace("default", "fasor:k=3")
+    assert figures.cdf(frame).lines[1].get_color() != "#008a63"
+
+
+def test_a_pdf_has_no_fonts_of_type_3(result: ebbtide.Result, tmp_path: Path) -> None:
+    content = figures.save(figures.cdf(result.df()), tmp_path / "cdf.pdf").read_bytes()
+    assert b"/Type3" not in content
+    assert b"/FontFile2" in content

@@ -229,3 +229,16 @@ def test_a_forked_process_may_run_too() -> None:
         ok = ebbtide.run("nb-iot", set=SMALL, cc="default", reps=2).left_out is None
         os._exit(0 if ok else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def test_a_row_for_each_exchange_is_kept_and_the_verdict_compares_the_share_that_is_asked_for() -> None:
+    few: dict[str, Any] = {"clients": 4, "exchanges": 3}
+    result = ebbtide.run("nb-iot", set=few, cc="default", reps=2, exchanges=True, percentile=50)
+    rows = result.exchanges()
+    assert len(rows) == 4 * 3 * 2
+    assert set(rows["replication"]) == {0, 1}
+    assert result.json()["settings"][0]["verdict"]["percentile"] == 50
+    with pytest.raises(ValueError, match="percentile: takes 50, 90, 99 or 100, not 42"):
+        ebbtide.run("nb-iot", percentile=42)
+    with pytest.raises(ValueError, match="exchanges=True"):
+        ebbtide.run("nb-iot", set=few, cc="default", reps=1).exchanges()

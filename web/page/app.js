@@ -1,5 +1,6 @@
 // The page: a form and a file describe a network, workers compute replications, and the verdict sharpens with each.
 import { Bench } from "./bench.js";
+import { Player } from "./course.js";
 import { decodeState, encodeState } from "./state.js";
 import { Sliders } from "./sliders.js";
 import { show } from "./verdict.js";
@@ -10,48 +11,35 @@ const read = () => ({ ...FIRST, set: {}, ...decodeState(location.hash) });
 let state = read();
 let bench;
 let sliders;
+let player;
 let timer;
 let asked = 0;
 
 /** The command line's arguments for a state. */
 function plan(withSettings = true) {
-  const number = (text) => (/^\d+$/.test(text.trim()) ? Number(text) : text);
   return {
     op: "open",
     scenario: state.toml === null ? state.scenario : `my-${state.scenario}.toml`,
     toml: state.toml,
     set: withSettings ? Object.entries(state.set).map(([key, value]) => `${key}=${value}`) : [],
-    cc: state.cc.split(",").map((name) => name.trim()),
-    reps: number(state.reps),
-    seed: number(state.seed),
+    cc: state.cc,
+    reps: state.reps.trim(),
+    seed: state.seed.trim(),
   };
 }
 
 function wrong(message) {
   $("error").textContent = message;
-  const isFile = /\.toml:/.test(message);
-  for (const [id, found] of [["toml", isFile], ["cc", /^--cc/.test(message)]]) {
-    if (message && found) $(id).setAttribute("aria-invalid", "true");
+  const fields = { toml: /\.toml:/, cc: /^--cc/, reps: /'--reps/, seed: /'--seed/ };
+  for (const [id, own] of Object.entries(fields)) {
+    if (own.test(message)) $(id).setAttribute("aria-invalid", "true");
     else $(id).removeAttribute("aria-invalid");
   }
-}
-
-/** What replications and seed must be, before the testbed sees them. */
-function faultOfNumbers() {
-  for (const [id, name, most] of [["reps", "--reps", 4294967295], ["seed", "--seed", Number.MAX_SAFE_INTEGER]]) {
-    const text = state[id].trim();
-    if (!/^\d+$/.test(text) || Number(text) > most || (id === "reps" && Number(text) < 1)) {
-      return `${name}: takes a whole number${id === "reps" ? ", at least 1" : ""}`;
-    }
-  }
-  return "";
 }
 
 async function run() {
   const turn = ++asked;
   history.replaceState(null, "", `#${encodeState(state, FIRST)}`);
-  const fault = faultOfNumbers();
-  if (fault) { wrong(fault); return; }
   const opened = await bench.open(plan());
   if (turn !== asked) return;
   if (opened.error) { wrong(opened.error); return; }
@@ -60,6 +48,7 @@ async function run() {
   sliders.follow(opened.keys);
   if (opened.unreachable.length) wrong(`${opened.unreachable[0][1]}; no control can meet this`);
   const started = performance.now();
+  player.begin();
   await bench.run(opened, (found, done, all) => {
     if (turn !== asked) return;
     $("progress").max = all;
@@ -67,6 +56,7 @@ async function run() {
     const seconds = ((performance.now() - started) / 1000).toFixed(1);
     $("state").textContent = `${found.replications} of ${opened.cells[0].reps} replications of ${opened.cells.length} cells, ${seconds} s`;
     show($("settings"), found.settings);
+    player.show(found.settings);
     const isDone = done === all;
     if (isDone || !$("report").srcdoc) $("report").srcdoc = found.report;
     document.body.dataset.done = isDone ? "yes" : "no";
@@ -105,6 +95,7 @@ async function begin() {
   const known = await bench.ask({ op: "list" });
   $("scenario").append(...known.scenarios.map((name) => new Option(name, name)));
   $("controls").append(...known.controls.map((name) => new Option(name, name)));
+  player = new Player($);
   sliders = new Sliders($("keys"), (key, value) => {
     if (value === null) delete state.set[key];
     else state.set[key] = value;

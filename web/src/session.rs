@@ -1,15 +1,21 @@
 //! Requests and their answers. A request is a line of JSON; what follows the line belongs to it as bytes. Answers are
-//! JSON, except for the bytes of a record. Several sessions with the same `open` share a campaign: some compute
+//! JSON, except for the bytes of a replication. Several sessions with the same `open` share a campaign: some compute
 //! replications, one adds them and shows what they come to.
 
 use ebbtide_core::cc::Algorithm;
-use ebbtide_report::render;
+use ebbtide_report::{Look, looks, render};
 use ebbtide_sim::record::RunRecord;
-use ebbtide_sim::result::{Cell, CellSpec};
-use ebbtide_sim::run::{Campaign, document, report};
-use ebbtide_sim::scenario::{BUILTIN, Source, load, parse_set};
+use ebbtide_sim::result::{Cell, CellSpec, CoarseTime, Course, CoursePoint, Report, Results};
+use ebbtide_sim::run::{Campaign, TimeGrid, document, report};
+use ebbtide_sim::scenario::{
+    BUILTIN, Source, load, parse_controls, parse_count, parse_seed, parse_set,
+};
 use serde::Deserialize;
 use serde_json::{Value, json};
+use std::path::Path;
+
+/// The length of a step of the series, ns; long replications have longer ones.
+const STEP_NS: u64 = 100_000_000;
 
 #[derive(Deserialize)]
 #[serde(tag = "op", rename_all = "snake_case", deny_unknown_fields)]
@@ -18,17 +24,17 @@ enum Request {
     List,
     /// Begins a campaign.
     Open(Plan),
-    /// Runs one replication; the answer is its record.
+    /// Runs one replication; the answer is its record and, in a second line, its course over time.
     Compute { cell: usize, replication: u32 },
-    /// Adds a record, whose bytes follow. Those of a cell come in the order of their replications.
+    /// Adds a replication, whose bytes follow. Those of a cell come in the order of their numbers.
     Add { cell: usize },
-    /// The verdict and the report on the records so far.
+    /// The verdict, the courses and the report on the records so far.
     Show,
     /// The document of `ebbtide run --json`.
     Document,
 }
 
-/// A campaign as the command line has it.
+/// A campaign as the command line has it, with the texts of its options.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Plan {
@@ -38,11 +44,9 @@ struct Plan {
     toml: Option<String>,
     #[serde(default)]
     set: Vec<String>,
-    cc: Vec<String>,
-    #[serde(default)]
-    reps: Option<u32>,
-    #[serde(default)]
-    seed: Option<u64>,
+    cc: String,
+    reps: String,
+    seed: String,
 }
 
 /// The state behind the page.
@@ -51,6 +55,8 @@ pub(crate) struct Session {
     campaign: Option<Campaign>,
     /// The records of each cell.
     records: Vec<Vec<RunRecord>>,
+    /// The courses of each cell's replications.
+    courses: Vec<Vec<CoarseTime>>,
 }
 
 impl Session {
@@ -72,14 +78,23 @@ impl Session {
             Request::Compute { cell, replication } => {
                 let campaign = self.campaign()?;
                 let spec = campaign.cells.get(cell).ok_or("there is no such cell")?;
-                let record =
-                    campaign.record(spec, replication).map_err(|error| error.to_string())?;
-                record.to_bytes().map_err(|error| error.to_string())
+                let made =
+                    campaign.replicate(spec, replication).map_err(|error| error.to_string())?;
+                let mut bytes = made.record.to_bytes().map_err(|error| error.to_string())?;
+                bytes.push(b'\n');
+                serde_json::to_writer(&mut bytes, &made.course)
+                    .map_err(|error| error.to_string())?;
+                Ok(bytes)
             }
             Request::Add { cell } => {
-                let record = RunRecord::from_bytes(bytes).map_err(|error| error.to_string())?;
+                let end = bytes.iter().position(|byte| *byte == b'\n').unwrap_or(bytes.len());
+                let (record, course) = bytes.split_at(end);
+                let record = RunRecord::from_bytes(record).map_err(|error| error.to_string())?;
+                let course: Option<CoarseTime> =
+                    serde_json::from_slice(course).map_err(|error| error.to_string())?;
                 let own = self.records.get_mut(cell).ok_or("there is no such cell")?;
                 own.push(record);
+                self.courses[cell].extend(course);
                 Ok(text(&json!({ "records": own.len() })))
             }
             Request::Show => self.show().map(|value| text(&value)),
@@ -96,6 +111,15 @@ impl Session {
     }
 
     fn open(&mut self, plan: Plan) -> Result<Value, String> {
+        // As the command's parser of options says it.
+        let option = |option: &str, text: &str, error: String| {
+            format!("invalid value '{text}' for '{option}': {error}")
+        };
+        let reps =
+            parse_count(&plan.reps).map_err(|error| option("--reps <N>", &plan.reps, error))?;
+        let seed =
+            parse_seed(&plan.seed).map_err(|error| option("--seed <S>", &plan.seed, error))?;
+        let controls = parse_controls(&plan.cc)?;
         let source = match plan.toml {
             Some(toml) => Source::new(plan.scenario, toml),
             None => load(&plan.scenario).map_err(|error| error.to_string())?,
@@ -103,8 +127,9 @@ impl Session {
         let text = source.text.clone();
         let axes = plan.set.iter().map(|text| parse_set(text)).collect::<Result<_, _>>();
         let axes = axes.map_err(|error| error.to_string())?;
-        let campaign = Campaign::plan(source, axes, plan.cc, plan.reps, plan.seed);
-        let campaign = campaign.map_err(|error| error.to_string())?;
+        let campaign = Campaign::plan(source, axes, controls, Some(reps), Some(seed));
+        let mut campaign = campaign.map_err(|error| error.to_string())?;
+        campaign.over_time = Some(TimeGrid { step_ns: STEP_NS, clients: Vec::new() });
         let cells = campaign.cells.iter().map(|spec| json!({ "cc": spec.cc, "reps": spec.reps }));
         let first = campaign.cells.first().ok_or("there is no control")?;
         let scenario = &first.scenario;
@@ -120,17 +145,32 @@ impl Session {
             "unreachable": campaign.unreachable_requirements(),
         });
         self.records = campaign.cells.iter().map(|_| Vec::new()).collect();
+        self.courses = campaign.cells.iter().map(|_| Vec::new()).collect();
         self.campaign = Some(campaign);
         Ok(opened)
     }
 
+    /// The results so far, each cell with its course.
+    fn results(&self, campaign: &Campaign) -> Results {
+        let mut results = campaign.results(&self.records);
+        for (index, result) in &mut results.cells {
+            result.cell.course = Course::new(self.courses[*index].clone());
+        }
+        results
+    }
+
     fn show(&self) -> Result<Value, String> {
         let campaign = self.campaign()?;
-        let results = campaign.results(&self.records);
+        let results = self.results(campaign);
+        let command = campaign.command_into(Path::new("results"));
+        let report = Report { command, ..report(campaign, &results) };
+        let looks = looks(&report);
         let settings = results.judged(campaign.percentile).into_iter().map(|(group, verdict)| {
             let rows = group.iter().map(|result| {
                 let judgement = verdict.judgement_of(&result.cell.cc);
-                row(&result.cell, judgement.map_or("", |found| found.word()))
+                let look = report.cells.iter().position(|cell| cell.cc == result.cell.cc);
+                let look = look.and_then(|place| looks.get(place));
+                row(&result.cell, judgement.map_or("", |found| found.word()), look)
             });
             let label = group.first().map(|result| result.cell.settings.clone());
             json!({
@@ -142,9 +182,25 @@ impl Session {
         });
         let settings: Vec<Value> = settings.collect();
         let replications = self.records.iter().map(Vec::len).min();
-        let page = render(&report(campaign, &results));
+        let page = render(&report);
         Ok(json!({ "replications": replications, "settings": settings, "report": page }))
     }
+}
+
+/// What a control does over time, for the animation.
+fn course(course: &Course) -> Value {
+    let quantities = course.quantities.iter().map(|quantity| {
+        let values =
+            |of: fn(&CoursePoint) -> f64| -> Vec<f64> { quantity.points.iter().map(of).collect() };
+        json!({
+            "name": quantity.name,
+            "unit": quantity.unit,
+            "low": values(|point| point.low),
+            "median": values(|point| point.median),
+            "high": values(|point| point.high),
+        })
+    });
+    json!({ "step_s": course.step_s, "quantities": quantities.collect::<Vec<Value>>() })
 }
 
 fn list() -> Value {
@@ -196,7 +252,7 @@ fn keys(spec: &CellSpec) -> Vec<Value> {
 }
 
 /// A line of the table.
-fn row(cell: &Cell, judgement: &str) -> Value {
+fn row(cell: &Cell, judgement: &str, look: Option<&Look>) -> Value {
     let all = &cell.outcome.all;
     let checks = cell.outcome.checks.iter().map(|check| {
         json!({ "text": check.text(), "found": check.found_text(), "met": check.met().is_met() })
@@ -209,5 +265,7 @@ fn row(cell: &Cell, judgement: &str) -> Value {
         "unnecessary": all.unnecessary_share,
         "sent": all.transmissions_per_delivered,
         "checks": checks.collect::<Vec<Value>>(),
+        "look": look.map(|look| json!({ "light": look.light, "dark": look.dark, "dash": look.dash })),
+        "course": cell.course.as_ref().map(course),
     })
 }

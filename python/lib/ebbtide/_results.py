@@ -86,6 +86,18 @@ class Result:
         """Return one row per client as a pandas DataFrame; see :meth:`arrow`."""
         return _frames.to_pandas(self.arrow())
 
+    def exchanges(self) -> Any:
+        """Return one row per exchange as a pandas DataFrame, of ``run(..., exchanges=True)``.
+
+        The columns are those of ``exchanges/*.parquet`` in ``docs/results.md``. Raises ValueError
+        if the results have no exchanges.
+        """
+        pandas = need("pandas", "dataframe")
+        rows = self._folder / "exchanges"
+        if not rows.is_dir():
+            raise ValueError("there are no exchanges: run(..., exchanges=True) keeps them")
+        return pandas.read_parquet(rows)
+
     def summary(self) -> Any:
         """Return one row per cell as a pandas DataFrame.
 
@@ -142,6 +154,8 @@ def run(
     out: str | os.PathLike[str] | None = None,
     jobs: int | None = None,
     shard: tuple[int, int] | None = None,
+    percentile: int = 99,
+    exchanges: bool = False,
     progress: ProgressCallback | None = None,
 ) -> Result:
     """Run a scenario: every combination of settings and congestion controls.
@@ -153,8 +167,10 @@ def run(
     (:class:`ebbtide.Control`), ``"all"``, or None for those that the command line compares.
     ``reps``, ``seed``: None for the scenario's. ``out``: a folder; what it already has is not run
     again. ``jobs``: threads, None for one per core. ``shard``: ``(i, n)`` computes
-    only part i (from 1) of n of the replications, into ``out``. ``progress``: called with finished
-    and all replications, about ten times a second.
+    only part i (from 1) of n of the replications, into ``out``. ``percentile``: the verdict compares
+    the times by which 50, 90, 99 or 100 % of the exchanges were delivered. ``exchanges``: keep a row
+    for each exchange, for :meth:`Result.exchanges`. ``progress``: called with finished and all
+    replications, about ten times a second.
 
     Raises ValueError or TypeError for what is not possible, with argument, key and valid values;
     OSError if results cannot be kept (what is finished stays); RunError if a replication fails.
@@ -169,6 +185,9 @@ def run(
         if out is None:
             raise ValueError("shard: needs out=, where the parts meet")
         part = (index - 1, of)
+    if isinstance(percentile, bool) or percentile not in (50, 90, 99, 100):
+        raise ValueError(f"percentile: takes 50, 90, 99 or 100, not {percentile!r}")
+    plan = plan.with_options(percentile, exchanges)
     folder, temporary = place_of(out)
     figures = plan.run(folder, count_of("jobs", jobs), part, progress)
     return Result(plan, folder, figures, temporary)

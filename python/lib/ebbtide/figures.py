@@ -30,8 +30,32 @@ SIZES = {
     "screen": (6.4, 9.6),
 }
 
-# Colours that those who see no red or no green tell apart (Okabe and Ito), and markers for paper
-# that knows none.
+# The colour and the dashes of each built-in control, as in reports and exported figures.
+_CONTROLS: dict[str, tuple[str, Any]] = {
+    "default": ("#cf4f00", "-"),
+    "default-b": ("#8a3a00", (0, (7, 3))),
+    "default-fb1": ("#b07400", (0, (3, 2))),
+    "default-fb2": ("#7a5000", (0, (8, 2, 2, 2))),
+    "cocoa": ("#0072b2", "-"),
+    "cocoa-01": ("#3d8fc7", (0, (7, 3))),
+    "cocoa-plus": ("#00477a", (0, (3, 2))),
+    "cocoa-fb1": ("#4a63c9", (0, (8, 2, 2, 2))),
+    "cocoa-fb2": ("#2a3590", (0, (1.5, 2))),
+    "fasor": ("#008a63", "-"),
+    "fasor-token": ("#00523c", (0, (7, 3))),
+    "fasor-option": ("#3f9a7d", (0, (3, 2))),
+    "fasor-k4": ("#5d7f1d", (0, (8, 2, 2, 2))),
+    "slow": ("#7b8f2e", (0, (1.5, 2))),
+    "fast-slow": ("#41590f", (0, (10, 3))),
+    "linux-rto": ("#7d5fae", "-"),
+    "peak-hopper": ("#51387f", (0, (7, 3))),
+    "tcp": ("#4a4f55", (0, (10, 2, 1.5, 2))),
+    "rcoap": ("#b3548c", "-"),
+    "ebb": ("#a0158a", (0, (12, 2))),
+}
+
+# For everything else: colours that those who see no red or no green tell apart (Okabe and Ito), and
+# markers for paper that knows none.
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#999999")
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 _DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 1)), "-", "--")
@@ -84,9 +108,9 @@ def box(frame: Any, y: str = "fct_s", x: str = "cc", *, ax: Any = None, size: st
         widths=0.6,
         medianprops={"color": "black"},
     )
-    for patch, colour in zip(artists["boxes"], _cycle(_COLOURS, len(groups)), strict=True):
-        patch.set(facecolor=colour, alpha=0.6)
     names = [str(name) for name, _ in groups]
+    for index, patch in enumerate(artists["boxes"]):
+        patch.set(facecolor=_style(names, index)["color"], alpha=0.6)
     ax.set_xticks(range(1, len(names) + 1), names, rotation=20 if len(names) > 3 else 0)
     _finish(ax, "", y)
     ax.set_ylim(bottom=0)
@@ -99,10 +123,11 @@ def cdf(frame: Any, x: str = "fct_s", by: str = "cc", *, ax: Any = None, size: s
     numpy = need("numpy", "plot")
     ax = _axis(ax, size)
     groups = _groups(frame, by, x)
+    names = [str(name) for name, _ in groups]
     for index, (name, values) in enumerate(groups):
         ordered = numpy.sort(values)
         shares = numpy.arange(1, len(ordered) + 1) / len(ordered)
-        ax.step(ordered, shares, where="post", label=str(name), **_style(index))
+        ax.step(ordered, shares, where="post", label=str(name), **_style(names, index))
     _finish(ax, x, "share of clients", legend=True)
     ax.set_ylim(0, 1)
     _remember(ax, "cdf", {str(name): _five(values) for name, values in groups})
@@ -128,11 +153,16 @@ def line(
     _check(frame, x, y, by)
     drawn: dict[str, Any] = {}
     per_run = frame.groupby([by, x, "replication"], observed=True, sort=True)[y].median()
+    names = [str(name) for name in _order(frame[by])]
     for index, name in enumerate(_order(frame[by])):
         own = per_run.loc[name]
         points = [(at, *mean_and_half_width(list(v))) for at, v in own.groupby(level=0)]
         at, mean, half = zip(*points, strict=True)
-        style = {**_style(index), "marker": _MARKERS[index % len(_MARKERS)], "markersize": 3.5}
+        style = {
+            **_style(names, index),
+            "marker": _MARKERS[index % len(_MARKERS)],
+            "markersize": 3.5,
+        }
         ax.plot(at, mean, label=str(name), **style)
         if band and all(value != float("inf") for value in half):
             low = [m - h for m, h in zip(mean, half, strict=True)]
@@ -202,8 +232,8 @@ def save(axis: Any, path: str | os.PathLike[str], source: HasCommand | str | Non
     """Write the figure of an axis, with data and command in its metadata, and return the path.
 
     ``source``: the result or campaign that it is of, or the command. PDF, SVG and PNG carry them:
-    in a PDF the command is the subject and the data are the keywords. The same figure gives the
-    same bytes.
+    in a PDF the command is the subject and the data are the keywords, and the fonts are embedded,
+    none of Type 3, as publishers require. The same figure gives the same bytes.
     """
     from ebbtide._ebbtide import VERSION
 
@@ -223,7 +253,8 @@ def save(axis: Any, path: str | os.PathLike[str], source: HasCommand | str | Non
         metadata |= {"Description": command} if command else {}
     else:
         raise ValueError(f"path: '{path.suffix}' is not one of .pdf, .svg, .png")
-    axis.figure.savefig(path, metadata=metadata, bbox_inches="tight", dpi=200)
+    with need("matplotlib", "plot").rc_context({"pdf.fonttype": 42}):
+        axis.figure.savefig(path, metadata=metadata, bbox_inches="tight", dpi=200)
     return path
 
 
@@ -255,13 +286,17 @@ def _groups(frame: Any, by: str, y: str) -> list[tuple[Any, Any]]:
     return [(name, frame.loc[frame[by] == name, y].to_numpy()) for name in _order(frame[by])]
 
 
-def _cycle(values: Sequence[str], count: int) -> list[str]:
-    return [values[index % len(values)] for index in range(count)]
+def _style(names: Sequence[str], index: int) -> dict[str, Any]:
+    """Return the look of one of these: a control has its own.
 
-
-def _style(index: int) -> dict[str, Any]:
+    A control with settings has that of its name if nothing else has it.
+    """
+    base = names[index].split(":")[0]
+    is_alone = sum(name.split(":")[0] == base for name in names) == 1
     place = index % len(_COLOURS)
-    return {"color": _COLOURS[place], "linestyle": _DASHES[place], "linewidth": 1.2}
+    spare = _COLOURS[place], _DASHES[place]
+    known = _CONTROLS.get(base if is_alone else names[index], spare)
+    return {"color": known[0], "linestyle": known[1], "linewidth": 1.2}
 
 
 def _label(name: str) -> str:

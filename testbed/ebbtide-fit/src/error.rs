@@ -14,8 +14,6 @@ pub enum FitError {
     Empty,
     /// It is neither pcap nor pcapng.
     NotACapture,
-    /// It is compressed with gzip.
-    Compressed,
     /// A block of it contradicts the format.
     Damaged(String),
     /// It holds no CoAP messages.
@@ -28,6 +26,8 @@ pub enum FitError {
         unsupported: u64,
         /// DTLS records among them, at the port.
         dtls: u64,
+        /// The devices that sent or received them.
+        dtls_devices: usize,
         /// Packets at the port that were captured in part, too little to be read.
         cut: u64,
         /// The UDP ports that most packets use, with the number of packets.
@@ -58,7 +58,6 @@ impl fmt::Display for FitError {
         match self {
             Self::Io(error) => write!(f, "cannot be read: {error}"),
             Self::Empty => f.write_str("is empty"),
-            Self::Compressed => f.write_str("is compressed: zcat FILE | ebbtide fit -"),
             Self::NotACapture => f.write_str("is not a capture: neither pcap nor pcapng"),
             Self::Damaged(what) => write!(f, "is a damaged capture: {what}"),
             Self::NoCoap { packets: 0, unsupported: 0, .. } => f.write_str("holds no packets"),
@@ -67,11 +66,12 @@ impl fmt::Display for FitError {
                 "holds {unsupported} packets of a link type that is not supported; there are Ethernet, \
                  Linux cooked, raw IP and loopback"
             ),
-            Self::NoCoap { port, dtls, .. } if *dtls > 0 => write!(
+            Self::NoCoap { port, dtls, dtls_devices, .. } if *dtls > 0 => write!(
                 f,
-                "holds no CoAP messages that can be read at port {port}: {} DTLS records, which \
+                "holds no CoAP messages that can be read at port {port}: {} DTLS records, of {}, which \
                  fit cannot read; capture without DTLS",
-                are(*dtls, "packet is a", "packets are")
+                are(*dtls, "packet is a", "packets are"),
+                are(*dtls_devices as u64, "device", "devices")
             ),
             Self::NoCoap { port, cut, .. } if *cut > 0 => write!(
                 f,

@@ -5,6 +5,8 @@ use super::taken_at::TakenAt;
 use super::wording::time;
 use ebbtide_sim::scenario::Scenario;
 use serde_json::{Value, json};
+use std::fmt::Write;
+use std::net::SocketAddr;
 
 /// A scenario that was fitted to a capture.
 #[derive(Clone, Debug)]
@@ -27,6 +29,8 @@ pub struct Fit {
     pub exchanges: usize,
     /// The time from the first message to the last one, s.
     pub duration_s: f64,
+    /// The requests in the order of time: nanoseconds since the first one, and the device.
+    pub(super) requests: Vec<(u64, SocketAddr)>,
 }
 
 impl Fit {
@@ -40,6 +44,23 @@ impl Fit {
             Some(clocked) => format!("{name}, period {}", time(clocked.period.0 as f64 / 1e9)),
             None => name,
         }
+    }
+
+    /// The requests as lines of `seconds,device`, for the workload `log`.
+    #[must_use]
+    pub fn request_log(&self) -> String {
+        let mut text = String::from("seconds,device\n");
+        for (at, device) in &self.requests {
+            let (seconds, nanos) = (at / 1_000_000_000, at % 1_000_000_000);
+            let device: &dyn std::fmt::Display = match device.port() {
+                // All ports of an address are one device.
+                0 => &device.ip(),
+                _ => device,
+            };
+            // Writing to a string cannot fail.
+            let _ = writeln!(text, "{seconds}.{nanos:09},{device}");
+        }
+        text
     }
 
     /// The fit as one document: `scenario` (TOML), `figures`, `unknown`, and the counts.

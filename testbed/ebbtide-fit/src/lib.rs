@@ -36,6 +36,7 @@ pub use fitted::Fit;
 pub use taken_at::TakenAt;
 
 use ebbtide_sim::scenario::Source;
+use exchanges::CapturedExchange;
 use path::FittedPath;
 use sides::Sides;
 use std::io::Read;
@@ -66,7 +67,7 @@ impl Default for Options {
     }
 }
 
-/// Fits a scenario to a capture in pcap or pcapng format.
+/// Fits a scenario to a capture in pcap or pcapng format, which may be compressed with gzip.
 ///
 /// # Errors
 ///
@@ -80,6 +81,7 @@ pub fn fit(source: impl Read, options: &Options) -> Result<Fit, FitError> {
             packets: contents.others.0 + contents.fragments,
             unsupported: contents.unsupported,
             dtls: contents.dtls,
+            dtls_devices: contents.dtls_devices.len(),
             cut: contents.cut_packets,
             busiest: contents.busiest(),
         });
@@ -130,6 +132,10 @@ pub fn fit(source: impl Read, options: &Options) -> Result<Fit, FitError> {
     let scenario = Source::new("the fitted scenario", toml.as_str())
         .scenario(&[])
         .map_err(|error| FitError::Scenario(error.to_string()))?;
+    let asked = |own: &CapturedExchange| Some((all.get(*own.copies.first()?)?.at, own.device));
+    let mut requests: Vec<_> = list.iter().filter_map(asked).collect();
+    let start = requests.iter().map(|(at, _)| *at).min().unwrap_or(0);
+    requests.iter_mut().for_each(|(at, _)| *at -= start);
     let first = all.first().map_or(0, |datagram| datagram.at);
     let last = all.last().map_or(0, |datagram| datagram.at);
     Ok(Fit {
@@ -142,5 +148,6 @@ pub fn fit(source: impl Read, options: &Options) -> Result<Fit, FitError> {
         messages: all.len(),
         exchanges: list.len(),
         duration_s: (last - first) as f64 / 1e9,
+        requests,
     })
 }

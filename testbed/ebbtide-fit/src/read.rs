@@ -3,12 +3,13 @@
 use super::error::FitError;
 use ebbtide_core::wire::{Code, Message, OptionNumber, Token, Type};
 use etherparse::{LaxNetSlice, LaxSlicedPacket, TransportSlice};
+use flate2::read::MultiGzDecoder;
 use pcap_file::pcap::PcapReader;
 use pcap_file::pcapng::blocks::interface_description::InterfaceDescriptionOption;
 use pcap_file::pcapng::{Block, PcapNgReader};
 use pcap_file::{DataLink, PcapError};
 use std::cell::Cell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Cursor, ErrorKind, Read};
 use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
@@ -60,6 +61,8 @@ pub(super) struct Contents {
     pub(super) twice: usize,
     /// DTLS records at the port of CoAP.
     pub(super) dtls: u64,
+    /// The pairs of ends between which they were, at most [`DEVICES`]: with one server, its devices.
+    pub(super) dtls_devices: BTreeSet<[SocketAddr; 2]>,
     /// UDP packets at each port.
     pub(super) ports: BTreeMap<u16, u64>,
     /// Packets at the port of which too little was captured (snap length).
@@ -84,9 +87,25 @@ const SECTION: [u8; 4] = [0x0a, 0x0d, 0x0d, 0x0a];
 
 /// Distinct paths that are remembered.
 const PATHS: usize = 64;
+/// Devices behind DTLS that are counted.
+const DEVICES: usize = 1_000_000;
+
+/// RFC 1952 section 2.3.1.
+const GZIP: [u8; 2] = [0x1f, 0x8b];
 
 /// Reads a capture whose CoAP messages use this port.
 pub(super) fn read(mut source: impl Read, port: u16, most: usize) -> Result<Contents, FitError> {
+    let magic = beginning(&mut source)?;
+    if magic[..2] != GZIP {
+        return read_plain(magic, source, port, most);
+    }
+    let mut plain = MultiGzDecoder::new(Cursor::new(magic).chain(source));
+    let magic = beginning(&mut plain)?;
+    read_plain(magic, plain, port, most)
+}
+
+/// The first four bytes, which tell the format.
+fn beginning(source: &mut impl Read) -> Result<[u8; 4], FitError> {
     let mut magic = [0; 4];
     let mut have = 0;
     while have < magic.len() {
@@ -98,6 +117,16 @@ pub(super) fn read(mut source: impl Read, port: u16, most: usize) -> Result<Cont
             Err(error) => return Err(FitError::Io(error)),
         }
     }
+    Ok(magic)
+}
+
+/// Reads the rest of a capture that begins like this.
+fn read_plain(
+    magic: [u8; 4],
+    source: impl Read,
+    port: u16,
+    most: usize,
+) -> Result<Contents, FitError> {
     let taken = Rc::new(Cell::new(0));
     let whole = Counted { source: Cursor::new(magic).chain(source), taken: Rc::clone(&taken) };
     let (contents, used) = (Contents::default(), 0);
@@ -110,8 +139,6 @@ pub(super) fn read(mut source: impl Read, port: u16, most: usize) -> Result<Cont
         | [0xd4, 0xc3, 0xb2, 0xa1]
         | [0xa1, 0xb2, 0x3c, 0x4d]
         | [0x4d, 0x3c, 0xb2, 0xa1] => reader.pcap(whole)?,
-        // RFC 1952 section 2.3.1.
-        [0x1f, 0x8b, _, _] => return Err(FitError::Compressed),
         _ => return Err(FitError::NotACapture),
     };
     if ended == CaptureEnd::Cut {
@@ -318,6 +345,11 @@ impl CaptureReader {
         }
         if is_dtls(udp.payload()) {
             self.contents.dtls += 1;
+            let (from, to) = (SocketAddr::new(from, ports.0), SocketAddr::new(to, ports.1));
+            let known = &mut self.contents.dtls_devices;
+            if known.len() < DEVICES {
+                known.insert([from.min(to), from.max(to)]);
+            }
             return None;
         }
         // The capture may have kept only the beginning: the header has the length.

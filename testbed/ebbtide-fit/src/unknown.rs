@@ -187,7 +187,11 @@ fn about_capture(measured: &MeasuredCapture<'_>) -> Vec<String> {
         ));
     }
     if contents.dtls > 0 {
-        say(format!("{} packets are DTLS records, which fit cannot read.", contents.dtls));
+        say(format!(
+            "{} packets are DTLS records of {} devices, which fit cannot read.",
+            contents.dtls,
+            contents.dtls_devices.len()
+        ));
     }
     if contents.fragments > 0 {
         say(format!("{} IP fragments were left out.", contents.fragments));

@@ -15,6 +15,7 @@ mod text;
 mod verdict;
 
 pub use export::{Exported, Width, csv, exported};
+pub use palette::{Look, looks};
 
 use ebbtide_sim::result::Report;
 

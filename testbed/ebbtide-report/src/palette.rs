@@ -65,7 +65,66 @@ impl Palette {
     }
 }
 
+/// How a control is drawn on the page: the colours as CSS has them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Look {
+    /// Its colour on light ground.
+    pub light: String,
+    /// Its colour on dark ground.
+    pub dark: String,
+    /// The lengths of its dashes and gaps; empty for a solid line.
+    pub dash: String,
+}
+
+/// The look of each cell's control, in the order of the cells.
+#[must_use]
+pub fn looks(report: &Report) -> Vec<Look> {
+    const STYLE: &str = include_str!("style.css");
+    let palette = Palette::for_report(report);
+    // The style sheet has the colours of the light scheme first.
+    let value = |name: &str, nth: usize| {
+        let after = STYLE.split(name).nth(nth + 1).unwrap_or_default();
+        after.split([';', '}']).next().unwrap_or_default().trim().to_owned()
+    };
+    let look = |cc: &str| {
+        let class = palette.class(cc);
+        let rule = value(&format!(".{class} {{ color: var(--{class});"), 0);
+        let dash = rule.strip_prefix("--dash:").unwrap_or_default().trim().to_owned();
+        let colour = format!("--{class}:");
+        Look { light: value(&colour, 0), dark: value(&colour, 1), dash }
+    };
+    report.cells.iter().map(|cell| look(&cell.cc)).collect()
+}
+
 /// The control's name without its settings.
 fn base(cc: &str) -> &str {
     cc.split(':').next().unwrap_or(cc)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ebbtide_sim::result::Cell;
+
+    #[test]
+    fn every_control_has_two_colours_of_its_own() {
+        let names = KNOWN.iter().copied().chain(["a", "b", "c", "d", "e", "f"]);
+        let cell = |cc: &str| Cell { cc: cc.to_owned(), ..Cell::default() };
+        let report = Report { cells: names.map(cell).collect(), ..Report::default() };
+        let found = looks(&report);
+        assert_eq!(
+            found[0],
+            Look { light: "#cf4f00".into(), dark: "#ff8a3d".into(), dash: String::new() }
+        );
+        assert_eq!(found[1].dash, "7 3");
+        let is_colour = |text: &str| text.len() == 7 && text.starts_with('#');
+        assert!(
+            found.iter().all(|look| is_colour(&look.light) && is_colour(&look.dark)),
+            "{found:?}"
+        );
+        let mut all: Vec<&str> = found.iter().map(|look| look.light.as_str()).collect();
+        all.sort_unstable();
+        all.dedup();
+        assert_eq!(all.len(), found.len());
+    }
 }

@@ -7,19 +7,20 @@ use clap::Args;
 use ebbtide_sim::judge::Percentile;
 use ebbtide_sim::record::{Claim, Store};
 use ebbtide_sim::run::{Campaign, Results, Shard, Until, UntilResults};
+use ebbtide_sim::scenario::{parse_count, parse_seed};
 use std::path::PathBuf;
 
 /// The replications, the seed, and the folder of results.
 #[derive(Args)]
 pub(crate) struct CampaignArgs {
     /// Replications of each cell [default: the scenario's or the paper's]
-    #[arg(long, value_name = "N", value_parser = at_least_one, allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", value_parser = parse_count, allow_negative_numbers = true)]
     pub(crate) reps: Option<u32>,
     /// Seed of all randomness [default: the scenario's, 1]
-    #[arg(long, value_name = "S", allow_negative_numbers = true)]
+    #[arg(long, value_name = "S", value_parser = parse_seed, allow_negative_numbers = true)]
     pub(crate) seed: Option<u64>,
     /// Threads [default: one per core]
-    #[arg(long, value_name = "J", value_parser = at_least_one, allow_negative_numbers = true)]
+    #[arg(long, value_name = "J", value_parser = parse_count, allow_negative_numbers = true)]
     jobs: Option<u32>,
     /// Keep results in this folder, with a report; what it already has is not run again
     #[arg(long, value_name = "DIR")]
@@ -106,15 +107,6 @@ fn unreachable(campaign: &Campaign) -> Result<(), Failure> {
         }
     }
     Ok(())
-}
-
-/// A positive number.
-fn at_least_one(text: &str) -> Result<u32, String> {
-    match text.parse() {
-        Ok(0) => Err("must be at least 1".to_owned()),
-        Ok(number) => Ok(number),
-        Err(_) => Err(format!("takes a whole number, at least 1 and at most {}", u32::MAX)),
-    }
 }
 
 /// Threads at most.

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 /// Fit a scenario to a packet capture of your own CoAP traffic
 #[derive(clap::Args)]
 #[command(
-    after_help = "The capture (pcap or pcapng, from tcpdump, Wireshark or `emulate --pcap`) holds CoAP \
+    after_help = "The capture (pcap or pcapng, also compressed with gzip, from tcpdump, Wireshark or `emulate --pcap`) holds CoAP \
     over UDP without DTLS. The scenario describes clients, sizes, times, rate, delay, buffer and loss; \
     comments in it, and the output, say how certain each figure is and what the capture cannot tell. \
     Then: ebbtide run scenario.toml"
@@ -23,6 +23,9 @@ pub(crate) struct FitArgs {
     /// Write the scenario to this new file; without it, to standard output
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// Write the instants of the requests to this new file, for the workload `log`
+    #[arg(long, value_name = "FILE")]
+    requests: Option<PathBuf>,
     /// The UDP port of the CoAP servers
     #[arg(long, value_name = "PORT", default_value_t = 5683,
         value_parser = clap::value_parser!(u16).range(1..), allow_negative_numbers = true)]
@@ -68,7 +71,7 @@ pub(crate) fn run(args: &FitArgs) -> Result<(), Failure> {
     } else {
         Box::new(BufReader::new(open(&args.capture)?))
     };
-    if let Some(path) = &args.output {
+    for path in args.output.iter().chain(&args.requests) {
         check_output(path, &args.capture)?;
     }
     let fitted = fit(source, &options).map_err(|error| {
@@ -80,6 +83,9 @@ pub(crate) fn run(args: &FitArgs) -> Result<(), Failure> {
     })?;
     if let Some(path) = &args.output {
         create(path, &fitted.toml)?;
+    }
+    if let Some(path) = &args.requests {
+        create(path, &fitted.request_log())?;
     }
     let mut out = BufWriter::new(stdout().lock());
     if args.json {

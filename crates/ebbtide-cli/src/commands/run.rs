@@ -3,7 +3,6 @@
 use super::campaign::CampaignArgs;
 use crate::failure::Failure;
 use crate::output::{curve, table, until};
-use ebbtide_core::cc::Algorithm;
 use ebbtide_report::render;
 use ebbtide_sim::record::Store;
 use ebbtide_sim::result::Report;
@@ -11,7 +10,9 @@ use ebbtide_sim::run::{
     Campaign, Results, Shard, TimeGrid, Until, UntilResults, document, left_out, report,
 };
 use ebbtide_sim::scenario::units::Time;
-use ebbtide_sim::scenario::{Axis, LoadCurve, ScenarioError, Source, load, parse_set};
+use ebbtide_sim::scenario::{
+    Axis, LoadCurve, ScenarioError, Source, load, parse_controls, parse_set,
+};
 use std::io::{Write, stdout};
 use std::path::{Path, PathBuf};
 
@@ -221,14 +222,7 @@ fn say_where(
 
 /// The names in `--cc`.
 pub(crate) fn controls(text: &str) -> Result<Vec<String>, Failure> {
-    if text == "all" {
-        return Ok(Algorithm::ALL.iter().map(|a| a.name().to_owned()).collect());
-    }
-    let names: Vec<String> = text.split(',').map(|name| name.trim().to_owned()).collect();
-    if let Some(twice) = names.iter().enumerate().find(|(i, name)| names[..*i].contains(name)) {
-        return Err(Failure::usage(format!("--cc: '{}' is named twice", twice.1)));
-    }
-    Ok(names)
+    parse_controls(text).map_err(Failure::usage)
 }
 
 fn parse_shard(text: &str) -> Result<Shard, Failure> {

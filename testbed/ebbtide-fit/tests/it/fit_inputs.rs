@@ -4,6 +4,8 @@ use crate::captures::capture;
 use ebbtide_fit::{ClientsBy, Estimate, Fit, FitError, Options, TakenAt, fit};
 use ebbtide_sim::scenario::{Override, Scenario, load};
 use etherparse::PacketBuilder;
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use pcap_file::pcap::{PcapHeader, PcapPacket, PcapWriter};
 use pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketBlock;
 use pcap_file::pcapng::blocks::interface_description::{
@@ -11,6 +13,7 @@ use pcap_file::pcapng::blocks::interface_description::{
 };
 use pcap_file::pcapng::{Block, PcapNgReader, PcapNgWriter};
 use pcap_file::{DataLink, TsResolution};
+use std::io::Write;
 use std::time::Duration;
 
 fn scenario(settings: &[(&str, &str)]) -> Scenario {
@@ -364,7 +367,8 @@ fn dtls_records_are_named() {
         packet[28..31].copy_from_slice(&[23, 0xfe, 0xfd]);
     }
     let message = refusal(&pcap(DataLink::RAW, &[], &packets));
-    assert!(message.contains("80 packets are DTLS records, which fit cannot read"), "{message}");
+    let says = "80 packets are DTLS records, of 4 devices, which fit cannot read";
+    assert!(message.contains(says), "{message}");
 }
 
 #[test]
@@ -543,8 +547,49 @@ fn a_damaged_capture_is_told_from_one_that_was_cut() {
 }
 
 #[test]
-fn compressed_and_shortened_captures_say_what_to_do() {
-    assert!(refusal(&[0x1f, 0x8b, 8, 0, 0, 0]).contains("zcat FILE | ebbtide fit -"));
+fn a_compressed_capture_gives_the_same_scenario_and_a_cut_one_what_it_has() {
+    let plain = of_clients();
+    let mut packed = GzEncoder::new(Vec::new(), Compression::fast());
+    packed.write_all(&plain).unwrap();
+    let packed = packed.finish().unwrap();
+    assert_eq!(fitted(&packed).unwrap().toml, fitted(&plain).unwrap().toml);
+    assert!(refusal(&[0x1f, 0x8b, 8, 0, 0, 0]).contains("unexpected end of file"));
+    let cut = fitted(&packed[..packed.len() * 9 / 10]).unwrap();
+    assert!(cut.unknown.join(" ").contains("ends in the middle of a packet"), "{:?}", cut.unknown);
+}
+
+#[test]
+fn the_requests_of_a_capture_are_a_log_with_their_instants_and_devices() {
+    let found = fitted(&of_clients()).unwrap();
+    let log = found.request_log();
+    let lines: Vec<(&str, &str)> =
+        log.lines().skip(1).map(|line| line.split_once(',').unwrap()).collect();
+    assert_eq!((lines.len(), lines[0].0), (40, "0.000000000"));
+    let mut devices: Vec<&str> = lines.iter().map(|line| line.1).collect();
+    devices.sort_unstable();
+    devices.dedup();
+    assert_eq!(devices.len(), 4);
+    let seconds = |line: &(&str, &str)| line.0.parse::<f64>().unwrap();
+    assert!(lines.windows(2).all(|pair| seconds(&pair[0]) <= seconds(&pair[1])));
+    assert!(seconds(&lines[39]) > 5.0, "ten exchanges of 660 ms and more");
+}
+
+#[test]
+fn a_figure_without_a_range_says_none() {
+    let found = fitted(&of_clients()).unwrap();
+    // Nothing queued upwards, and downwards the longest queue is all that shows.
+    let [up, down] = ["network.up.buffer", "network.down.buffer"].map(|key| figure(&found, key));
+    assert_eq!(
+        (up.is_known, up.value_text(), up.range_text()),
+        (false, "no limit".into(), String::new())
+    );
+    assert_eq!((down.is_known, down.range_text()), (false, "at least 188 B".to_owned()));
+    let line = "network.up.buffer NOT KNOWN: no limit; assumed";
+    assert!(found.toml.contains(line), "{}", found.toml);
+}
+
+#[test]
+fn shortened_captures_say_what_to_do() {
     let short: Vec<_> = packets(&of_clients())
         .into_iter()
         .map(|(at, packet)| (at, packet[..30.min(packet.len())].to_vec()))

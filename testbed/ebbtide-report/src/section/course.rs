@@ -160,10 +160,10 @@ fn figure(context: &mut PageContext<'_>, drawn: &[DrawnCell<'_>], chart: &Chart)
         body.push_str(&draw(&traces, &frame, &words));
     }
     body.push_str("</div>\n");
-    let cells: Vec<&Cell> = crate::grid::distinct(drawn.iter().map(|one| one.cell));
     let text = format!(
         "{} over time: the median over replications, and their 10th to 90th percentile; all on the same scales.",
         chart.name
     );
-    context.figure(&Caption { text, cells: &cells }, &body)
+    // The commands of single cells keep no series; that of the whole report does.
+    context.figure(&Caption { text, cells: &[] }, &body)
 }

@@ -2,7 +2,7 @@
 //! when a batch ends, and how long everything took.
 
 use crate::random::{Streams, uniform};
-use crate::scenario::{Activity, BackToBack, Cloud, Offers, Scenario};
+use crate::scenario::{Activity, BackToBack, Clocked, Cloud, Offers, Pattern, Scenario};
 use ebbtide_core::time::{Duration, Instant};
 use rand_chacha::ChaCha8Rng;
 use std::num::NonZeroU64;
@@ -81,6 +81,10 @@ impl Agenda {
                 Offers::Transfer { .. } => workload.messages(number).unwrap_or(0),
             },
             _ if scenario.is_steady(number) => u32::MAX,
+            Activity::Clocked(Clocked { pattern: Pattern::Log(log), .. }) => {
+                // At most as many as a log may have.
+                log.instants(number).len() as u32
+            }
             _ => workload.exchanges.saturating_mul(scenario.servers_in_turn()),
         };
         let mut agenda = Self {

@@ -2,6 +2,7 @@
 
 use super::chunk::{self, Chunks};
 use super::clients::{self, RunIdentity};
+use super::over_time::TimeGrid;
 use super::run_record::RunRecord;
 use super::seal;
 use crate::random::Fnv;
@@ -76,6 +77,9 @@ pub struct Manifest {
     /// The key over which curves are drawn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub curve: Option<LoadCurve>,
+    /// The series of each replication, if they are kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub series: Option<TimeGrid>,
     /// The cells and the files of their replications, in order.
     pub cells: Vec<ManifestCell>,
     /// A hash of this file; computed when it is written and verified when it is read.

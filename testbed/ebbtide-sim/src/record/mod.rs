@@ -46,7 +46,7 @@ pub use files::{Claim, Manifest, ManifestCell, Store, StoreError};
 pub use flow::FlowRecord;
 pub use handshakes::Handshakes;
 pub use measured::{MeasuredBlocks, MeasuredLosses};
-pub use over_time::{OverTime, TimeStep};
+pub use over_time::{OverTime, TimeGrid, TimeStep};
 pub use phase::PhaseRecord;
 pub use recorder::{Details, LostAt, Recorder, Tagged};
 pub use run_record::{RunRecord, Totals};

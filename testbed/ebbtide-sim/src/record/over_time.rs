@@ -4,6 +4,7 @@ use super::clients::{
     IDENTITY, IDENTITY_COLUMNS, RunIdentity, column, columns_about, integers, properties,
 };
 use super::seal;
+use crate::scenario::units::Time;
 use bytes::Bytes;
 use parquet::data_type::{Int32Type, Int64Type};
 use parquet::errors::{ParquetError, Result};
@@ -11,7 +12,29 @@ use parquet::file::metadata::KeyValue;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::parser::parse_message_type;
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
+
+/// The grid of the series of a replication.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TimeGrid {
+    /// The length of a step, ns; at least 1.
+    pub step_ns: u64,
+    /// Clients with a series of their own.
+    pub clients: Vec<u32>,
+}
+
+impl TimeGrid {
+    /// The options of `ebbtide run` that ask for it.
+    pub(crate) fn options(&self) -> String {
+        let step = format!(" --series '{}'", Time(self.step_ns));
+        let clients: Vec<String> = self.clients.iter().map(u32::to_string).collect();
+        match clients.as_slice() {
+            [] => step,
+            own => format!("{step} --series-clients {}", own.join(",")),
+        }
+    }
+}
 
 /// A replication on a regular grid of times, without gaps: where nothing happens, there are zeros.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

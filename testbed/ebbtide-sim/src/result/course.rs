@@ -41,8 +41,8 @@ pub struct CoursePoint {
 }
 
 /// One replication in few steps: sums of counts, and means of states.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct CoarseTime {
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct CoarseTime {
     step_ns: u64,
     /// For each step, the quantities in the order of [`QUANTITIES`].
     steps: Vec<[f64; 7]>,
@@ -97,7 +97,8 @@ impl CoarseTime {
 
 impl Course {
     /// The course that replications have in common; `None` without any.
-    pub(crate) fn new(mut runs: Vec<CoarseTime>) -> Option<Self> {
+    #[must_use]
+    pub fn new(mut runs: Vec<CoarseTime>) -> Option<Self> {
         let step_ns = runs.iter().map(|run| run.step_ns).max()?;
         for run in &mut runs {
             while run.step_ns < step_ns {

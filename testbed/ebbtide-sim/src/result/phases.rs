@@ -9,6 +9,7 @@ pub(super) fn spec(spec: &CellSpec, phase: &PhaseTable) -> CellSpec {
     let mut scenario = spec.scenario.clone();
     scenario.require = phase.require;
     (scenario.phase, scenario.power_cut) = (Vec::new(), Vec::new());
+    scenario.device_move = Vec::new();
     CellSpec { scenario, ..spec.clone() }
 }
 

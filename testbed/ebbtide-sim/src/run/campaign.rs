@@ -1,10 +1,10 @@
 //! Campaigns: every combination of settings and controls, every replication, in parallel.
 
-use super::over_time::TimeGrid;
 use super::simulation::{Keep, Kept, simulate_keeping};
 use crate::judge::Percentile;
 use crate::record::{
     ClientRecord, Manifest, ManifestCell, RunError, RunIdentity, RunRecord, Store, StoreError,
+    TimeGrid,
 };
 use crate::result::CoarseTime;
 use crate::result::{Cell, CellResult, CellSpec, Course, PerRun, Results, VERSION, summarise};
@@ -196,10 +196,11 @@ impl Campaign {
         self.cells.iter().map(|cell| cell.reps as usize).sum()
     }
 
-    /// [`Self::command`], with its results kept in this folder.
+    /// [`Self::command`], with its results and series kept in this folder.
     #[must_use]
     pub fn command_into(&self, folder: &Path) -> String {
-        format!("{} --out {}", self.command, quoted(&folder.to_string_lossy()))
+        let series = self.over_time.as_ref().map(TimeGrid::options).unwrap_or_default();
+        format!("{}{series} --out {}", self.command, quoted(&folder.to_string_lossy()))
     }
 
     /// The keys that take more than one value.
@@ -332,11 +333,13 @@ impl Campaign {
     /// # Errors
     ///
     /// Returns an error if the replication cannot be run.
-    pub fn record(&self, spec: &CellSpec, replication: u32) -> Result<RunRecord, RunError> {
-        self.compute(spec, replication).map(|kept| kept.record)
+    pub fn replicate(&self, spec: &CellSpec, replication: u32) -> Result<Replication, RunError> {
+        let kept = self.compute(spec, replication)?;
+        let course = kept.over_time.as_ref().map(CoarseTime::new);
+        Ok(Replication { record: kept.record, course })
     }
 
-    /// Summarises records that [`Self::record`] made: those of each cell, in the order of the cells and of the
+    /// Summarises records that [`Self::replicate`] made: those of each cell, in the order of the cells and of the
     /// replications. Cells without a record are left out.
     #[must_use]
     pub fn results(&self, records: &[Vec<RunRecord>]) -> Results {
@@ -474,6 +477,7 @@ impl Campaign {
             papers: self.papers.clone(),
             command: self.command.clone(),
             curve: self.curve.clone(),
+            series: self.over_time.clone(),
             cells: cells.collect(),
         }
     }
@@ -494,6 +498,7 @@ impl Campaign {
         if let Some(curve) = &manifest.curve {
             campaign = campaign.with_curve(curve.clone());
         }
+        campaign.over_time.clone_from(&manifest.series);
         // A campaign that goes on until its intervals are narrow has cells of different lengths.
         for (spec, cell) in campaign.cells.iter_mut().zip(&manifest.cells) {
             spec.reps = u32::try_from(cell.runs.len()).unwrap_or(u32::MAX);
@@ -517,6 +522,15 @@ pub fn run_command(
     }
     command.push_str(&format!(" --cc {cc} --reps {reps} --seed {seed}"));
     command
+}
+
+/// A replication for a program that spreads a campaign itself.
+#[derive(Clone, Debug)]
+pub struct Replication {
+    /// Its measurements.
+    pub record: RunRecord,
+    /// Its course over time, if the campaign keeps series.
+    pub course: Option<CoarseTime>,
 }
 
 /// A replication that was read or run.

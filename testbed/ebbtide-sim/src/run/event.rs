@@ -83,6 +83,15 @@ pub(super) enum NetEvent {
         /// The number of the cut that is over for it.
         cut: u16,
     },
+    /// Devices begin to move to another cell: the number of the move.
+    MoveBegins(u16),
+    /// A device is in the cell to which it moves.
+    Moves {
+        /// The device.
+        client: u32,
+        /// The number of the move.
+        number: u16,
+    },
 }
 
 /// Each packet under way has one.

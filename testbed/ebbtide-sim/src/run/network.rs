@@ -11,7 +11,7 @@ use crate::host::{self, OutgoingPacket, Tag, tagged};
 use crate::net::queue;
 use crate::net::{Bottleneck, Delay, Fate, LossModel};
 use crate::random::Streams;
-use crate::record::{BackgroundPackets, Delivery, LinkRecord};
+use crate::record::{BackgroundPackets, Delivery, DirectionCounts, LinkRecord};
 use crate::record::{Details, Recorder, RunError};
 use crate::scenario::{BOTTLENECK as BOTTLENECK_NAME, LinkPath, Transport};
 use crate::scenario::{NetworkKind, Scenario};
@@ -178,6 +178,22 @@ impl Net {
         topology.next(client, class, link, upwards)
     }
 
+    /// Whether a packet that would arrive at its device misses it: the device is in another cell. It is then gone.
+    pub(super) fn misses(&mut self, place: u32) -> bool {
+        let client = self.pool.get(place).0.client;
+        let misses = self.topology.as_mut().is_some_and(|all| all.misses(place, client));
+        if misses {
+            self.pool.release(place);
+        }
+        misses
+    }
+
+    /// The counts of the bottleneck towards the devices.
+    pub(super) fn down_counts(&self) -> DirectionCounts {
+        let missed = self.topology.as_ref().map_or(0, |topology| topology.missed(BOTTLENECK));
+        DirectionCounts::from(self.down.counts()).without(missed)
+    }
+
     /// The counts of the links other than the bottleneck.
     pub(super) fn link_records(&self) -> Vec<LinkRecord> {
         self.topology.as_ref().map(|topology| topology.records()).unwrap_or_default()
@@ -337,6 +353,9 @@ impl Net {
             }
         }
         let Fate::Delivered { at } = fate else { return self.pool.release(place) };
+        if !upwards && let Some(topology) = &mut self.topology {
+            topology.leaves(place, link);
+        }
         if let Some(link) = self.next(client, Some(link), upwards) {
             moment.engine.schedule(at, NetEvent::AtLink { place, link, upwards });
         } else if upwards {

@@ -1,21 +1,14 @@
 //! A replication on a regular grid of times, for `run --series`.
 
-use crate::record::{Details, ExchangeRecord, LostAt, OverTime, Recorder, Tagged, TimeStep};
+use crate::record::{
+    Details, ExchangeRecord, LostAt, OverTime, Recorder, Tagged, TimeGrid, TimeStep,
+};
 use ebbtide_core::cc::{Metrics, Sample};
 use ebbtide_core::endpoint::Failure;
 use ebbtide_core::time::{Duration, Instant, Micros};
 
 /// The most steps of one replication. Beyond it steps become twice as long.
 const MOST_STEPS: usize = 1 << 17;
-
-/// The grid of the series of a replication.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TimeGrid {
-    /// The length of a step, ns; at least 1.
-    pub step_ns: u64,
-    /// Clients with a series of their own.
-    pub clients: Vec<u32>,
-}
 
 /// Keeps a replication over time, beside what `inner` measures.
 #[derive(Debug)]

@@ -104,7 +104,7 @@ impl Cut {
 }
 
 /// A share of the clients, rounded to whole ones, each equally likely (Knuth's selection sampling).
-fn drawn(clients: &[u32], share: f64, rng: &mut ChaCha8Rng) -> Vec<u32> {
+pub(super) fn drawn(clients: &[u32], share: f64, rng: &mut ChaCha8Rng) -> Vec<u32> {
     // At most a million; the cast saturates.
     let mut wanted = (clients.len() as f64 * share).round() as u64;
     let mut chosen = Vec::new();

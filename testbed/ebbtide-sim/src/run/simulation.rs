@@ -12,8 +12,9 @@ use super::cross::Sources;
 use super::event::{DOWN_LANE, LANES, Moment, NetEvent, UP_LANE};
 use super::happenings::Happenings;
 use super::motes::Motes;
+use super::moves::Moves;
 use super::network::Net;
-use super::over_time::{TimeGrid, TimeRecorder};
+use super::over_time::TimeRecorder;
 use super::pool::PooledPacket;
 use super::power::Power;
 use super::roster::{self, Roster};
@@ -27,7 +28,7 @@ use crate::host::{
 use crate::net::Delay;
 use crate::random::Streams;
 use crate::record::{Discard, Recorder, RunError, sparse};
-use crate::record::{ExchangeRecord, OverTime, RunRecord};
+use crate::record::{ExchangeRecord, OverTime, RunRecord, TimeGrid};
 use crate::scenario::{Control, Return, Scenario, SecurityMode};
 use ebbtide_core::cc::{Algorithm, ControlConfig};
 use ebbtide_core::testbed::OutputBuffers;
@@ -72,6 +73,8 @@ struct Simulation<R: Recorder> {
     happenings: Happenings,
     /// The power of the devices, if it is cut.
     power: Option<Box<Power>>,
+    /// The moves of the devices between cells.
+    moves: Moves,
     /// When the run ends, whatever is under way then.
     until: Option<Instant>,
     /// Whether it has ended: clients do nothing any more.
@@ -245,6 +248,7 @@ impl<R: Recorder> Simulation<R> {
         let downloads = roster.downloads(&streams);
         let happenings = Happenings::new(&roster.classes, &streams, &mut engine);
         let power = Power::new(scenario, &roster.classes, &streams, &mut engine);
+        let moves = Moves::new(scenario, &roster.classes, &streams, &mut engine);
         let cross = Sources::new(scenario, &streams, &mut engine);
         let background = Flows::new(scenario, &streams, &mut engine);
         let payloads = roster.classes.iter().map(|class| class.scenario.workload.response_payload);
@@ -282,6 +286,7 @@ impl<R: Recorder> Simulation<R> {
             motes,
             happenings,
             power,
+            moves,
             until: ends.map(|(end, _)| Instant::from_nanos(end.0)),
             is_over: false,
             fair_from: ends.map(|(_, from)| Instant::from_nanos(from.0)),
@@ -380,6 +385,16 @@ impl<R: Recorder> Simulation<R> {
             NetEvent::Happens(class) => self.report_event(now, class),
             NetEvent::PowerFails(cut) => self.power_fails(now, cut),
             NetEvent::PowerReturns { client, cut } => self.power_returns(now, client, cut),
+            NetEvent::MoveBegins(number) => {
+                for (client, at) in self.moves.begins(number) {
+                    self.engine.schedule(at, NetEvent::Moves { client, number });
+                }
+            }
+            NetEvent::Moves { client, number } => {
+                if let Some(topology) = &mut self.net.topology {
+                    topology.moves(client, number);
+                }
+            }
         }
     }
 
@@ -430,6 +445,9 @@ impl<R: Recorder> Simulation<R> {
 
     /// A packet arrives at the server or at a client.
     fn at_host(&mut self, now: Instant, place: u32, upwards: bool) {
+        if !upwards && self.net.misses(place) {
+            return;
+        }
         let (packet, datagram) = self.net.pool.get(place);
         self.recorder.arrived(now, &packet.details(datagram, upwards, now));
         if let Some(mesh) = self.net.low_power() {

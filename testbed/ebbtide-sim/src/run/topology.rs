@@ -28,11 +28,27 @@ pub(super) struct SideLinks {
     /// The links that devices share, from number 1 on.
     shared: Vec<SharedLink>,
     /// For each class, the numbers of the links from its devices to the bottleneck, without that; then the
-    /// same for TCP in the background.
+    /// same for TCP in the background, and from the cell of each move.
     routes: Vec<Vec<u16>>,
+    /// For each shared link, the number of the one that follows it on the way to the server.
+    onwards: Vec<u16>,
+    /// The devices that have moved to other cells; nothing if none ever does.
+    moved: Option<Moved>,
     /// The links of single devices, up and down, by the number of the device; empty if no class
     /// has such.
     own: Vec<Option<Box<[Link<CompactChaCha>; 2]>>>,
+}
+
+/// Where devices are that move between cells.
+struct Moved {
+    /// For each device, the index of its route.
+    routes: Vec<u16>,
+    /// The index of the route of the first move.
+    first: u16,
+    /// By the place of a packet to a device, the last shared link that carried it.
+    carried: Vec<u16>,
+    /// For each link, the bottleneck first, the packets whose device had left its cell.
+    missed: Vec<u64>,
 }
 
 struct SharedLink {
@@ -51,7 +67,7 @@ impl SideLinks {
         streams: &Streams,
     ) -> Option<Box<Self>> {
         let has_own = classes.iter().any(|class| class.scenario.clients.access.is_some());
-        if scenario.link.is_empty() && !has_own {
+        if scenario.link.is_empty() && !has_own && scenario.device_move.is_empty() {
             return None;
         }
         let shared = scenario.link.iter().map(|link| {
@@ -72,8 +88,20 @@ impl SideLinks {
         let route = |class: &ClassView| {
             scenario.route(class.scenario.clients.link.as_deref()).into_iter().map(number).collect()
         };
-        let background = scenario.route(scenario.network.background.link.as_deref());
-        let background = background.into_iter().map(number).collect();
+        let background = scenario.network.background.link.as_deref();
+        let moves = scenario.device_move.iter().map(|moved| Some(moved.to.as_str()));
+        let others = std::iter::once(background).chain(moves);
+        let others = others.map(|place| scenario.route(place).into_iter().map(number).collect());
+        let onwards =
+            |name: &str| scenario.route(Some(name)).get(1).copied().map_or(BOTTLENECK, number);
+        let home =
+            (0..).zip(classes).flat_map(|(index, class)| class.clients().map(move |_| index));
+        let moved = (!scenario.device_move.is_empty()).then(|| Moved {
+            routes: home.collect(),
+            first: classes.len() as u16 + 1,
+            carried: Vec::new(),
+            missed: vec![0; scenario.link.len() + 1],
+        });
         let own = |class: &ClassView| -> Vec<_> {
             let both = |device: u32| {
                 let access = class.scenario.clients.access?;
@@ -86,9 +114,58 @@ impl SideLinks {
         };
         Some(Box::new(Self {
             shared: shared.collect(),
-            routes: classes.iter().map(route).chain([background]).collect(),
+            routes: classes.iter().map(route).chain(others).collect(),
+            onwards: scenario.link.iter().map(|link| onwards(&link.name)).collect(),
+            moved,
             own: if has_own { classes.iter().flat_map(own).collect() } else { Vec::new() },
         }))
+    }
+
+    /// The links from a device to the bottleneck, without that.
+    #[inline]
+    fn route(&self, client: u32, class: usize) -> &[u16] {
+        let moved = self.moved.as_ref().and_then(|moved| moved.routes.get(client as usize));
+        let index = moved.map_or(class, |index| usize::from(*index));
+        self.routes.get(index).map_or(&[][..], Vec::as_slice)
+    }
+
+    /// A device is in another cell from now on.
+    pub(super) fn moves(&mut self, client: u32, number: u16) {
+        let Some(moved) = &mut self.moved else { return };
+        if let Some(route) = moved.routes.get_mut(client as usize) {
+            *route = moved.first + number;
+        }
+    }
+
+    /// A packet to a device is on its last way, behind a shared link.
+    pub(super) fn leaves(&mut self, place: u32, link: u16) {
+        let Some(moved) = self.moved.as_mut().filter(|_| link != OWN) else { return };
+        let place = place as usize;
+        if moved.carried.len() <= place {
+            moved.carried.resize(place + 1, BOTTLENECK);
+        }
+        moved.carried[place] = link;
+    }
+
+    /// Whether a packet that would arrive at a device misses it, because the device has left the cell.
+    pub(super) fn misses(&mut self, place: u32, client: u32) -> bool {
+        let Some(moved) = &mut self.moved else { return false };
+        let route = moved.routes.get(client as usize);
+        let Some(route) = route.and_then(|index| self.routes.get(usize::from(*index))) else {
+            return false;
+        };
+        let cell = route.first().copied().unwrap_or(BOTTLENECK);
+        let carrier = moved.carried.get(place as usize).copied().unwrap_or(BOTTLENECK);
+        if carrier != cell {
+            moved.missed[usize::from(carrier)] += 1;
+        }
+        carrier != cell
+    }
+
+    /// The packets that a link carried to devices that had left.
+    pub(super) fn missed(&self, number: u16) -> u64 {
+        let missed = self.moved.as_ref().and_then(|moved| moved.missed.get(usize::from(number)));
+        missed.copied().unwrap_or(0)
     }
 
     /// The link that follows the one with this number for packets of a device of this class;
@@ -101,7 +178,7 @@ impl SideLinks {
         link: Option<u16>,
         upwards: bool,
     ) -> Option<u16> {
-        let route = self.routes.get(class).map_or(&[][..], Vec::as_slice);
+        let route = self.route(client, class);
         let has_own = self.own.get(client as usize).is_some_and(Option::is_some);
         let place = |number| route.iter().position(|own| *own == number);
         if upwards {
@@ -111,8 +188,8 @@ impl SideLinks {
                 None | Some(OWN) => Some(first()),
                 Some(BOTTLENECK) => None,
                 Some(number) => {
-                    let after = place(number).and_then(|at| route.get(at + 1));
-                    Some(after.copied().unwrap_or(BOTTLENECK))
+                    let next = self.onwards.get(usize::from(number) - 1);
+                    Some(next.copied().unwrap_or(BOTTLENECK))
                 }
             };
         }
@@ -161,13 +238,13 @@ impl SideLinks {
 
     /// The counts of the shared links.
     pub(super) fn records(&self) -> Vec<LinkRecord> {
-        let record = |shared: &SharedLink| LinkRecord {
+        let record = |(number, shared): (u16, &SharedLink)| LinkRecord {
             name: shared.name.clone(),
             up: shared.up.counts().into(),
-            down: shared.down.counts().into(),
+            down: DirectionCounts::from(shared.down.counts()).without(self.missed(number)),
             carried: shared.carried.clone(),
         };
-        self.shared.iter().map(record).collect()
+        (1..).zip(&self.shared).map(record).collect()
     }
 
     /// The counts of the own links of a class's devices, summed, up and down.

@@ -1,4 +1,4 @@
-//! `[[power_cut]]` and `[[cell_outage]]`: what befalls the devices at an instant.
+//! `[[power_cut]]`, `[[cell_outage]]` and `[[device_move]]`: what befalls the devices at an instant.
 
 use super::limits::BOTTLENECK;
 use super::units::Time;
@@ -56,6 +56,30 @@ keys! {
     }
 }
 
+keys! {
+    /// Devices move to another cell: their packets pass its link from then on. Packets that are on their way to them over the link
+    /// of the cell that they have left are lost.
+    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    pub struct DeviceMove name {
+        /// Its name, for `--set device_move.NAME.KEY=VALUE`.
+        pub name: String,
+        /// The instant at which devices begin to move.
+        pub at: Time where ..=LONGEST,
+        /// Each device moves at an instant drawn uniformly from this time; 0: all at once.
+        #[serde(default, skip_serializing_if = "Time::is_zero")]
+        pub within: Time where ..=LONGEST,
+        /// The share of the devices that move, drawn at random.
+        #[serde(default = "all")]
+        pub share: f64 where SHARE,
+        /// The class of these devices; all classes if it is left out.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub class: Option<String>,
+        /// The `[[link]]` of the cell to which they move; `bottleneck` for none.
+        pub to: String,
+    }
+}
+
 const fn all() -> f64 {
     1.0
 }
@@ -66,6 +90,14 @@ fn bottleneck() -> String {
 
 impl PowerCut {
     /// Whether it befalls devices of this class.
+    #[must_use]
+    pub fn befalls(&self, class: &ClassView) -> bool {
+        self.class.as_ref().is_none_or(|name| *name == class.name)
+    }
+}
+
+impl DeviceMove {
+    /// Whether devices of this class move.
     #[must_use]
     pub fn befalls(&self, class: &ClassView) -> bool {
         self.class.as_ref().is_none_or(|name| *name == class.name)
@@ -105,6 +137,15 @@ fn last_request_ns(view: &ClassView) -> Option<u64> {
     Some(scenario.clients.start.0.saturating_add(spread).saturating_add(periods))
 }
 
+/// Checks a reference to a class under `key`.
+fn check_class(s: &Scenario, key: &str, class: Option<&str>) -> Check {
+    let Some(name) = class else { return Ok(()) };
+    let names: Vec<&str> = s.class.iter().map(|class| class.name.as_str()).collect();
+    let message =
+        format!("there is no [[class]] with the name '{name}'; there are {}", names.join(", "));
+    require(names.contains(&name), key, &message)
+}
+
 pub(super) fn check(s: &Scenario) -> Check {
     let views = s.read_classes()?;
     for (index, cut) in s.power_cut.iter().enumerate() {
@@ -117,14 +158,7 @@ pub(super) fn check(s: &Scenario) -> Check {
             &format!("power_cut.{}", cut.name),
             "is for networks without a radio of [network], and without [security]",
         )?;
-        let names: Vec<&str> = s.class.iter().map(|class| class.name.as_str()).collect();
-        if let Some(name) = &cut.class {
-            let message = format!(
-                "there is no [[class]] with the name '{name}'; there are {}",
-                names.join(", ")
-            );
-            require(names.contains(&name.as_str()), &key("class"), &message)?;
-        }
+        check_class(s, &key("class"), cut.class.as_deref())?;
         let own = || views.iter().filter(|view| cut.befalls(view));
         let is_plain = |view: &ClassView| {
             let workload = &view.scenario.workload;
@@ -152,6 +186,22 @@ pub(super) fn check(s: &Scenario) -> Check {
         )?;
         Scenario::check_instant(outage.at, &key("at"), views.iter())?;
     }
+    for (index, moved) in s.device_move.iter().enumerate() {
+        class::name("device_move.name", &moved.name)?;
+        let key = |key: &str| format!("device_move.{}.{key}", moved.name);
+        let is_new = s.device_move[..index].iter().all(|other| other.name != moved.name);
+        require(is_new, &key("name"), "is the name of an earlier move")?;
+        require(
+            !s.network.has_radio(),
+            &format!("device_move.{}", moved.name),
+            "is for networks without a radio of [network]",
+        )?;
+        s.check_place(&key("to"), Some(&moved.to))?;
+        check_class(s, &key("class"), moved.class.as_deref())?;
+        let own = views.iter().filter(|view| moved.befalls(view));
+        Scenario::check_instant(moved.at, &key("at"), own)?;
+    }
+    require(s.device_move.len() <= 1000, "device_move", "must be at most 1000")?;
     require(s.power_cut.len() <= 1000, "power_cut", "must be at most 1000")?;
     require(s.cell_outage.len() <= 1000, "cell_outage", "must be at most 1000")
 }

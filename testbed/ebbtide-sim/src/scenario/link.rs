@@ -130,10 +130,12 @@ pub(super) fn check(s: &Scenario) -> Check {
     let flows = Some(&s.network.background).filter(|background| background.flows > 0);
     let places = views.iter().map(|view| view.scenario.clients.link.as_deref());
     let places = places.chain(flows.map(|background| background.link.as_deref()));
+    let cells = s.device_move.iter().map(|moved| Some(moved.to.as_str()));
+    let places = places.chain(cells);
     let used: Vec<usize> = places.flat_map(|place| s.route(place)).collect();
     for (index, link) in s.link.iter().enumerate() {
         let message = "nothing is attached to this link or behind it: name it as `link` of a class or \
-                       of [clients], or remove it";
+                       of [clients], or as `to` of a [[device_move]], or remove it";
         require(used.contains(&index), &format!("link.{}", link.name), message)?;
     }
     Ok(())

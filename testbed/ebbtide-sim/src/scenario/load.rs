@@ -142,10 +142,11 @@ impl Source {
         self.settled(scenario)
     }
 
-    /// The scenario with what follows from the rest of it, and with the traces that it names.
+    /// The scenario with what follows from the rest of it, and with the traces and logs that it names.
     fn settled(&self, mut scenario: Scenario) -> Result<Scenario, ScenarioError> {
         scenario.clients.count = scenario.client_count();
         super::trace::read(&mut scenario, &self.place)?;
+        super::request_log::read(&mut scenario, &self.place)?;
         Ok(scenario)
     }
 
@@ -200,7 +201,13 @@ impl Source {
             if let Some(array) = line.strip_prefix("[[").and_then(|line| line.split(']').next())
                 && matches!(
                     array,
-                    "class" | "link" | "cross" | "power_cut" | "cell_outage" | "phase"
+                    "class"
+                        | "link"
+                        | "cross"
+                        | "power_cut"
+                        | "cell_outage"
+                        | "device_move"
+                        | "phase"
                 )
             {
                 let rest = self.text.lines().skip(index + 1).map(str::trim);

@@ -26,6 +26,7 @@ mod phase;
 mod q_block;
 mod queue;
 mod reference;
+mod request_log;
 mod requirement_checks;
 mod requirements;
 mod schedule;
@@ -54,7 +55,7 @@ pub use curve::LoadCurve;
 pub(crate) use curve::{Scale, place};
 pub use drops::Drops;
 pub use error::ScenarioError;
-pub use events::{CellOutage, PowerCut};
+pub use events::{CellOutage, DeviceMove, PowerCut};
 pub use flow::Each;
 pub use link::LinkTable;
 pub(crate) use load::SHORT_NAMES;
@@ -66,11 +67,14 @@ pub use phase::PhaseTable;
 pub use q_block::{Q_BLOCK, Q_BLOCK_ABOUT, Q_BLOCK_SOURCE, QBlock};
 pub use queue::QueueSpec;
 pub use reference::{reference, reference_page};
+pub use request_log::RequestLog;
 pub use requirements::{Required, RequiredBound, Requirement, Requirements};
 pub use schedule::Change;
 pub use schema::schema;
 pub use security::{Return, Security, SecurityMode, Timers};
-pub use settings::{Axis, Override, combinations, parse_set};
+pub use settings::{
+    Axis, Override, combinations, parse_controls, parse_count, parse_seed, parse_set,
+};
 pub use tcp::{TCP, TCP_ABOUT, TCP_SOURCE, Tcp, TcpCongestion};
 pub use trace::Trace;
 pub use workload::Workload;
@@ -127,6 +131,9 @@ pub struct Scenario<N = Network, W = Workload> {
     /// Outages of cells.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cell_outage: Vec<CellOutage>,
+    /// Devices that move to another cell.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub device_move: Vec<DeviceMove>,
     /// Stretches of the run that are judged apart.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub phase: Vec<PhaseTable>,

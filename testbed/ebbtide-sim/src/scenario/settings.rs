@@ -1,6 +1,7 @@
 //! `--set KEY=VALUE[,VALUE...]`: overrides and sweeps.
 
 use super::error::ScenarioError;
+use ebbtide_core::cc::Algorithm;
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
@@ -37,6 +38,44 @@ pub fn parse_set(text: &str) -> Result<Axis, ScenarioError> {
         return Err(fail());
     }
     Ok(Axis { key: key.trim().to_owned(), values })
+}
+
+/// Reads the names of `--cc`; `all` stands for every built-in control.
+///
+/// # Errors
+///
+/// Returns an error if a name occurs twice.
+pub fn parse_controls(text: &str) -> Result<Vec<String>, String> {
+    if text == "all" {
+        return Ok(Algorithm::ALL.iter().map(|control| control.name().to_owned()).collect());
+    }
+    let names: Vec<String> = text.split(',').map(|name| name.trim().to_owned()).collect();
+    match names.iter().enumerate().find(|(place, name)| names[..*place].contains(name)) {
+        Some((_, twice)) => Err(format!("--cc: '{twice}' is named twice")),
+        None => Ok(names),
+    }
+}
+
+/// Reads a number of replications or of threads.
+///
+/// # Errors
+///
+/// Returns an error if it is not a whole number from 1 to 4294967295.
+pub fn parse_count(text: &str) -> Result<u32, String> {
+    match text.parse() {
+        Ok(0) => Err("must be at least 1".to_owned()),
+        Ok(number) => Ok(number),
+        Err(_) => Err(format!("takes a whole number, at least 1 and at most {}", u32::MAX)),
+    }
+}
+
+/// Reads a seed.
+///
+/// # Errors
+///
+/// Returns an error if it is not a whole number of 64 bits.
+pub fn parse_seed(text: &str) -> Result<u64, String> {
+    text.parse().map_err(|_| format!("takes a whole number, at most {}", u64::MAX))
 }
 
 /// Splits at commas, but not at those within a range such as `[10 ms, 20 ms]`.

@@ -29,6 +29,7 @@ impl ScenarioFile {
             cross: self.cross,
             power_cut: self.power_cut,
             cell_outage: self.cell_outage,
+            device_move: self.device_move,
             phase: self.phase,
             server: self.server,
             security: self.security,
@@ -44,7 +45,7 @@ impl ScenarioFile {
     }
 
     /// The entries of the file: key, meaning, and value or table.
-    pub(super) fn entries(&self) -> [(&str, &str, &dyn KeyEntry); 21] {
+    pub(super) fn entries(&self) -> [(&str, &str, &dyn KeyEntry); 22] {
         [
             ("name", "Name of the scenario; part of the identity of results.", &self.name),
             ("title", "Headline of the report.", &self.title),
@@ -62,6 +63,7 @@ impl ScenarioFile {
             ("cross", "", &self.cross),
             ("power_cut", "", &self.power_cut),
             ("cell_outage", "", &self.cell_outage),
+            ("device_move", "", &self.device_move),
             ("phase", "", &self.phase),
             ("server", "", &self.server),
             ("security", "", &self.security),

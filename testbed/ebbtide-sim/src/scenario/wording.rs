@@ -42,8 +42,8 @@ pub(super) fn in_words_of(key: &str, message: &str) -> String {
 }
 
 /// Tables that stand in arrays, with the brackets of a single one.
-const ARRAYS: [&str; 6] =
-    ["[class]", "[link]", "[cross]", "[power_cut]", "[cell_outage]", "[phase]"];
+const ARRAYS: [&str; 7] =
+    ["[class]", "[link]", "[cross]", "[power_cut]", "[cell_outage]", "[device_move]", "[phase]"];
 
 /// Queue disciplines, loss models and topologies are tables that the key `kind` distinguishes.
 const KIND: &str = "a table with a kind";

@@ -3,6 +3,7 @@
 //! The table of a file, its keys and the settings of each kind are in `workload_kinds.rs`.
 
 use super::limits::MAX_MESSAGES;
+use super::request_log::RequestLog;
 use super::units::Time;
 use super::workload_kinds::{
     Activity, Clocked, Cloud, FlowTraffic, Offers, Pattern, Reliability, Reporting, Requester,
@@ -59,8 +60,10 @@ impl From<Workload> for WorkloadKeys {
 impl WorkloadKeys {
     /// Reads the table; fails where its keys contradict each other.
     pub(super) fn read(self) -> Result<Workload, Fault> {
+        let is_log = self.kind == WorkloadKind::Log;
+        let logged = self.log.mean_requests().filter(|_| is_log);
         let workload = Workload {
-            exchanges: self.exchanges,
+            exchanges: logged.unwrap_or(self.exchanges),
             reliability: self.reliability,
             requester: self.requester,
             deadline: self.deadline,
@@ -98,6 +101,15 @@ impl Workload {
     pub const fn clocked(&self) -> Option<&Clocked> {
         match &self.activity {
             Activity::Clocked(clocked) => Some(clocked),
+            _ => None,
+        }
+    }
+
+    /// The log of the requests.
+    #[must_use]
+    pub const fn log(&self) -> Option<&RequestLog> {
+        match &self.activity {
+            Activity::Clocked(Clocked { pattern: Pattern::Log(log), .. }) => Some(log),
             _ => None,
         }
     }
@@ -203,9 +215,10 @@ impl Workload {
     /// The exchanges of these clients together, as far as exchanges or bytes limit them.
     #[must_use]
     pub fn exchanges_of(&self, clients: Range<u32>) -> f64 {
-        match self.messages(0) {
-            Some(_) => clients.filter_map(|client| self.messages(client)).map(f64::from).sum(),
-            None => clients.len() as f64 * f64::from(self.exchanges),
+        match (self.messages(0), self.log()) {
+            (Some(_), _) => clients.filter_map(|client| self.messages(client)).map(f64::from).sum(),
+            (None, Some(log)) => clients.map(|client| log.instants(client).len() as f64).sum(),
+            (None, None) => clients.len() as f64 * f64::from(self.exchanges),
         }
     }
 
@@ -238,6 +251,11 @@ impl Workload {
             "workload.spread",
             "contradicts workload.period: the first requests come before the second ones, so it must be at \
              most the period",
+        )?;
+        require(
+            keys.kind != WorkloadKind::Log || !keys.log.is_none(),
+            "workload.log",
+            "must name a file of lines seconds,device for the workload log",
         )?;
         let may_be_sent_once = match &self.activity {
             Activity::Flow(flow) => matches!(flow.offers, Offers::Stream { .. }),

@@ -5,6 +5,7 @@
 
 use super::flow::{Each, FlowWorkload};
 use super::mesh_workload::MeshWorkload;
+use super::request_log::RequestLog;
 use super::units::{Buffer, Rate, Time};
 use crate::keys::{FROM_A_MILLISECOND, LONGEST, keys, names, texts};
 use serde::{Deserialize, Serialize};
@@ -37,6 +38,11 @@ keys! {
         /// `bursts`: requests at once.
         #[serde(default = "defaults::burst", skip_serializing_if = "is_burst")]
         pub(super) burst: u32 where 1..=64 => "requests",
+        /// `log`: a file of lines `seconds,device`, one for each request, in the folder of the scenario's file; times count
+        /// from the first request. A log of fewer devices than there are is used again by the others. The number of requests
+        /// and the period are those of the log.
+        #[serde(default, skip_serializing_if = "RequestLog::is_none")]
+        pub(super) log: RequestLog,
         /// Non-confirmable requests are sent once; without a response they fail after the time that the endpoint
         /// waits for one. Not for transfers, firmware, low-power workloads and TCP; needs `coap.token_length` of 4
         /// or more.
@@ -87,6 +93,8 @@ pub enum WorkloadKind {
     Bursts,
     /// All clients at the same time, every period.
     Synchronised,
+    /// Requests at recorded instants: `log`.
+    Log,
     /// A notification from the server to each client, all of which observe a resource (RFC 7641),
     /// every period.
     Notifications,
@@ -189,6 +197,8 @@ pub enum Pattern {
         /// The time over which the first requests are spread.
         spread: Time,
     },
+    /// The instants of a log.
+    Log(RequestLog),
     /// All devices at the same time, each a notification from the server (RFC 7641).
     Notifications,
 }
@@ -202,7 +212,7 @@ impl Pattern {
             Self::Bursts { .. } => Some(period.max(window).0),
             Self::Synchronised { spread } => Some(window.max(*spread).0),
             Self::Notifications => Some(window.0),
-            Self::Poisson => None,
+            Self::Poisson | Self::Log(_) => None,
         }
     }
 }
@@ -318,6 +328,10 @@ impl WorkloadKeys {
             WorkloadKind::Poisson => clocked(Pattern::Poisson),
             WorkloadKind::Bursts => clocked(Pattern::Bursts { size: self.burst }),
             WorkloadKind::Synchronised => clocked(Pattern::Synchronised { spread: self.spread }),
+            WorkloadKind::Log => {
+                let period = self.log.mean_interval().unwrap_or(self.period);
+                Activity::Clocked(Clocked { period, pattern: Pattern::Log(self.log.clone()) })
+            }
             WorkloadKind::Notifications => clocked(Pattern::Notifications),
             WorkloadKind::Firmware => Activity::Firmware,
             WorkloadKind::Stream => {

@@ -106,6 +106,59 @@ fn packets_that_wait_before_an_outage_leave_after_it() {
     assert!([15, 16].contains(&record.totals.up.lost_link), "{:?}", record.totals.up);
 }
 
+/// Two cells, of which the devices are in the first one; a packet needs so long across either.
+fn cells(delay: &str, rest: &str) -> Scenario {
+    let link = |name: &str| {
+        format!(
+            "[[link]]\nname = \"{name}\"\nrate = \"1 Mbit/s\"\ndelay = \"{delay}\"\nbuffer = \"infinite\"\n"
+        )
+    };
+    let text = source(&format!("{}{}{rest}", link("a"), link("b"))).text;
+    let text = text.replace("count = 40\n", "count = 40\nlink = \"a\"\n");
+    Source::new("x.toml", text).scenario(&[]).unwrap()
+}
+
+#[test]
+fn devices_that_move_send_over_the_link_of_their_new_cell() {
+    let moved = "[[device_move]]\nname = \"trip\"\nat = \"50 s\"\nto = \"b\"\n";
+    let back = "[[device_move]]\nname = \"home\"\nat = \"80 s\"\nto = \"a\"\n";
+    // A device asks once in each ten seconds, 12 times: five times before 50 s, eight times before 80 s.
+    for (rest, before, after) in [
+        (moved.to_owned(), 40 * 5, 40 * 7),
+        (format!("{moved}share = 0.25\n"), 40 * 5 + 30 * 7, 10 * 7),
+        (format!("{moved}{back}"), 40 * 5 + 40 * 4, 40 * 3),
+        (moved.replace("\"50 s\"", "\"20 s\"") + "within = \"0 s\"\n", 40 * 2, 40 * 10),
+        (moved.replace("to = \"b\"", "to = \"bottleneck\""), 40 * 5, 0),
+    ] {
+        // A cell into which nobody moves would be refused.
+        let still = "[[device_move]]\nname = \"still\"\nat = \"0 s\"\nshare = 0.001\nto = \"b\"\n";
+        let record = run(&cells("1 us", &format!("{rest}{still}")), "default", 1, 0);
+        let [a, b] = [&record.totals.links[0], &record.totals.links[1]];
+        assert_eq!((a.up.sent, b.up.sent), (before, after), "{rest}");
+        assert_eq!((a.down.delivered, b.down.delivered), (before, after), "{rest}");
+        assert_eq!(record.totals.up.sent, 480);
+    }
+}
+
+#[test]
+fn what_is_on_its_way_over_the_cell_that_a_device_has_left_is_lost() {
+    let moved = "[[device_move]]\nname = \"trip\"\nat = \"50 s\"\nto = \"b\"\n";
+    let record = run(&cells("900 ms", moved), "default", 1, 0);
+    let completed: u32 = record.clients.iter().map(|client| client.completed).sum();
+    assert_eq!(completed, 480, "copies get their answers in the new cell");
+    let a = record.totals.links[0].down;
+    // A fifth of the devices asks in the 1.84 s before it moves, and misses the answer.
+    assert!((2..=16).contains(&a.lost_link), "{a:?}");
+    assert_eq!(a.sent, a.delivered + a.lost_link);
+    let copies: u32 = record.clients.iter().map(|client| client.retransmissions).sum();
+    assert_eq!(u64::from(copies), a.lost_link);
+    // The bottleneck has carried all of it.
+    assert_eq!(record.totals.down.lost_link, 0);
+    // The same devices move under another control.
+    let other = run(&cells("900 ms", moved), "fasor-token", 1, 0);
+    assert_eq!(other.totals.links[0].down.lost_link, a.lost_link);
+}
+
 #[test]
 fn a_class_begins_when_it_is_to() {
     let late = "[[class]]\nname = \"campaign\"\ncount = 40\nstart = \"300 s\"\n";
@@ -157,6 +210,13 @@ fn events_and_phases_that_cannot_be_are_refused_by_key_and_reason() {
     for (rest, says) in [
         ("[[power_cut]]\nname = \"x\"\nat = \"1 h\"\n", "power_cut.x.at: lies outside the run"),
         ("[[cell_outage]]\nname = \"x\"\nat = \"1 h\"\nduration = \"1 s\"\n", "cell_outage.x.at"),
+        ("[[device_move]]\nname = \"x\"\nat = \"1 h\"\nto = \"bottleneck\"\n", "device_move.x.at"),
+        ("[[device_move]]\nname = \"x\"\nat = \"1 s\"\nto = \"y\"\n", "'y'"),
+        ("[[device_move]]\nname = \"x\"\nat = \"1 s\"\n", "to"),
+        (
+            "[[device_move]]\nname = \"x\"\nat = \"1 s\"\nto = \"bottleneck\"\nclass = \"y\"\n",
+            "no [[class]]",
+        ),
         ("[[phase]]\nname = \"x\"\nfrom = \"1 h\"\n", "phase.x.from: lies outside the run"),
         ("[[cell_outage]]\nname = \"x\"\nat = \"1 s\"\n", "duration"),
         ("[[cell_outage]]\nname = \"x\"\nat = \"1 s\"\nduration = \"0 s\"\n", "duration"),
@@ -193,7 +253,7 @@ fn events_and_phases_that_cannot_be_are_refused_by_key_and_reason() {
 #[test]
 fn a_scenario_without_events_has_the_identity_that_it_always_had() {
     let text = serde_json::to_string(&scenario("")).unwrap();
-    for word in ["power_cut", "cell_outage", "phase", "\"start\""] {
+    for word in ["power_cut", "cell_outage", "device_move", "phase", "\"start\""] {
         assert!(!text.contains(word), "{word}");
     }
 }

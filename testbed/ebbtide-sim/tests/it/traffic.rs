@@ -298,3 +298,80 @@ fn an_impossible_traffic_kind_is_refused() {
         assert!(error.contains(expected), "{error}");
     }
 }
+
+/// A scenario of a folder with this log.
+fn logged(clients: u32, log: &str, rest: &str) -> Result<Scenario, String> {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("requests.csv"), log).unwrap();
+    let workload = "kind = \"log\"\nlog = \"requests.csv\"";
+    let text = source(clients, workload, rest).text;
+    let place = folder.path().join("x.toml").to_string_lossy().into_owned();
+    Source::new(place, text).scenario(&[]).map_err(|error| error.to_string())
+}
+
+#[test]
+fn the_requests_of_a_log_are_made_when_they_were() {
+    let log =
+        "seconds,device\n1000.5,meter 7\n1004,gate\n1001,meter 7\n1003,gate\n1009.25,meter 7\n";
+    let scenario = logged(5, log, "").unwrap();
+    let sent = sent(&scenario);
+    // The log is used again by the third and the fifth device, and by the fourth one.
+    for client in 0..5 {
+        let expected = if client % 2 == 0 { vec![0.0, 0.5, 8.75] } else { vec![2.5, 3.5] };
+        assert_eq!(times(&sent, client), expected, "client {client}");
+    }
+    assert_eq!(sent.dropped, 0);
+    // 3 + 2 + 3 + 2 + 3 requests; rounded up, a device makes three, each 8.75 s / 3 after the one before.
+    let workload = &scenario.workload;
+    assert_eq!((workload.exchanges_of(0..5), workload.exchanges), (13.0, 3));
+    assert_eq!(workload.interval_ns(), Some(2_916_666_666));
+    let record = run(&scenario, "default", 1, 0);
+    let asked: Vec<u32> = record.clients.iter().map(|client| client.asked).collect();
+    assert_eq!(asked, [3, 2, 3, 2, 3]);
+}
+
+#[test]
+fn a_class_has_its_own_log_and_a_window_moves_its_devices_and_not_their_intervals() {
+    let classes = "[[class]]\nname = \"a\"\ncount = 2\nstart_window = \"100 s\"\n[class.workload]\n\
+                   kind = \"log\"\nlog = \"requests.csv\"\n[[class]]\nname = \"b\"\ncount = 1\n";
+    let log = "0,a\n7,a\n0,b\n7,b\n";
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("requests.csv"), log).unwrap();
+    let text = source(1, "kind = \"periodic\"\nexchanges = 4", classes)
+        .text
+        .replace("count = 1\n[work", "[work");
+    let place = folder.path().join("x.toml").to_string_lossy().into_owned();
+    let sent = sent(&Source::new(place, text).scenario(&[]).unwrap());
+    for client in 0..2 {
+        let times = times(&sent, client);
+        assert!(times[0] > 0.0 && times[0] < 100.0);
+        assert_near(times[1] - times[0], 7.0, 1e-9, "interval");
+        assert_eq!(times.len(), 2);
+    }
+    assert_eq!(times(&sent, 2).len(), 4);
+}
+
+#[test]
+fn a_log_is_part_of_the_identity_of_a_scenario_and_its_faults_are_named() {
+    let text = |log: &str| serde_json::to_string(&logged(1, log, "").unwrap()).unwrap();
+    assert_ne!(text("0,a\n"), text("0,a\n1,a\n"));
+    for (clients, log, says) in [
+        (1, "0,a\n1,b\n", "clients.count: must be at least 2"),
+        (1, "x\ny\n", "line 2"),
+        (1, "", "no requests"),
+    ] {
+        let error = logged(clients, log, "").unwrap_err();
+        assert!(error.contains(says), "{error}");
+    }
+    let without = source(1, "kind = \"log\"", "").scenario(&[]).unwrap_err().to_string();
+    assert!(without.contains("workload.log: must name a file"), "{without}");
+    let missing = source(1, "kind = \"log\"\nlog = \"none.csv\"", "").scenario(&[]);
+    let missing = missing.unwrap_err().to_string();
+    assert!(
+        missing.contains("workload.log: none.csv") && missing.contains("cannot be read"),
+        "{missing}"
+    );
+    assert!(
+        !serde_json::to_string(&scenario(1, "kind = \"periodic\"", "")).unwrap().contains("log")
+    );
+}

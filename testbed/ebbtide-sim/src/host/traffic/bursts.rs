@@ -10,7 +10,7 @@ pub(super) struct Bursts {
 }
 
 impl Traffic for Bursts {
-    fn first(&self, rng: &mut CompactChaCha) -> u64 {
+    fn first(&self, _: u32, rng: &mut CompactChaCha) -> u64 {
         uniform(rng, 0, self.period.max(self.window))
     }
 

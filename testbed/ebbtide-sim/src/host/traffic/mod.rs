@@ -2,6 +2,7 @@
 //! the fates of those before.
 
 mod bursts;
+mod logged;
 mod periodic;
 mod poisson;
 mod synchronised;
@@ -10,6 +11,7 @@ use crate::random::{CompactChaCha, Streams};
 use crate::scenario::{ClassView, Pattern, Scenario};
 use bursts::Bursts;
 use ebbtide_core::time::Instant;
+use logged::Logged;
 use periodic::Periodic;
 use poisson::Poisson;
 use synchronised::Synchronised;
@@ -17,7 +19,7 @@ use synchronised::Synchronised;
 /// A kind of traffic. Instants and spans are in nanoseconds, instants since the start of the class.
 trait Traffic {
     /// The first instant at which a device makes requests.
-    fn first(&self, rng: &mut CompactChaCha) -> u64;
+    fn first(&self, device: u32, rng: &mut CompactChaCha) -> u64;
 
     /// The instant of the requests after those at `now`. There is a clock if [`Self::uses_clock`].
     fn next(&self, now: u64, clock: Option<&mut DeviceClock>) -> u64;
@@ -30,6 +32,8 @@ trait Traffic {
 
 /// The state of one device's traffic.
 struct DeviceClock {
+    /// Its number.
+    device: u32,
     /// The first instant.
     first: u64,
     /// How often requests have been made.
@@ -55,13 +59,14 @@ fn traffic(scenario: &Scenario) -> Option<Box<dyn Traffic>> {
     }
     let clocked = scenario.workload.clocked()?;
     let period = clocked.period.0;
-    Some(match clocked.pattern {
+    Some(match &clocked.pattern {
         Pattern::Periodic { jitter } => Box::new(Periodic { period, window, jitter: jitter.0 }),
         Pattern::Poisson => Box::new(Poisson { mean: period, window }),
         Pattern::Bursts { .. } => Box::new(Bursts { period, window }),
         Pattern::Synchronised { spread } => {
             Box::new(Synchronised { period, window, spread: spread.0 })
         }
+        Pattern::Log(log) => Box::new(Logged { log: log.clone(), window }),
         Pattern::Notifications => Box::new(Synchronised { period, window, spread: 0 }),
     })
 }
@@ -79,12 +84,12 @@ impl Timetable {
                 true => format!("source/{}", client + 1),
                 false => format!("client/{client}/start"),
             };
-            start.saturating_add(traffic.first(&mut streams.frugal(&name)))
+            start.saturating_add(traffic.first(client, &mut streams.frugal(&name)))
         };
         let starts: Vec<u64> = class.clients().map(first).collect();
         let clock = |(client, first): (u32, &u64)| {
             let rng = streams.frugal(&format!("client/{client}/traffic"));
-            DeviceClock { first: first - start, times: 0, rng }
+            DeviceClock { device: client, first: first - start, times: 0, rng }
         };
         let clocks = match traffic.uses_clock() {
             true => class.clients().zip(&starts).map(clock).collect(),

@@ -12,7 +12,7 @@ pub(super) struct Periodic {
 }
 
 impl Traffic for Periodic {
-    fn first(&self, rng: &mut CompactChaCha) -> u64 {
+    fn first(&self, _: u32, rng: &mut CompactChaCha) -> u64 {
         uniform(rng, 0, self.period.max(self.window))
     }
 

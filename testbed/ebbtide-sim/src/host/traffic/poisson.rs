@@ -11,7 +11,7 @@ pub(super) struct Poisson {
 }
 
 impl Traffic for Poisson {
-    fn first(&self, rng: &mut CompactChaCha) -> u64 {
+    fn first(&self, _: u32, rng: &mut CompactChaCha) -> u64 {
         uniform(rng, 0, self.window).saturating_add(exponential(rng, self.mean))
     }
 

@@ -12,7 +12,7 @@ pub(super) struct Synchronised {
 }
 
 impl Traffic for Synchronised {
-    fn first(&self, rng: &mut CompactChaCha) -> u64 {
+    fn first(&self, _: u32, rng: &mut CompactChaCha) -> u64 {
         uniform(rng, 0, self.window.max(self.spread))
     }
 

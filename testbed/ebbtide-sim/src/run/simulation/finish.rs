@@ -55,7 +55,7 @@ impl<R: Recorder> Simulation<R> {
                 };
                 (self.ends(true, sent.0), self.ends(false, sent.1))
             }
-            None => (self.net.up.counts().into(), self.net.down.counts().into()),
+            None => (self.net.up.counts().into(), self.net.down_counts()),
         };
         let sim_ns = if mesh.is_some() { self.done_at } else { self.engine.now() }.as_nanos();
         let record = RunRecord {
