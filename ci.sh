@@ -369,6 +369,7 @@ step_web() {
     debug_command
     bash web/build.sh
     node web/test.mjs "$target/web" "$target/debug/ebbtide"
+    node web/explorer.mjs "$target/debug/ebbtide"
     node web/browser.mjs "$target/debug/ebbtide" "$target/web"
     note "$(tail -n 1 "$logs/$step.log" | cut -d: -f1)"
 }

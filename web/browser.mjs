@@ -1,12 +1,10 @@
-// The page of `ebbtide play` in headless Chromium, over the DevTools protocol on a pipe: its verdict, its keyboard, its
+// The page of `ebbtide play` in headless Chromium: its verdict, its keyboard, its
 // width.
 //
 //   node web/browser.mjs EBBTIDE SITE [FOLDER for screenshots]
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { open } from "./chromium.mjs";
 
 const [command, site, shots] = process.argv.slice(2);
 const server = spawn(command, ["play", "--port", "0", "--site", site], { stdio: ["ignore", "pipe", "inherit"] });
@@ -14,57 +12,9 @@ const url = await new Promise((resolve, reject) => {
   server.stdout.once("data", (data) => resolve(String(data).split(" ")[0]));
   server.once("exit", (code) => reject(new Error(`ebbtide play ended with ${code}`)));
 });
-const profile = mkdtempSync(join(tmpdir(), "ebbtide-chromium-"));
-const flags = ["--headless=new", "--no-sandbox", "--disable-gpu", "--remote-debugging-pipe", `--user-data-dir=${profile}`, "about:blank"];
-const browser = spawn("chromium", flags, { stdio: ["ignore", "ignore", "ignore", "pipe", "pipe"] });
-const waiting = new Map();
-let number = 0;
-let rest = "";
-const complaints = [];
-browser.stdio[4].on("data", (data) => {
-  const parts = (rest + data).split("\0");
-  rest = parts.pop();
-  for (const part of parts) {
-    const message = JSON.parse(part);
-    if (message.method === "Runtime.exceptionThrown") complaints.push(message.params.exceptionDetails.text);
-    waiting.get(message.id)?.(message);
-    waiting.delete(message.id);
-  }
-});
-
-function send(method, params = {}, sessionId = undefined) {
-  number += 1;
-  const id = number;
-  browser.stdio[3].write(`${JSON.stringify({ id, method, params, sessionId })}\0`);
-  return new Promise((resolve, reject) => {
-    waiting.set(id, (message) => (message.error ? reject(new Error(`${method}: ${message.error.message}`)) : resolve(message.result)));
-  });
-}
+const { page, value, until, size, shot, key, unnamed, complaints, close } = await open(shots);
 
 try {
-  const { targetId } = await send("Target.createTarget", { url: "about:blank" });
-  const { sessionId } = await send("Target.attachToTarget", { targetId, flatten: true });
-  const page = (method, params) => send(method, params, sessionId);
-  const value = async (expression) => (await page("Runtime.evaluate", { expression, awaitPromise: true, returnByValue: true })).result.value;
-  /** Waits until an expression holds; the machine may be slow. */
-  const until = async (expression) => {
-    for (let turn = 0; turn < 1200; turn += 1) {
-      if (await value(expression)) return;
-      await new Promise((resolve) => setTimeout(resolve, 50));
-    }
-    throw new Error(`never: ${expression}; the page says: ${await value("document.body?.innerText")}`);
-  };
-  const size = (width, height) => page("Emulation.setDeviceMetricsOverride", { width, height, deviceScaleFactor: 1, mobile: false });
-  const shot = async (name) => {
-    if (!shots) return;
-    const { data } = await page("Page.captureScreenshot", { captureBeyondViewport: name !== "report" });
-    writeFileSync(join(shots, `${name}.png`), Buffer.from(data, "base64"));
-  };
-  const key = async (name, code) => {
-    for (const type of ["keyDown", "keyUp"]) await page("Input.dispatchKeyEvent", { type, key: name, code: name, windowsVirtualKeyCode: code, text: name === "Enter" && type === "keyDown" ? "\r" : undefined });
-  };
-  await page("Runtime.enable");
-  await page("Page.enable");
   await size(1280, 1000);
   await page("Page.navigate", { url });
   await until("document.querySelector('.sentence')");
@@ -95,7 +45,7 @@ try {
   // The report is drawn, with its figures.
   await value("document.getElementById('report').scrollIntoView()");
   await until("document.getElementById('report').getBoundingClientRect().top < 400");
-  await shot("report");
+  await shot("report", false);
   await value("scrollTo(0, 0)");
 
   // By keyboard: a slider changes a key, its field follows, and the answer is another one.
@@ -115,10 +65,7 @@ try {
   await until("document.getElementById('error').textContent === '' && document.body.dataset.done === 'yes'");
 
   // Every control has a name for a screen reader.
-  const nodes = (await page("Accessibility.getFullAXTree")).nodes;
-  const roles = ["button", "textbox", "slider", "combobox", "spinbutton"];
-  const unnamed = nodes.filter((node) => roles.includes(node.role?.value) && !node.name?.value);
-  assert.deepEqual(unnamed.map((node) => node.role.value), []);
+  assert.deepEqual(await unnamed(), []);
 
   // Narrow: nothing is wider than the screen.
   await size(400, 900);
@@ -128,7 +75,5 @@ try {
   console.log(`first verdict after ${Math.round(first)} ms, ${wire} bytes over the wire: ${sentence}`);
 } finally {
   server.kill();
-  browser.kill();
-  await new Promise((resolve) => browser.on("exit", resolve));
-  rmSync(profile, { recursive: true, force: true, maxRetries: 5 });
+  await close();
 }

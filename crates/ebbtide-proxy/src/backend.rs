@@ -29,6 +29,16 @@ impl Backends {
         self.0.iter().map(|backend| backend.path.join("/"))
     }
 
+    /// The URIs for which paths stand.
+    pub(crate) fn uris(&self) -> impl Iterator<Item = String> {
+        self.0.iter().map(|backend| backend.base.uri())
+    }
+
+    /// Whether a path stands for something at this server.
+    pub(crate) fn has_server(&self, target: &Target) -> bool {
+        self.0.iter().any(|backend| backend.base.is_same_server(target))
+    }
+
     /// The target of a request to the gateway's own path.
     pub(crate) fn target(&self, mut path: Vec<String>, query: Vec<String>) -> Option<Target> {
         let Backend { path: own, base } =
@@ -41,10 +51,8 @@ impl Backends {
     /// The gateway's own path of a resource that a server reports.
     pub(crate) fn own_path(&self, target: &Target) -> Option<Vec<String>> {
         self.0.iter().find_map(|Backend { path, base }| {
-            let same = base.scheme == target.scheme
-                && base.host == target.host
-                && base.port == target.port;
-            let below = target.path.strip_prefix(&*base.path).filter(|_| same)?;
+            let is_same = base.is_same_server(target);
+            let below = target.path.strip_prefix(&*base.path).filter(|_| is_same)?;
             Some(path.iter().chain(below).cloned().collect())
         })
     }

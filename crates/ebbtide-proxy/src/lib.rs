@@ -25,6 +25,7 @@ mod cache;
 mod cell;
 mod config;
 mod directory;
+mod explore;
 mod forward;
 mod gateway;
 mod http;
@@ -38,12 +39,15 @@ mod system;
 mod target;
 #[cfg(test)]
 mod tests;
+mod timeline;
 mod upstream;
 mod web;
+mod web_link;
 mod web_uri;
 
 pub use access::{Prefix, PrefixError};
 pub use cell::CellConfig;
 pub use config::GatewayConfig;
 pub use directory::{Directory, DirectoryConfig};
+pub use explore::Explorer;
 pub use gateway::Gateway;

@@ -13,6 +13,12 @@ pub(crate) enum Answered {
 }
 
 impl Answered {
+    pub(crate) fn code(&self) -> Code {
+        match self {
+            Self::Answer(response) | Self::Refusal(response) => response.code(),
+        }
+    }
+
     pub(crate) fn into_response(self) -> Response {
         match self {
             Self::Answer(response) | Self::Refusal(response) => response,

@@ -2,17 +2,19 @@
 
 use crate::ask::CacheKey;
 use crate::outcome::Answered;
+use crate::system;
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, Shared, WeakShared};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use tokio::time::Instant;
 
 /// The progress of a request that several clients may wait for.
 #[derive(Debug)]
 pub(crate) struct RequestProgress {
-    sent: AtomicBool,
+    /// When it was sent.
+    sent: OnceLock<Instant>,
     /// Whether a client has changed the resource since it began: its answer may be that of before.
     outdated: AtomicBool,
     /// When the last of them stops waiting.
@@ -21,16 +23,21 @@ pub(crate) struct RequestProgress {
 
 impl RequestProgress {
     pub(crate) fn new(deadline: Instant) -> Arc<Self> {
-        let (sent, outdated) = (AtomicBool::new(false), AtomicBool::new(false));
+        let (sent, outdated) = (OnceLock::new(), AtomicBool::new(false));
         Arc::new(Self { sent, outdated, deadline: Mutex::new(deadline) })
     }
 
     pub(crate) fn set_sent(&self) {
-        self.sent.store(true, Ordering::Relaxed);
+        // A request is sent once.
+        let _ = self.sent.set(system::now());
     }
 
     pub(crate) fn is_sent(&self) -> bool {
-        self.sent.load(Ordering::Relaxed)
+        self.sent.get().is_some()
+    }
+
+    pub(crate) fn sent(&self) -> Option<Instant> {
+        self.sent.get().copied()
     }
 
     pub(crate) fn is_outdated(&self) -> bool {

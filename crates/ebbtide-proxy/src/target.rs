@@ -156,6 +156,11 @@ impl Target {
         }
     }
 
+    /// Whether another target is at the same server.
+    pub(crate) fn is_same_server(&self, other: &Self) -> bool {
+        (self.scheme, &self.host, self.port) == (other.scheme, &other.host, other.port)
+    }
+
     /// The URI with this address in place of a name, so that the address that was permitted is the one that is
     /// asked.
     pub(crate) fn at(&self, address: SocketAddr) -> Result<Uri, Response> {

@@ -8,6 +8,7 @@ use crate::outcome::{self, Answered};
 use crate::shared::RequestProgress;
 use crate::system;
 use crate::target::{NamedBy, Target, TargetScheme};
+use crate::timeline::{Timeline, TimelineEntry};
 use crate::web::WebClient;
 use ebbtide::{Client, Code, Error, Request, Response, Uri};
 use ebbtide_core::wire::OptionNumber;
@@ -16,6 +17,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Semaphore;
+use tokio::time::Instant;
 
 /// Look-ups of names at the same time: each occupies a thread.
 const MAX_LOOKUPS: usize = 16;
@@ -31,6 +33,7 @@ pub(crate) struct Upstream {
     pub(crate) access: Reach,
     pub(crate) cells: Cells,
     pub(crate) name: String,
+    pub(crate) timeline: Timeline,
     web: WebClient,
     lookups: Semaphore,
 }
@@ -63,7 +66,7 @@ impl Upstream {
     pub(crate) fn new(config: UpstreamConfig) -> Self {
         let UpstreamConfig { client, access, cells, name, max_body } = config;
         let (web, lookups) = (WebClient::new(max_body), Semaphore::new(MAX_LOOKUPS));
-        Self { client, access, cells, name, web, lookups }
+        Self { client, access, cells, name, timeline: Timeline::default(), web, lookups }
     }
 
     /// The address of a target, if it may be reached.
@@ -114,6 +117,14 @@ impl Upstream {
 
     /// Asks the server, when it is the request's turn.
     pub(crate) async fn exchange(&self, ask: &Ask, progress: &RequestProgress) -> Answered {
+        let mut noted =
+            NotedExchange { upstream: self, ask, progress, began: system::now(), code: None };
+        let answered = self.ask(ask, progress).await;
+        noted.code = Some(answered.code());
+        answered
+    }
+
+    async fn ask(&self, ask: &Ask, progress: &RequestProgress) -> Answered {
         let address = match self.address(&ask.target).await {
             Ok(address) => address,
             Err(refusal) => return Answered::Refusal(refusal),
@@ -204,6 +215,33 @@ impl Upstream {
             None => Ok(()),
             Some(late) => Err(outcome::unavailable(late, "the cell is busy")),
         }
+    }
+}
+
+/// An exchange that is noted when it ends, or when its clients no longer wait for it.
+struct NotedExchange<'e> {
+    upstream: &'e Upstream,
+    ask: &'e Ask,
+    progress: &'e RequestProgress,
+    began: Instant,
+    code: Option<Code>,
+}
+
+impl Drop for NotedExchange<'_> {
+    fn drop(&mut self) {
+        let Self { upstream, ask, progress, began, code } = self;
+        upstream.timeline.add(|| {
+            let (now, began) = (system::now(), *began);
+            let sent = progress.sent().unwrap_or(now);
+            let method = ask.code.name().unwrap_or("?");
+            TimelineEntry {
+                request: format!("{method} {}", ask.target.uri()),
+                answer: code.map_or_else(|| "none in time".to_owned(), |code| code.to_string()),
+                began,
+                waited: sent.saturating_duration_since(began),
+                took: now.saturating_duration_since(sent),
+            }
+        });
     }
 }
 

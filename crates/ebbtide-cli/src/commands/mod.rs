@@ -27,6 +27,7 @@ pub(crate) mod run;
 pub(crate) mod serve;
 mod serve_binds;
 mod serve_directory;
+mod serve_explore;
 mod serve_files;
 mod serve_limits;
 mod serve_memory;

@@ -1,6 +1,7 @@
 //! `ebbtide proxy`: a gateway to CoAP servers.
 
 use super::serve_directory::DirectoryArgs;
+use super::serve_explore::ExploreArgs;
 use super::serve_security::SecurityArgs;
 use crate::client::interrupt::Interrupt;
 use crate::client::psk::PskArgs;
@@ -64,6 +65,8 @@ pub(crate) struct ProxyArgs {
     state: Option<PathBuf>,
     #[command(flatten)]
     directory: DirectoryArgs,
+    #[command(flatten)]
+    explore: ExploreArgs,
     #[command(flatten)]
     security: SecurityArgs,
     #[command(flatten)]
@@ -179,6 +182,7 @@ pub(crate) fn run(args: ProxyArgs) -> Result<(), Failure> {
         http: args.http,
         state: args.state,
         directory: args.directory,
+        explore: args.explore,
         security: args.security,
     };
     super::serve::raise_file_limit();
@@ -194,19 +198,22 @@ struct Served {
     http: Option<String>,
     state: Option<PathBuf>,
     directory: DirectoryArgs,
+    explore: ExploreArgs,
     security: SecurityArgs,
 }
 
 impl Served {
     async fn forward(self, config: GatewayConfig) -> Result<(), Failure> {
-        let Self { mut binds, http, state, directory, security } = self;
+        let Self { mut binds, http, state, directory, explore, security } = self;
         if binds.is_empty() {
             // Not at all addresses: whoever is to be served by a proxy is named.
             binds.push(format!("127.0.0.1:{}", ebbtide::DEFAULT_PORT));
         }
         let gateway = Gateway::new(config);
+        let explored = gateway.clone();
         let mut router = gateway.router();
-        if let Some(directory) = directory.open(state.as_deref())? {
+        let directory = directory.open(state.as_deref())?;
+        if let Some(directory) = &directory {
             router = router.merge(directory.router());
         }
         let security = security.read()?;
@@ -244,6 +251,7 @@ impl Served {
             writeln!(io::stdout(), "gateway at http://{}/hc/", listener.local_addr()?)?;
             tokio::spawn(async move { gateway.serve_http(listener).await });
         }
+        explore.start(&explored, None, directory.as_ref()).await?;
         let mut interrupt = Interrupt::new()?;
         let asked = async {
             interrupt.received().await;

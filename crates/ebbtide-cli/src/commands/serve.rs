@@ -1,6 +1,7 @@
 //! `ebbtide serve`: test resources, or the files of a folder.
 
 use super::serve_directory::DirectoryArgs;
+use super::serve_explore::ExploreArgs;
 use super::serve_limits::LimitArgs;
 use super::serve_notify::ServiceManager;
 use super::serve_security::SecurityArgs;
@@ -86,6 +87,8 @@ pub(crate) struct ServeArgs {
     state: Option<PathBuf>,
     #[command(flatten)]
     directory: DirectoryArgs,
+    #[command(flatten)]
+    explore: ExploreArgs,
     /// Keep polling for datagrams for this many microseconds after the last ones before sleeping:
     /// shorter round trips at the cost of a busy core
     #[arg(long, value_name = "MICROSECONDS", default_value_t = 0)]
@@ -197,7 +200,8 @@ async fn serve(args: ServeArgs, config: ServerConfig, log: LeftOut) -> Result<()
         let workload = super::flow::scenario(name, &[])?.workload;
         router = serve_resources::of_scenario(router, &workload);
     }
-    if let Some(directory) = args.directory.open(args.state.as_deref())? {
+    let directory = args.directory.open(args.state.as_deref())?;
+    if let Some(directory) = &directory {
         router = router.merge(directory.router());
     }
     let security = args.security.read()?;
@@ -239,6 +243,7 @@ async fn serve(args: ServeArgs, config: ServerConfig, log: LeftOut) -> Result<()
     for (scheme, address) in server.listeners() {
         writeln!(io::stdout(), "serving at {scheme}://{address}")?;
     }
+    args.explore.start_for_server(&server.local_addrs(), directory.as_ref()).await?;
     if let Some(interface) = &args.multicast {
         join(&server, interface.as_deref())?;
     }

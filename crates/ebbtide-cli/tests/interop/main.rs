@@ -16,6 +16,7 @@ mod californium_tcp;
 mod dtls;
 mod dtls_certificates;
 mod dtls_peers;
+mod gateway;
 mod libcoap;
 mod mbedtls;
 mod multicast;

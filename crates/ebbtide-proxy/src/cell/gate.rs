@@ -60,6 +60,17 @@ pub(crate) struct NextPlace {
     served: u64,
 }
 
+/// The requests behind a gate and in front of it.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) struct GateLoad {
+    pub(crate) in_flight: usize,
+    pub(crate) waiting: usize,
+    /// The number that may be in flight.
+    pub(crate) budget: u32,
+    /// The mean round trip; `None` before the first answer.
+    pub(crate) mean: Option<Duration>,
+}
+
 /// A request in front of the gate, until it is dropped.
 struct QueuedPlace<'g> {
     gate: &'g CellGate,
@@ -136,11 +147,11 @@ impl CellGate {
         self.lock().budget.mean()
     }
 
-    /// The requests in flight and those that wait.
-    #[cfg(test)]
-    pub(crate) fn load(&self) -> (usize, usize) {
+    /// The present load.
+    pub(crate) fn load(&self) -> GateLoad {
         let state = self.lock();
-        (state.taken.len(), state.queue.len())
+        let (in_flight, waiting) = (state.taken.len(), state.queue.len());
+        GateLoad { in_flight, waiting, budget: state.budget.size(), mean: state.budget.mean() }
     }
 
     fn free_overdue(self: &Arc<Self>) {
@@ -239,6 +250,12 @@ const FIRST_TIMEOUT: Duration = Duration::from_secs(2);
 mod tests {
     use super::*;
 
+    /// The requests in flight and those that wait.
+    fn counts(gate: &CellGate) -> (usize, usize) {
+        let load = gate.load();
+        (load.in_flight, load.waiting)
+    }
+
     fn of(client: u8) -> Applicant {
         Applicant { client: IpAddr::from([192, 0, 2, client]), urgency: 3 }
     }
@@ -252,13 +269,13 @@ mod tests {
             async move { gate.enter(of(2)).await }
         });
         tokio::task::yield_now().await;
-        assert_eq!(gate.load(), (2, 1));
+        assert_eq!(counts(&gate), (2, 1));
         first.end(ExchangeEnd::Answered(Duration::from_secs(1)));
         let third = third.await.unwrap();
-        assert_eq!(gate.load(), (2, 0));
+        assert_eq!(counts(&gate), (2, 0));
         second.end(ExchangeEnd::Lost);
         third.end(ExchangeEnd::Lost);
-        assert_eq!(gate.load(), (0, 0));
+        assert_eq!(counts(&gate), (0, 0));
     }
 
     #[tokio::test(start_paused = true)]
@@ -266,7 +283,7 @@ mod tests {
         let gate = CellGate::new(1, Overdue::Freed);
         drop(gate.enter(of(1)).await);
         tokio::task::yield_now().await;
-        assert_eq!(gate.load(), (1, 0));
+        assert_eq!(counts(&gate), (1, 0));
         let began = crate::system::now();
         let next = gate.enter(of(1)).await;
         assert_eq!(began.elapsed(), FIRST_TIMEOUT);
@@ -281,9 +298,9 @@ mod tests {
             let waits = gate.enter(of(client));
             assert!(tokio::time::timeout(Duration::ZERO, waits).await.is_err());
         }
-        assert_eq!(gate.load(), (1, 0));
+        assert_eq!(counts(&gate), (1, 0));
         first.end(ExchangeEnd::Lost);
-        assert_eq!(gate.load(), (0, 0));
+        assert_eq!(counts(&gate), (0, 0));
     }
 
     #[tokio::test(start_paused = true)]
@@ -298,13 +315,13 @@ mod tests {
         dead.into_iter().for_each(|permit| permit.end(ExchangeEnd::Lost));
         assert_eq!(cell.load(), load);
         next.end(ExchangeEnd::Answered(Duration::from_secs(1)));
-        assert_eq!(cell.load(), (0, 0));
+        assert_eq!(counts(&cell), (0, 0));
 
         let device = CellGate::new(1, Overdue::Kept);
         let dead = device.enter(of(1)).await;
         let waits = tokio::time::timeout(Duration::from_secs(60), device.enter(of(2)));
         assert!(waits.await.is_err());
         dead.end(ExchangeEnd::Lost);
-        assert_eq!(device.load(), (0, 0));
+        assert_eq!(counts(&device), (0, 0));
     }
 }

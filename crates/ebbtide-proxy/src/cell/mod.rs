@@ -5,7 +5,7 @@ mod gate;
 mod queue;
 
 pub(crate) use budget::ExchangeEnd;
-pub(crate) use gate::{CellGate, Permit};
+pub(crate) use gate::{CellGate, GateLoad, Permit};
 pub(crate) use queue::Applicant;
 
 use crate::access::Prefix;
@@ -97,6 +97,23 @@ impl Cells {
             devices: Mutex::default(),
             limits,
         }
+    }
+
+    /// The cells with their loads: those that are configured, and others that have been used.
+    pub(crate) fn loads(&self) -> Vec<(String, GateLoad)> {
+        let name = |prefixes: &[Prefix]| {
+            prefixes.iter().map(Prefix::to_string).collect::<Vec<_>>().join(", ")
+        };
+        let configured =
+            self.configured.iter().map(|(prefixes, gate)| (name(prefixes), gate.load()));
+        let others = lock(&self.others);
+        let others = others.table.iter().map(|(prefix, gate)| (prefix.to_string(), gate.load()));
+        configured.chain(others).collect()
+    }
+
+    /// The addresses of devices that were asked, at most so many.
+    pub(crate) fn addresses(&self, max: usize) -> Vec<SocketAddr> {
+        lock(&self.devices).table.keys().take(max).copied().collect()
     }
 
     /// The gate of the cell with this address.

@@ -1,6 +1,6 @@
 //! An endpoint as it is registered (RFC 9176 section 5), and its stored form.
 
-use super::web_link::{self, LinkAttribute, WebLink};
+use crate::web_link::{self, LinkAttribute, WebLink};
 use bytes::{Buf, BufMut};
 use std::net::{IpAddr, SocketAddr};
 
@@ -152,15 +152,9 @@ impl BaseUri {
         Ok(Self { text, named_by: BaseSource::Parameter, interface })
     }
 
-    /// A reference as a URI (RFC 3986 section 5.2, for what the Limited Link Format allows).
+    /// A reference of a link as a URI.
     pub(super) fn resolve(&self, reference: &str) -> String {
-        if !reference.starts_with('/') {
-            return reference.to_owned();
-        }
-        let authority = self.text.find("://").map_or(0, |at| at + 3);
-        let path = self.text.get(authority..).and_then(|rest| rest.find('/'));
-        let origin = path.map_or(self.text.len(), |path| authority + path);
-        format!("{}{reference}", self.text.get(..origin).unwrap_or_default())
+        web_link::resolve(&self.text, reference)
     }
 }
 
@@ -328,17 +322,6 @@ mod tests {
         let named = |from: SocketAddr| BaseUri::of_parameter("coap://[fe80::2]".to_owned(), from);
         assert_eq!(named(link_local).unwrap().interface, Some(3));
         assert!(named("[2001:db8::1]:5683".parse().unwrap()).is_err());
-    }
-
-    #[test]
-    fn references_are_resolved_against_the_base() {
-        let base = base("coap://sensor1.example.com/below");
-        for (reference, resolved) in [
-            ("/sensors", "coap://sensor1.example.com/sensors"),
-            ("http://www.example.com/t", "http://www.example.com/t"),
-        ] {
-            assert_eq!(base.resolve(reference), resolved);
-        }
     }
 
     #[test]

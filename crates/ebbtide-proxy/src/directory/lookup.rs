@@ -1,7 +1,7 @@
 //! Look-ups of endpoints and of resources (RFC 9176 section 6).
 
 use super::endpoint::RegisteredEndpoint;
-use super::web_link::{self, LinkAttribute, WebLink};
+use crate::web_link::{self, LinkAttribute, WebLink};
 
 /// The links that a look-up returns.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]

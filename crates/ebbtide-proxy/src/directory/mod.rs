@@ -5,10 +5,10 @@ mod lookup;
 mod routes;
 mod storing;
 mod table;
-mod web_link;
 
 use crate::open::FairPlaces;
 use crate::system;
+use crate::web_link::WebLink;
 use ebbtide::server::{Router, StateStore, StoredMap, Subject};
 use endpoint::RegisteredEndpoint;
 use std::fmt;
@@ -129,6 +129,23 @@ impl Directory {
 
     fn table(&self) -> MutexGuard<'_, DirectoryTable> {
         self.inner.table()
+    }
+
+    /// The names of the first registered endpoints, with their base URIs. Link-local ones are left out.
+    pub(crate) fn endpoints(&self, max: usize) -> Vec<(String, String)> {
+        let table = self.table();
+        let seen = table.iter().filter(|(_, endpoint)| endpoint.base.interface.is_none());
+        let named = |(_, endpoint): (u32, &RegisteredEndpoint)| {
+            (endpoint.name.name.clone(), endpoint.base.text.clone())
+        };
+        seen.take(max).map(named).collect()
+    }
+
+    /// The links of the endpoint with this base URI.
+    pub(crate) fn links_of(&self, base: &str) -> Option<Vec<WebLink>> {
+        let table = self.table();
+        let found = table.iter().find(|(_, endpoint)| endpoint.base.text == base);
+        found.map(|(_, endpoint)| endpoint.links.clone())
     }
 }
 

@@ -5,8 +5,8 @@ use super::endpoint::{
     BaseSource, BaseUri, EndpointName, Parameters, RegisteredEndpoint, interface,
 };
 use super::lookup::{Lookup, LookupKind};
-use super::web_link::{self, WebLink};
 use crate::outcome;
+use crate::web_link::{self, WebLink};
 use ebbtide::server::{Call, Resource, Router, get, post};
 use ebbtide::{Code, ContentFormat, OptionNumber, Request, Response, Scheme};
 use ebbtide_core::sharing_prefix;

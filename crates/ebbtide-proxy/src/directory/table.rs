@@ -193,8 +193,8 @@ impl DirectoryTable {
 #[cfg(test)]
 mod tests {
     use super::super::endpoint::{BaseSource, BaseUri};
-    use super::super::web_link;
     use super::*;
+    use crate::web_link;
 
     fn endpoint(name: &str, client: [u8; 4], links: usize) -> RegisteredEndpoint {
         let base = BaseUri {

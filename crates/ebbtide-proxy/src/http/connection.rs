@@ -41,12 +41,22 @@ impl Gateway {
     /// Answers HTTP clients at this listener (RFC 8075), for as long as the future is polled. The
     /// target follows `/hc/`, as in `http://GATEWAY/hc/coap://192.0.2.7/temperature`.
     pub async fn serve_http(&self, listener: TcpListener) {
-        serve(self.clone(), listener).await;
+        let gateway = self.clone();
+        serve(listener, move |from, request| {
+            let gateway = gateway.clone();
+            async move { answer(&gateway, from, request).await }
+        })
+        .await;
     }
 }
 
-/// Serves HTTP clients until the future is dropped.
-async fn serve(gateway: Gateway, listener: TcpListener) {
+/// Answers HTTP clients by `respond` until the future is dropped.
+pub(crate) async fn serve<F>(
+    listener: TcpListener,
+    respond: impl Fn(SocketAddr, Request<Incoming>) -> F + Clone + Send + 'static,
+) where
+    F: Future<Output = Response<AnswerBody>> + Send,
+{
     let open = FairPlaces::new(MAX_CONNECTIONS);
     loop {
         let Ok((stream, from)) = listener.accept().await else {
@@ -55,12 +65,15 @@ async fn serve(gateway: Gateway, listener: TcpListener) {
             continue;
         };
         let Some(counted) = open.admit(sharing_prefix(from.ip())) else { continue };
-        let gateway = gateway.clone();
+        let respond = respond.clone();
         tokio::spawn(async move {
             let _counted = counted;
             // Answers are written whole, so nothing is gained by waiting for more.
             let _ = stream.set_nodelay(true);
-            let service = service_fn(move |request| answer(gateway.clone(), from, request));
+            let service = service_fn(move |request| {
+                let answered = respond(from, request);
+                async { Ok::<_, Infallible>(answered.await) }
+            });
             let mut http = http1::Builder::new();
             http.timer(TokioTimer::new())
                 .header_read_timeout(HEAD_PATIENCE)
@@ -74,17 +87,16 @@ async fn serve(gateway: Gateway, listener: TcpListener) {
     }
 }
 
-/// Answers one request.
-async fn answer(
-    gateway: Gateway,
+/// Answers one request by forwarding it.
+pub(crate) async fn answer(
+    gateway: &Gateway,
     from: SocketAddr,
     request: Request<Incoming>,
-) -> Result<Response<AnswerBody>, Infallible> {
-    let answered = match ask(&gateway, from, request).await {
+) -> Response<AnswerBody> {
+    match ask(gateway, from, request).await {
         Ok(answered) => answered,
         Err(refused) => response::of_refused(&refused),
-    };
-    Ok(answered)
+    }
 }
 
 async fn ask(

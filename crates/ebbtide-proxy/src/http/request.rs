@@ -18,7 +18,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 /// Where the target URI begins in the path (RFC 8075 section 5.3: the default mapping).
-pub(super) const PREFIX: &str = "/hc/";
+pub(crate) const PREFIX: &str = "/hc/";
 
 /// A request and the form of its answer.
 #[derive(Debug)]

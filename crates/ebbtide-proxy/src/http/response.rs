@@ -13,9 +13,9 @@ use hyper::header::{self, HeaderName, HeaderValue};
 use std::convert::Infallible;
 
 /// The body of an answer.
-pub(super) type AnswerBody = UnsyncBoxBody<Bytes, Infallible>;
+pub(crate) type AnswerBody = UnsyncBoxBody<Bytes, Infallible>;
 
-pub(super) fn whole(bytes: impl Into<Bytes>) -> AnswerBody {
+pub(crate) fn whole(bytes: impl Into<Bytes>) -> AnswerBody {
     Full::new(bytes.into()).boxed_unsync()
 }
 

@@ -2,6 +2,7 @@
 
 mod cells;
 mod directory;
+mod explore;
 mod forward;
 mod http;
 mod observe;

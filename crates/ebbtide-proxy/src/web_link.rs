@@ -1,26 +1,26 @@
-//! Lists of links in the CoRE Link Format (RFC 6690), as far as a directory takes them (RFC 9176 appendix C).
+//! Lists of links in the CoRE Link Format (RFC 6690): the limited one that a directory takes (RFC 9176 appendix C).
 
 use core::fmt;
 
 /// A link with its attributes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct WebLink {
+pub(crate) struct WebLink {
     /// A URI, or an absolute path.
-    pub(super) target: String,
-    pub(super) attributes: Vec<LinkAttribute>,
+    pub(crate) target: String,
+    pub(crate) attributes: Vec<LinkAttribute>,
 }
 
 /// An attribute of a link.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct LinkAttribute {
-    pub(super) name: String,
+pub(crate) struct LinkAttribute {
+    pub(crate) name: String,
     /// The value as it was written, with its quotation marks, so that it is returned unchanged.
     written: Option<String>,
 }
 
 impl LinkAttribute {
     /// An attribute with a quoted value.
-    pub(super) fn quoted(name: &str, value: &str) -> Self {
+    pub(crate) fn quoted(name: &str, value: &str) -> Self {
         let mut written = String::with_capacity(value.len() + 2);
         written.push('"');
         for c in value.chars() {
@@ -34,7 +34,7 @@ impl LinkAttribute {
     }
 
     /// The value without quotation marks; empty for an attribute without one.
-    pub(super) fn value(&self) -> String {
+    pub(crate) fn value(&self) -> String {
         let written = self.written.as_deref().unwrap_or_default();
         let Some(quoted) = written.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')) else {
             return written.to_owned();
@@ -62,7 +62,7 @@ impl fmt::Display for WebLink {
 }
 
 /// The text of a list.
-pub(super) fn text<'l>(links: impl IntoIterator<Item = &'l WebLink>) -> String {
+pub(crate) fn text<'l>(links: impl IntoIterator<Item = &'l WebLink>) -> String {
     let links: Vec<String> = links.into_iter().map(WebLink::to_string).collect();
     links.join(",")
 }
@@ -72,7 +72,7 @@ pub(super) fn text<'l>(links: impl IntoIterator<Item = &'l WebLink>) -> String {
 /// # Errors
 ///
 /// The reason for the registrant.
-pub(super) fn parse(text: &str) -> Result<Vec<WebLink>, String> {
+pub(crate) fn parse(text: &str) -> Result<Vec<WebLink>, String> {
     let mut rest = text.trim();
     let mut links = Vec::new();
     while !rest.is_empty() {
@@ -143,12 +143,23 @@ fn is_limited_reference(reference: &str) -> bool {
 }
 
 /// Whether a text has a scheme (RFC 3986 section 3.1).
-pub(super) fn is_uri(text: &str) -> bool {
+pub(crate) fn is_uri(text: &str) -> bool {
     let Some((scheme, rest)) = text.split_once(':') else { return false };
     let is_of_scheme = |byte: u8| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte);
     scheme.starts_with(|c: char| c.is_ascii_alphabetic())
         && scheme.bytes().all(is_of_scheme)
         && !rest.is_empty()
+}
+
+/// A reference of the Limited Link Format as a URI (RFC 3986 section 5.2).
+pub(crate) fn resolve(base: &str, reference: &str) -> String {
+    if !reference.starts_with('/') {
+        return reference.to_owned();
+    }
+    let authority = base.find("://").map_or(0, |at| at + 3);
+    let path = base.get(authority..).and_then(|rest| rest.find('/'));
+    let origin = path.map_or(base.len(), |path| authority + path);
+    format!("{}{reference}", base.get(..origin).unwrap_or_default())
 }
 
 #[cfg(test)]
@@ -185,6 +196,17 @@ mod tests {
         ] {
             let error = parse(list).unwrap_err();
             assert!(error.contains(why), "{list}: {error}");
+        }
+    }
+
+    #[test]
+    fn references_are_resolved_against_the_origin_of_a_base() {
+        for (reference, resolved) in [
+            ("/sensors", "coap://sensor1.example.com/sensors"),
+            ("http://www.example.com/t", "http://www.example.com/t"),
+        ] {
+            assert_eq!(resolve("coap://sensor1.example.com/below", reference), resolved);
+            assert_eq!(resolve("coap://sensor1.example.com", reference), resolved);
         }
     }
 }
