@@ -50,6 +50,8 @@ pub struct SecurityContext<S> {
 #[derive(Copy, Clone, PartialEq, Eq)]
 pub(super) enum Naming {
     Whole,
+    /// They do, as [`renewal::encode_part`] has it.
+    Encoded,
     /// The peer finds the context by our ID.
     ById,
 }
@@ -107,9 +109,9 @@ impl<S: SequenceStore> SecurityContext<S> {
         store: S,
     ) -> Result<Self, ParameterError> {
         let secret = MasterSecret { id_context: Some(id_context), ..*secret };
-        let sent = renewal::encode_part(id_context).ok_or(ParameterError::IdContextTooLong)?;
+        renewal::encode_part(id_context).ok_or(ParameterError::IdContextTooLong)?;
         let mut context = Self::new(&secret, sender_id, recipient_id, store)?;
-        context.keys.id_context = Some(sent);
+        context.naming = Naming::Encoded;
         Ok(context)
     }
 
@@ -144,6 +146,13 @@ impl<S> SecurityContext<S> {
     #[must_use]
     pub const fn id_context(&self) -> Option<&ContextId> {
         self.keys.id_context.as_ref()
+    }
+
+    /// Whether this is its ID Context in a message. Some peers send one of an exchange of new keys as it is, others encoded.
+    pub(super) fn is_named(&self, sent: &[u8]) -> bool {
+        self.keys.id_context.as_ref().is_some_and(|ours| {
+            ours.as_slice() == sent || renewal::decode_part(sent) == Some(ours.as_slice())
+        })
     }
 
     /// Leaves the ID Context out of our requests from now on: the peer has shown that it finds the context by our ID.

@@ -77,7 +77,6 @@ impl Drop for SenderKeys {
 /// The keys of a context, and the names by which messages refer to them.
 pub(super) struct ContextKeys {
     pub(super) algorithm: Algorithm,
-    /// As it is sent.
     pub(super) id_context: Option<ContextId>,
     /// Ours.
     pub(super) sender: SenderKeys,

@@ -6,6 +6,8 @@ use super::error::ProtectError;
 use super::numbers::SequenceStore;
 use super::option::OscoreOption;
 use super::outer::{OuterMessage, Place};
+use super::renewal;
+use super::short::ContextId;
 use crate::wire::{Code, Content, EncodeError, Opt, OptionNumber, PAYLOAD_MARKER, encode_option};
 
 impl<S: SequenceStore> SecurityContext<S> {
@@ -23,13 +25,14 @@ impl<S: SequenceStore> SecurityContext<S> {
         check(content)?;
         let number = self.numbers.take(&mut self.store)?;
         let keys = &self.keys;
+        let id_context = keys.id_context.as_ref().and_then(|id| match self.naming {
+            Naming::Whole => Some(*id),
+            Naming::Encoded => renewal::encode_part(id.as_slice()),
+            Naming::ById => None,
+        });
         let value = OscoreOption {
             partial_iv: Some(number),
-            kid_context: keys
-                .id_context
-                .as_ref()
-                .filter(|_| self.naming == Naming::Whole)
-                .map(|id| id.as_slice()),
+            kid_context: id_context.as_ref().map(ContextId::as_slice),
             kid: Some(keys.sender.id.as_slice()),
         };
         let nonce = keys.nonce(&keys.sender, number);

@@ -1,6 +1,7 @@
 //! The contexts of a server, by the names in requests.
 
 use super::option::OscoreOption;
+use super::renewal;
 use super::short::{ContextId, PeerId};
 use alloc::collections::BTreeMap;
 
@@ -60,14 +61,17 @@ impl<T> ContextTable<T> {
 
     /// The number of the context that a request names. A request without an ID Context may name one
     /// that has it, the one with the lowest ID Context if there are several (RFC 8613 section 5.1
-    /// leaves this to the server).
+    /// leaves this to the server). Those of an exchange of new keys may be encoded.
     #[must_use]
     pub fn find(&self, option: &OscoreOption<'_>) -> Option<u32> {
         let kid = PeerId::new(option.kid?)?;
         match option.kid_context {
             Some(given) => {
-                let kid_context = Some(ContextId::new(given)?);
-                self.names.get(&ContextName { kid, kid_context }).copied()
+                let named = |id: &[u8]| {
+                    let kid_context = Some(ContextId::new(id)?);
+                    self.names.get(&ContextName { kid, kid_context }).copied()
+                };
+                named(given).or_else(|| named(renewal::decode_part(given)?))
             }
             None => {
                 let first = self.names.range(ContextName { kid, kid_context: None }..).next();

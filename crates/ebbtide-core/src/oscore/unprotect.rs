@@ -2,6 +2,7 @@
 
 use super::binding::Binding;
 use super::context::{Freshness, RequestNumber, SecurityContext};
+use super::derive::ContextKeys;
 use super::error::{Refusal, ResponseFault};
 use super::numbers::SequenceStore;
 use super::option::OscoreOption;
@@ -77,9 +78,7 @@ impl<S: SequenceStore> SecurityContext<S> {
             return Err(Refusal::Malformed);
         }
         let keys = &self.keys;
-        let other_context = option.kid_context.is_some_and(|given| {
-            keys.id_context.as_ref().is_none_or(|ours| ours.as_slice() != given)
-        });
+        let other_context = option.kid_context.is_some_and(|given| !self.is_named(given));
         if keys.recipient.id.as_slice() != kid || other_context {
             return Err(Refusal::NoContext);
         }
@@ -131,7 +130,8 @@ impl<S: SequenceStore> SecurityContext<S> {
         buf: &mut [u8],
     ) -> Result<usize, ResponseFault> {
         let value = outer.option(OptionNumber::OSCORE).map(|option| option.value);
-        let (opened, head) = self.opened(request, order, value, outer.payload(), buf)?;
+        let (opened, head) =
+            self.opened(&self.keys, request, order, value, outer.payload(), buf)?;
         let mut digits = [0; 4];
         let observe = opened.observe.map(|value| encode_uint(value, &mut digits));
         let plain = Plain { code: opened.code, body: opened.body };
@@ -152,12 +152,32 @@ impl<S: SequenceStore> SecurityContext<S> {
         payload: &[u8],
         buf: &'b mut [u8],
     ) -> Result<OpenedResponse<'b>, ResponseFault> {
-        self.opened(request, order, value, payload, buf).map(|(opened, _)| opened)
+        self.opened(&self.keys, request, order, value, payload, buf).map(|(opened, _)| opened)
+    }
+
+    /// Verifies the response, in an exchange of new keys, to a request that the context `asked`
+    /// has protected; otherwise as [`Self::open_response`].
+    ///
+    /// # Errors
+    ///
+    /// See [`ResponseFault`]; `buf` then has unspecified contents.
+    pub fn open_renewal<'b>(
+        &self,
+        asked: &Self,
+        request: RequestNumber,
+        value: Option<&[u8]>,
+        payload: &[u8],
+        buf: &'b mut [u8],
+    ) -> Result<OpenedResponse<'b>, ResponseFault> {
+        let mut order = NotificationOrder::default();
+        let opened = self.opened(&asked.keys, request, &mut order, value, payload, buf);
+        opened.map(|(opened, _)| opened)
     }
 
     /// A verified response, and the rest of `buf`.
     fn opened<'b>(
         &self,
+        asked: &ContextKeys,
         request: RequestNumber,
         order: &mut NotificationOrder,
         value: Option<&[u8]>,
@@ -169,7 +189,8 @@ impl<S: SequenceStore> SecurityContext<S> {
         let keys = &self.keys;
         let nonce = match option.partial_iv {
             Some(number) => keys.nonce(&keys.recipient, number),
-            None => keys.nonce(&keys.sender, request.0),
+            // Section 8.4: that of the request, under whatever keys it was.
+            None => asked.nonce(&asked.sender, request.0),
         };
         let binding = Binding { request: request.0, kid: &keys.sender.id, nonce };
         let (plain, head) = self.open(payload, &binding, buf)?;

@@ -2,7 +2,8 @@
 
 use ebbtide_core::oscore::renewal::{self, ANSWERED, AnswerKey, DRAWN, Renewed};
 use ebbtide_core::oscore::{
-    Algorithm, MasterSecret, NotificationOrder, OscoreOption, SecurityContext, Volatile,
+    Algorithm, ContextName, ContextTable, MasterSecret, NotificationOrder, OscoreOption, Refusal,
+    SecurityContext, Volatile,
 };
 use ebbtide_core::wire::{Code, Content, Message, MessageId, Opt, OptionNumber, Token, Type};
 
@@ -82,6 +83,50 @@ fn two_exchanges_give_keys_that_no_message_before_had() {
     assert_eq!(outer.value.as_slice(), b"\x09\x01c");
     let request = encode(outer.code, outer.value.as_slice(), outer.payload);
     accepted.unprotect_request(&Message::parse(&request).unwrap(), &mut plain).unwrap();
+}
+
+/// The first exchange with Californium 3.13.0: the nonce of its answer is that of the request, under `ID1`.
+#[test]
+fn an_answer_without_a_number_has_the_nonce_of_the_request_under_the_keys_before() {
+    let secret = MasterSecret {
+        secret: &0x0102_0304_0506_0708_090a_0b0c_0d0e_0f10_u128.to_be_bytes(),
+        salt: &0x9e7c_a922_2378_6340_u64.to_be_bytes(),
+        ..SECRET
+    };
+    let client = |id_context: &[u8]| {
+        SecurityContext::renewed(&secret, b"client", b"server", id_context, Volatile).unwrap()
+    };
+    let id1 = 0x18cf_8161_485f_e2a7_u64.to_be_bytes();
+    let r2 = 0xf7de_fd24_bbd6_b6cc_6c59_c2f4_7f19_6833_u128.to_be_bytes();
+    let (mut asked, mut out, mut buf) = (client(&id1), [0; 64], [0; 10]);
+    let (_, number) = asked.protect_request(&GET, &mut out).unwrap();
+    let answers = client(renewal::join(&r2, &id1).unwrap().as_slice());
+    let value = [&b"\x10\x11\x50"[..], &r2].concat();
+    let payload = b"\x17\x13\xe8\xb9\x86\xa0\xb4\xde\xea\xb4";
+    let opened = answers.open_renewal(&asked, number, Some(&value), payload, &mut buf).unwrap();
+    assert_eq!(opened.code, Code::UNAUTHORIZED);
+}
+
+#[test]
+fn a_request_names_the_new_context_encoded_or_not() {
+    let (mut out, mut plain) = ([0; 64], [0; 256]);
+    let whole = [5; ANSWERED + DRAWN];
+    let mut accepting = server(&whole);
+    let mut table = ContextTable::default();
+    let (kid, kid_context) = (*accepting.recipient_id(), accepting.id_context().copied());
+    table.add(ContextName { kid, kid_context }, ()).unwrap();
+    let mut asking = client(&whole);
+    let (encoded, _) = asking.protect_request(&GET, &mut out).unwrap();
+    let option = OscoreOption::decode(encoded.value.as_slice()).unwrap();
+    let bare = OscoreOption { kid_context: Some(&whole), ..option };
+    for option in [option, bare] {
+        assert_eq!(table.find(&option), Some(0), "{option:?}");
+        let request = encode(encoded.code, option.encode().as_slice(), encoded.payload);
+        let opened = accepting.unprotect_request(&Message::parse(&request).unwrap(), &mut plain);
+        // The same request under its other name is a copy.
+        assert_eq!(opened.is_ok(), option.kid_context != Some(&whole[..]), "{option:?}");
+        assert!(!matches!(opened, Err(Refusal::NoContext)));
+    }
 }
 
 #[test]

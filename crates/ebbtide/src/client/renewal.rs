@@ -24,7 +24,7 @@ impl Session {
             return Ok(context);
         }
         let failed = |why: &'static str| {
-            let reason = OscoreFailure::Handshake(why.into());
+            let reason = OscoreFailure::Renewal(why.into());
             Error::for_peer(self.address, Cause::Oscore(reason))
         };
         let drawn = || secret_bytes().ok_or_else(|| failed("the system provides no randomness"));

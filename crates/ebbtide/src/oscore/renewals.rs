@@ -7,8 +7,7 @@ use super::{
 use crate::message::{Options, Response, Uri};
 use ebbtide_core::oscore::renewal::{self, ANSWERED, AnswerKey, DRAWN, Renewed};
 use ebbtide_core::oscore::{
-    MAX_CONTEXT_ID, NotificationOrder, OscoreOption, PeerId, Refusal, RequestNumber,
-    SecurityContext, Volatile,
+    MAX_CONTEXT_ID, OscoreOption, PeerId, Refusal, RequestNumber, SecurityContext, Volatile,
 };
 use ebbtide_core::session::SecuredRequest;
 use ebbtide_core::wire::{Code, Content, Message, OptionNumber};
@@ -38,6 +37,8 @@ struct RenewedContext {
 pub(crate) struct BegunRenewal {
     peer: PeerId,
     drawn: [u8; DRAWN],
+    /// Protected it.
+    context: SecurityContext<BoxedStore>,
     number: RequestNumber,
     /// Its options and payload.
     pub(crate) options: Options,
@@ -97,7 +98,7 @@ impl OscoreContexts {
         let mut sealed = [0; 32];
         let (outer, number) = context.protect_request(&get, &mut sealed).ok()?;
         let (options, payload) = (outer.options(&get).collect(), outer.payload.to_vec());
-        Some(BegunRenewal { peer, drawn, number, options, payload })
+        Some(BegunRenewal { peer, drawn, context, number, options, payload })
     }
 
     /// Makes the keys with the server's answer and further bytes that were drawn. `None` if it is not the server's, or no answer to
@@ -113,11 +114,9 @@ impl OscoreContexts {
         let answered = renewal::decode_part(OscoreOption::decode(value)?.kid_context?)?;
         let of_answer = given.under(renewal::join(answered, &begun.drawn)?.as_slice())?;
         with_buffer(response.body().len(), |plain| {
-            let (mut order, body) = (NotificationOrder::default(), response.body());
-            of_answer
-                .open_response(begun.number, &mut order, Some(value), body, plain)
-                .ok()
-                .map(drop)
+            let (asked, body) = (&begun.context, response.body());
+            let opened = of_answer.open_renewal(asked, begun.number, Some(value), body, plain);
+            opened.ok().map(drop)
         })?;
         let whole = renewal::join(answered, &drawn)?;
         let context = given.under(whole.as_slice())?;
