@@ -107,6 +107,9 @@ struct Memory {
     max_bytes: usize,
 }
 
+/// One of so many verified requests is forgotten when there is no room.
+const FORGOTTEN_PART: usize = 512;
+
 impl Dedup {
     pub(crate) const fn new(max_entries: usize, max_bytes: usize, hash_seed: u64) -> Self {
         Self { memory: None, verified: None, max_entries, max_bytes, hash_seed }
@@ -161,7 +164,7 @@ impl Dedup {
         let (entries, bytes, seed) = (self.max_entries, self.max_bytes, self.hash_seed);
         let memory =
             self.verified.get_or_insert_with(|| Box::new(Memory::new(entries, bytes, seed)));
-        while !memory.insert(now, lifetime, key, Reply::Pending) && memory.forget_oldest() {}
+        while !memory.insert(now, lifetime, key, Reply::Pending) && memory.forget_some() {}
     }
 
     /// Remembers a message that makes a request again which was challenged, as the message with the ID
@@ -329,6 +332,14 @@ impl Memory {
         while self.entries.front().is_some_and(|entry| entry.expires <= now) {
             self.forget_oldest();
         }
+    }
+
+    /// Forgets some of the oldest messages. Returns false if there is none.
+    ///
+    /// Their memory was not read for long. That of several is fetched at the same time.
+    fn forget_some(&mut self) -> bool {
+        let some = 1 + self.entries.len() / FORGOTTEN_PART;
+        (0..some).all(|_| self.forget_oldest())
     }
 
     /// Forgets the oldest message. Returns false if there is none.
