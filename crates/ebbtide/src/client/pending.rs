@@ -1,7 +1,7 @@
 //! The future of an exchange.
 
 use super::rooms::Rooms;
-use crate::error::{Cause, Error};
+use crate::error::{Cause, Error, OscoreFailure};
 use crate::net::pending::Answer;
 use crate::net::shared::Shared;
 use crate::oscore::ResponseOpener;
@@ -181,6 +181,9 @@ fn opened(opener: &ResponseOpener, answer: Answer) -> Option<Answer> {
             Err(_) if opener.is_answered() => return None,
             Err(reason) => Answer::Oscore(reason),
         },
+        Answer::Reset { sample: Some(sample) } if sample.transmissions > 1 => {
+            Answer::Oscore(OscoreFailure::CopyRefused("a Reset".into()))
+        }
         other => other,
     })
 }

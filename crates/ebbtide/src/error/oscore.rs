@@ -25,6 +25,12 @@ pub enum OscoreFailure {
         /// The diagnostic payload.
         diagnostic: Box<str>,
     },
+    /// The server has refused a copy of the request without protection, or by a Reset: it does not
+    /// repeat its answer, which was lost. The request may have been processed. One that is idempotent
+    /// is made anew instead.
+    CopyRefused(Box<str>),
+    /// New keys for a secret that was used before could not be made.
+    Renewal(Box<str>),
     /// The response is not that of the server to this request.
     NotVerified(Box<str>),
 }
@@ -40,6 +46,12 @@ impl fmt::Display for OscoreFailure {
                 write!(f, "the server does not accept the OSCORE message: {code}")?;
                 if diagnostic.is_empty() { Ok(()) } else { write!(f, " {}", Harmless(diagnostic)) }
             }
+            Self::CopyRefused(answer) => {
+                let what =
+                    "the server does not accept a copy of the OSCORE message whose answer was lost";
+                write!(f, "{what}: {}", Harmless(answer))
+            }
+            Self::Renewal(reason) => write!(f, "no new keys: {reason}"),
             Self::NotVerified(reason) => f.write_str(reason),
         }
     }

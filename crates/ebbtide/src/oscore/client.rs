@@ -147,6 +147,10 @@ impl ResponseOpener {
             handshake.complete();
         }
         opened.map_err(|fault| match fault {
+            ResponseFault::Unprotected if !response.is_success() && response.is_repeated() => {
+                let answer = format!("{} {}", response.code(), response.text());
+                OscoreFailure::CopyRefused(answer.trim_end().into())
+            }
             ResponseFault::Unprotected if !response.is_success() => {
                 if response.code() == Code::UNAUTHORIZED {
                     // A server that was restarted does not know it: the next request begins with a

@@ -41,6 +41,7 @@ mod network_errors;
 mod node;
 mod observe_late;
 mod oscore;
+mod oscore_copies;
 mod oscore_kills;
 mod oscore_protocols;
 mod oscore_renewal;

@@ -43,6 +43,8 @@ pub enum Loss {
     Unsent,
     /// No answer arrived, so it is unknown whether the message arrived.
     Unanswered,
+    /// Its answer was lost: the peer says that the message has arrived before, and does not answer it again.
+    AnswerLost,
     /// It is longer than the path or the endpoint allows.
     TooLong,
     /// There is no room for it at this endpoint.

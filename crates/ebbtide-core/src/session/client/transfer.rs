@@ -25,6 +25,10 @@ const Q_BLOCKS: usize = 64;
 /// The pause after a message that was not delivered. The longest lets a restored path be found soon.
 const BACKOFF: Backoff = Backoff { first: Duration::from_secs(1), longest: Duration::from_secs(8) };
 
+/// How many answers in a row may be lost without a pause: at most so often can someone on the path
+/// who says so have a request made anew.
+const ANSWERS_LOST: u32 = 8;
+
 /// The purpose of a message.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 enum MessagePurpose {
@@ -521,7 +525,7 @@ impl Transfer {
             // vain.
             (MessagePurpose::QBlock(_), Loss::NoRoom, _) if open.id > 0 => return,
             // A token that is no longer answered; others may be.
-            (MessagePurpose::QBlock(_), Loss::Unanswered, _) => return,
+            (MessagePurpose::QBlock(_), Loss::Unanswered | Loss::AnswerLost, _) => return,
             (MessagePurpose::QBlock(_), ..) | (_, Loss::Final | Loss::NoRoom, _) => false,
             // Fragmentation is avoided (RFC 7252 section 4.6). Later blocks have fewer options.
             (MessagePurpose::Body(_), Loss::TooLong, Stage::Upload(upload)) => {
@@ -546,10 +550,15 @@ impl Transfer {
             _ => return,
         };
         let longest = BACKOFF.least(self.lost) * 3 / 2;
-        if retry && self.settings.patience.allows(now + longest, self.heard) {
-            self.pause = Some(self.lost);
+        let is_allowed = match loss {
+            // The path is there, and the copy that was refused has waited for its timeout.
+            Loss::AnswerLost => self.lost < ANSWERS_LOST,
+            _ => self.settings.patience.allows(now + longest, self.heard),
+        };
+        if retry && is_allowed {
+            self.pause = (loss != Loss::AnswerLost).then_some(self.lost).or(self.pause);
             self.lost = self.lost.saturating_add(1);
-            self.repeat.push_back(Open { again: loss == Loss::Unanswered || open.again, ..open });
+            self.repeat.push_back(Open { again: loss != Loss::Unsent || open.again, ..open });
         } else {
             self.finish(Err(TransferError::Lost));
         }
