@@ -5,6 +5,7 @@
     interop/attack/attack.py                      # every row, three rounds each: some ten minutes
     interop/attack/attack.py --quick              # a row each once, short, with generous bounds: CI
     interop/attack/attack.py hellos amplification # some rows
+    interop/attack/attack.py --gateway            # on a gateway in front of the server
 
 The server runs in a network namespace, on the first core; attackers (hostile.py) and honest clients run in another one,
 on the second core. An attack that costs honest clients something is directed at the server and, as a control, at an
@@ -273,6 +274,9 @@ def oscore(stack, options):
 ROWS = {each.__name__: each for each in (
     hellos, hellos13, distant, amplification, churn, takeover, scrapes, leftovers, oscore, emulator)}
 
+# Rows whose server needs no option that a gateway has not.
+OF_A_GATEWAY = ("hellos", "distant", "amplification", "churn", "takeover")
+
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -280,6 +284,8 @@ def main():
     parser.add_argument("rows", nargs="*", metavar="ROW", help=", ".join(ROWS))
     parser.add_argument("--ebbtide", default=str(target / "release/ebbtide"))
     parser.add_argument("--quick", action="store_true", help="one short round of each")
+    parser.add_argument("--gateway", action="store_true",
+                        help="attack `ebbtide proxy` in front of the server: " + ", ".join(OF_A_GATEWAY))
     parser.add_argument("--nice", type=int, default=0, help="of all processes")
     options = parser.parse_args()
     quick = options.quick
@@ -293,7 +299,7 @@ def main():
     prefer(options.nice)
     print("| attack | figure | bound | beside |\n|---|---|---|---|", flush=True)
     missed = []
-    for name in options.rows or ROWS:
+    for name in options.rows or (OF_A_GATEWAY if options.gateway else ROWS):
         with contextlib.ExitStack() as stack:
             got = ROWS[name](stack, options)
         print(f"| {name}: {ROWS[name].__doc__.splitlines()[0]} | {got.figure} | {got.bound} | {got.remark} |", flush=True)

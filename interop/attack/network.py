@@ -81,6 +81,12 @@ def serve(stack, spaces, options, arguments, responder=None):
     core = ["taskset", "-c", "0"] if os.cpu_count() > 1 else []
     command = [responder, "5683", SERVER] if responder else [
         options.ebbtide, "serve", "--bind", f"{SERVER}:5683", *arguments]
+    if getattr(options, "gateway", False):
+        behind = stack.enter_context(subprocess.Popen(
+            spaces.inside(spaces.server, *core, options.ebbtide, "serve", "--bind", "127.0.0.1:5683"), stdout=subprocess.PIPE))
+        stack.callback(behind.kill)
+        behind.stdout.readline()
+        command[1:4] = ["proxy", "--backend", "/=coap://127.0.0.1:5683/", "--bind", f"{SERVER}:5683"]
     server = stack.enter_context(subprocess.Popen(
         spaces.inside(spaces.server, *core, *command), stdout=subprocess.PIPE, text=True))
     stack.callback(server.kill)
