@@ -38,7 +38,7 @@ STEPS=(sizes prose links fmt tools deny clippy features no-std doc book packages
 # They mostly wait, so those that follow run beside them.
 BESIDE=(firmware)
 QUICK=(prose links fmt clippy test)
-FULL=("${STEPS[@]:0:${#STEPS[@]}-1}" test-release statistics web bench floods long-path matrix semver mutants clean)
+FULL=("${STEPS[@]:0:${#STEPS[@]}-1}" test-release statistics web embassy bench floods long-path matrix semver mutants clean)
 
 target=${CARGO_TARGET_DIR:-target}
 mkdir -p "$target/ci"
@@ -88,7 +88,10 @@ need_bare_target() { # TRIPLE
     need_apt /usr/bin/rustc rustc-web
     need_apt /usr/bin/cargo cargo-web
     need_apt /usr/lib/rustlib/src/rust/library rust-web-src
-    export BARE_CARGO="env PATH=/usr/bin:$PATH RUSTC_BOOTSTRAP=1 CARGO_UNSTABLE_BUILD_STD=core,alloc /usr/bin/cargo"
+    need_apt ld.lld lld
+    local triple linkers=
+    for triple in "${FIRMWARE_TARGETS[@]^^}"; do linkers+="CARGO_TARGET_${triple//-/_}_LINKER=ld.lld "; done
+    export BARE_CARGO="env PATH=/usr/bin:$PATH ${linkers}RUSTC_BOOTSTRAP=1 CARGO_UNSTABLE_BUILD_STD=core,alloc /usr/bin/cargo"
 }
 
 # Passed, failed and skipped tests in a log of cargo test or pytest.
@@ -155,6 +158,7 @@ step_fmt() {
     cargo fmt --all --check
     [ ! -e fuzz/Cargo.toml ] || cargo fmt --manifest-path fuzz/Cargo.toml --check
     cargo fmt --manifest-path firmware/Cargo.toml --check
+    cargo fmt --manifest-path examples/embassy/Cargo.toml --check
     [ ! -e python/Cargo.toml ] || cargo fmt --manifest-path python/Cargo.toml --check
 }
 
@@ -182,7 +186,7 @@ step_deny() {
         note "licences, bans, sources; no advisories: their database is not available"
     fi
     # The Python package and the firmware are workspaces with dependencies of their own.
-    for manifest in Cargo.toml python/Cargo.toml firmware/Cargo.toml web/Cargo.toml; do
+    for manifest in Cargo.toml python/Cargo.toml firmware/Cargo.toml examples/embassy/Cargo.toml web/Cargo.toml; do
         cargo deny --log-level warn --config deny.toml --manifest-path "$manifest" check "${checks[@]}"
     done
 }
@@ -209,7 +213,7 @@ step_features() {
 step_no-std() {
     local dir=$target/no-std triple
     for features in "" tracing; do
-        cargo build "${locked[@]}" -p ebbtide-core --no-default-features --features "$features" \
+        RUSTFLAGS="-D warnings" cargo build "${locked[@]}" -p ebbtide-core --no-default-features --features "$features" \
             --target-dir "$dir"
         rustc --edition 2024 --crate-type staticlib -C panic=abort ${features:+--cfg alloc} \
             --extern "ebbtide_core=$dir/debug/libebbtide_core.rlib" -L "dependency=$dir/debug/deps" \
@@ -359,6 +363,15 @@ step_firmware() {
     # shellcheck disable=SC2086 # nothing, or an option
     python3 firmware/check.py --ebbtide "$target/debug/ebbtide" $FIRMWARE
     note "$(grep -cv FAILED "$logs/$step.log") runs in QEMU"
+}
+
+# The example on embassy: built for a board, run over a TAP device.
+step_embassy() {
+    need_apt nft nftables
+    need_bare_target thumbv6m-none-eabi
+    debug_command
+    bash examples/embassy/check.sh "$target" "$target/debug/ebbtide"
+    note "$(tail -n 1 "$logs/$step.log")"
 }
 
 # The page: as small as it must be, the command's answers and messages under node, and its use in Chromium.
