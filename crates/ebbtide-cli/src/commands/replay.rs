@@ -317,6 +317,20 @@ fn cells(out: &mut impl Write, record: &RunRecord) -> io::Result<()> {
             wifi.frames.no_ack + wifi.frames.no_access
         )?;
     }
+    if let Some(cell) = record.totals.nb_iot {
+        writeln!(
+            out,
+            "nb-iot {} random accesses, {} preambles: {} collided, {} missed; {} accesses given up; packets dropped in \
+             the queues: {} at devices, {} in the network",
+            cell.accesses,
+            cell.preambles,
+            cell.collided,
+            cell.missed,
+            cell.given_up,
+            cell.overflows[0],
+            cell.overflows[1]
+        )?;
+    }
     if let Some(lora) = record.totals.lora.map(|lora| lora.frames) {
         writeln!(
             out,

@@ -12,6 +12,7 @@ mod counts;
 mod energy;
 pub mod lora;
 pub mod low_power;
+pub mod nb_iot;
 pub mod wifi;
 
 pub use air::{Air, AirPath, Fading, Reception};

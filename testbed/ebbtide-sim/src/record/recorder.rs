@@ -94,7 +94,7 @@ pub trait Recorder {
     fn client_sent(&mut self, now: Instant, packet: &Details<'_>) {
         let _ = (now, packet);
     }
-    /// A packet leaves the Wi-Fi or LoRaWAN cell or the low-power network (`"wifi"`, `"lora"`, `"mesh"`): it has
+    /// A packet leaves a cell or the low-power network (`"wifi"`, `"lora"`, `"nb-iot"`, `"mesh"`): it has
     /// crossed it, was dropped before or lost in it. [`Details::queued`] are packets, not bytes. Losses in a
     /// low-power network are reported by [`Self::lost_at`] instead.
     fn crossed(&mut self, now: Instant, medium: &str, packet: &Details<'_>) {

@@ -11,6 +11,7 @@ use super::{Handshakes, MeasuredLosses, MeshRecord, Series};
 use crate::histogram::SparseHistogram;
 use crate::medium::Energy;
 use crate::medium::lora::LoraCounts;
+use crate::medium::nb_iot::{NbIotCounts, NbIotPower};
 use crate::medium::wifi::WifiRecord;
 use serde::{Deserialize, Serialize};
 
@@ -29,7 +30,7 @@ pub struct RunRecord {
 }
 
 impl RunRecord {
-    /// Mean power of the radio of a device, mW, of all nodes of a mesh or all devices of a LoRaWAN cell; `None`
+    /// Mean power of the radio of a device, mW, of all nodes of a mesh or all devices of a cell; `None`
     /// where it is not known.
     #[must_use]
     pub fn power_mw(&self) -> Option<f64> {
@@ -39,8 +40,12 @@ impl RunRecord {
             return Some(sum / (mesh.measured_ns as f64 / 1e9) / mesh.nodes.len() as f64);
         }
         let all = (totals.sim_ns.max(1) as f64 * self.clients.len().max(1) as f64) as u64;
-        let radio = totals.lora.as_ref()?.radio;
-        Some(Energy::SX1276.millijoules(radio, all) / (all as f64 / 1e9))
+        let energy = match (&totals.lora, &totals.nb_iot) {
+            (Some(lora), _) => Energy::SX1276.millijoules(lora.radio, all),
+            (None, Some(cell)) => NbIotPower::TR_45_820.millijoules(cell.times, all),
+            (None, None) => return None,
+        };
+        Some(energy / (all as f64 / 1e9))
     }
 }
 
@@ -94,6 +99,9 @@ pub struct Totals {
     /// The frames of a LoRaWAN cell.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lora: Option<LoraCounts>,
+    /// The counts of a cell of NB-IoT.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nb_iot: Option<NbIotCounts>,
     /// UDP traffic of others, in the order of the scenario.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cross: Vec<CrossRecord>,

@@ -7,7 +7,7 @@ use super::flow_cell::flow_cell;
 use super::limit::{background_s, demand, physical_limit_s};
 use super::link_cell;
 use super::mesh_nodes::mesh_nodes;
-use super::metrics::{GROUPS, LORA, MESH};
+use super::metrics::{GROUPS, LORA, MESH, NB_IOT};
 use super::model::{Cell, Packets};
 use super::phases;
 use super::pooled::{handshakes, packets, percentiles};
@@ -120,7 +120,7 @@ fn classes(spec: &CellSpec, records: &[RunRecord], command: &str) -> Vec<Cell> {
         cell.links.clear();
         cell.cross.clear();
         cell.nodes.clear();
-        [&LORA, &MESH].into_iter().for_each(|group| group.remove(&mut cell.figures));
+        [&LORA, &NB_IOT, &MESH].into_iter().for_each(|group| group.remove(&mut cell.figures));
         let workload = &part.scenario.workload;
         cell.is_periodic = workload.keeps_time() || workload.is_mesh();
         cell

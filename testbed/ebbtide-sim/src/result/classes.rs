@@ -4,7 +4,7 @@ use super::cell_spec::CellSpec;
 use super::wire::wire_lengths;
 use crate::judge::Demand;
 use crate::record::RunRecord;
-use crate::scenario::{ClassView, LinkSpec, NetworkKind, Scenario};
+use crate::scenario::{ClassView, LinkSpec, Scenario};
 
 /// Each class of a cell as a cell of its own.
 pub(super) fn parts(spec: &CellSpec) -> Vec<(ClassView, CellSpec)> {
@@ -157,7 +157,7 @@ pub(super) fn demand(spec: &CellSpec, alone: fn(&CellSpec) -> Demand) -> Demand 
     }
     // Of these no link is what limits them.
     let network = &spec.scenario.network;
-    let is_slow = matches!(network.kind, NetworkKind::Lora(_) | NetworkKind::Mesh(_));
+    let is_slow = network.is_limited_by_radio();
     if is_slow || parts.iter().any(|(_, part)| part.scenario.workload.flow().is_some()) {
         demand.each_s = 0.0;
     }

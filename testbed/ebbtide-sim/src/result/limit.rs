@@ -5,7 +5,7 @@ use super::classes;
 use super::wire::wire_lengths;
 use crate::judge::Demand;
 use crate::record::RunRecord;
-use crate::scenario::{Control, LinkSpec, NetworkKind, Scenario, Transport, Wifi};
+use crate::scenario::{Control, LinkSpec, Scenario, Transport, Wifi};
 
 /// The time before which no schedule finishes the last client, in seconds: the longest of pushing
 /// all responses (or all requests) through the bottleneck, of both over the channel of a Wi-Fi cell
@@ -115,7 +115,7 @@ pub(super) fn demand_alone(spec: &CellSpec) -> Demand {
     let (slower_bytes, slower_s) = if upwards { (bytes.0, up) } else { (bytes.1, down) };
     let seconds = |ns: u64| ns as f64 / 1e9;
     // In a cell with a duty cycle the link is not what limits it.
-    let is_slow = matches!(n.kind, NetworkKind::Lora(_) | NetworkKind::Mesh(_));
+    let is_slow = n.is_limited_by_radio();
     let own = spec.controls.iter().filter_map(Control::nstart).max();
     let outages = seconds(n.up.longest_outage_ns()) + seconds(n.down.longest_outage_ns());
     let longest = idle_s(spec, bytes, |(_, longest)| longest as f64 / 1e9) + outages;

@@ -1,7 +1,7 @@
 //! The events of a replication, and the lanes of those that come in order.
 
 use crate::engine::Engine;
-use crate::medium::{lora, low_power, wifi};
+use crate::medium::{lora, low_power, nb_iot, wifi};
 use ebbtide_core::time::Instant;
 
 /// The instant of the event that is being handled, with what every part of the network needs to handle it.
@@ -24,8 +24,8 @@ pub(super) enum NetEvent {
     AtServer(u32),
     /// A packet arrives at the router before the link to the clients.
     AtDownLink(u32),
-    /// A packet arrives at the radio: at the access point of a Wi-Fi cell, at the gateway of LoRaWAN, or at the
-    /// root of a low-power network.
+    /// A packet arrives at the radio: at the access point of a Wi-Fi cell, at the gateway of LoRaWAN, at the base
+    /// station of NB-IoT, or at the root of a low-power network.
     AtAccessPoint(u32),
     /// A packet arrives at its client.
     AtClient(u32),
@@ -60,6 +60,13 @@ pub(super) enum NetEvent {
     Lora {
         /// The step of an uplink or of a window.
         step: lora::LoraStep,
+        /// The device.
+        device: u32,
+    },
+    /// Something happens in the cell of NB-IoT.
+    NbIot {
+        /// The step of a device.
+        step: nb_iot::NbIotStep,
         /// The device.
         device: u32,
     },
@@ -106,6 +113,12 @@ impl From<wifi::WifiEvent> for NetEvent {
 impl From<lora::LoraEvent> for NetEvent {
     fn from(event: lora::LoraEvent) -> Self {
         Self::Lora { step: event.step, device: event.device }
+    }
+}
+
+impl From<nb_iot::NbIotEvent> for NetEvent {
+    fn from(event: nb_iot::NbIotEvent) -> Self {
+        Self::NbIot { step: event.step, device: event.device }
     }
 }
 

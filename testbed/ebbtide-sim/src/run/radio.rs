@@ -5,6 +5,7 @@ use super::low_power::LowPower;
 use crate::engine::Engine;
 use crate::medium::Crossing;
 use crate::medium::lora::{LoraCell, LoraCounts};
+use crate::medium::nb_iot::{NbIotCell, NbIotCounts};
 use crate::medium::wifi::WifiCell;
 use crate::random::Streams;
 use crate::record::WifiRecord;
@@ -15,6 +16,7 @@ use ebbtide_core::time::Instant;
 pub(super) enum Radio {
     Wifi(Box<WifiCell>),
     Lora(Box<LoraCell>),
+    NbIot(Box<NbIotCell>),
     Mesh(Box<LowPower>),
 }
 
@@ -30,6 +32,9 @@ impl Radio {
             NetworkKind::Wired => return None,
             NetworkKind::Wifi(wifi) => Self::Wifi(Box::new(WifiCell::new(wifi, stations, streams))),
             NetworkKind::Lora(lora) => Self::Lora(Box::new(LoraCell::new(lora, stations, streams))),
+            NetworkKind::NbIot(cell) => {
+                Self::NbIot(Box::new(NbIotCell::new(cell, stations, streams)))
+            }
             NetworkKind::Mesh(mesh) => {
                 Self::Mesh(Box::new(LowPower::new(scenario, mesh, classes, streams)))
             }
@@ -41,6 +46,7 @@ impl Radio {
         match self {
             Self::Wifi(_) => "wifi",
             Self::Lora(_) => "lora",
+            Self::NbIot(_) => "nb-iot",
             Self::Mesh(_) => "mesh",
         }
     }
@@ -58,6 +64,7 @@ impl Radio {
         match self {
             Self::Wifi(cell) => cell.send(now, client, upwards, place, bytes, engine),
             Self::Lora(cell) => cell.send(now, client, upwards, place, bytes, engine),
+            Self::NbIot(cell) => cell.send(now, client, upwards, place, bytes, engine),
             // Its packets enter it at any node.
             Self::Mesh(_) => false,
         }
@@ -68,6 +75,7 @@ impl Radio {
         match self {
             Self::Wifi(cell) => cell.poll(now, engine),
             Self::Lora(cell) => cell.poll(),
+            Self::NbIot(cell) => cell.poll(),
             Self::Mesh(_) => None,
         }
     }
@@ -77,6 +85,7 @@ impl Radio {
         match self {
             Self::Wifi(cell) => cell.waiting(client, upwards),
             Self::Lora(cell) => cell.waiting(client, upwards),
+            Self::NbIot(cell) => cell.waiting(client, upwards),
             Self::Mesh(_) => 0,
         }
     }
@@ -85,7 +94,7 @@ impl Radio {
     pub(super) fn wifi_record(&self) -> Option<WifiRecord> {
         match self {
             Self::Wifi(cell) => Some(cell.record()),
-            Self::Lora(_) | Self::Mesh(_) => None,
+            Self::Lora(_) | Self::NbIot(_) | Self::Mesh(_) => None,
         }
     }
 
@@ -93,7 +102,15 @@ impl Radio {
     pub(super) fn lora_counts(&self) -> Option<LoraCounts> {
         match self {
             Self::Lora(cell) => Some(cell.counts()),
-            Self::Wifi(_) | Self::Mesh(_) => None,
+            Self::Wifi(_) | Self::NbIot(_) | Self::Mesh(_) => None,
+        }
+    }
+
+    /// Returns the counts of a cell of NB-IoT until this instant, ns.
+    pub(super) fn nb_iot_counts(&self, now_ns: u64) -> Option<NbIotCounts> {
+        match self {
+            Self::NbIot(cell) => Some(cell.counts(Instant::from_nanos(now_ns))),
+            Self::Wifi(_) | Self::Lora(_) | Self::Mesh(_) => None,
         }
     }
 
@@ -101,7 +118,7 @@ impl Radio {
     pub(super) fn low_power(&mut self) -> Option<&mut LowPower> {
         match self {
             Self::Mesh(mesh) => Some(mesh),
-            Self::Wifi(_) | Self::Lora(_) => None,
+            Self::Wifi(_) | Self::Lora(_) | Self::NbIot(_) => None,
         }
     }
 }

@@ -378,7 +378,10 @@ impl<R: Recorder> Simulation<R> {
             }
             NetEvent::Cross(index) => self.net.cross_sends(index, moment),
             NetEvent::SessionTimer => self.session_timer(now),
-            NetEvent::Wifi { .. } | NetEvent::Lora { .. } | NetEvent::LowPower { .. } => {
+            NetEvent::Wifi { .. }
+            | NetEvent::Lora { .. }
+            | NetEvent::NbIot { .. }
+            | NetEvent::LowPower { .. } => {
                 self.at_radio(now, event);
             }
             NetEvent::Processed(packet) => self.processed(now, packet),

@@ -33,6 +33,7 @@ pub const BUILTIN: &[Builtin] = &[
     builtin!("lora"),
     builtin!("fleet"),
     builtin!("edrx"),
+    builtin!("nb-iot-access"),
     builtin!("store-and-forward"),
     builtin!("mars"),
     builtin!("alarms"),

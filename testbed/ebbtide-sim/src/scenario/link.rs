@@ -107,8 +107,9 @@ pub(super) fn check(s: &Scenario) -> Check {
         return Ok(());
     }
     let n = &s.network;
-    let message = "is for networks without [network.wifi] and [network.lora]";
-    require(n.wifi().is_none() && n.lora().is_none(), "link", message)?;
+    let message = "is for networks without [network.wifi], [network.lora] and [network.nb_iot]";
+    let has_cell = n.wifi().is_some() || n.lora().is_some() || n.nb_iot().is_some();
+    require(!has_cell, "link", message)?;
     let message =
         "needs the wired side of the border router, [network.up] and [network.down], to lead to";
     require(n.mesh().is_none() || !n.up.is_missing(), "link", message)?;

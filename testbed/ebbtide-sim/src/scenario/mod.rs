@@ -44,6 +44,7 @@ mod workload_kinds;
 pub use crate::keys::KeyRow;
 pub use crate::medium::lora::Lora;
 pub use crate::medium::low_power::{Addresses, Curve, DutyCycling, Lowpan, Mesh, Radio, Topology};
+pub use crate::medium::nb_iot::NbIot;
 pub use crate::medium::wifi::Wifi;
 pub use crate::units;
 pub use background::Background;

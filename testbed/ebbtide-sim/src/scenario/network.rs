@@ -10,6 +10,7 @@ use super::units::{Buffer, Rate, Time, TimeRange};
 use crate::keys::{FASTEST, Fault, keys};
 use crate::medium::lora::Lora;
 use crate::medium::low_power::Mesh;
+use crate::medium::nb_iot::NbIot;
 use crate::medium::wifi::Wifi;
 use serde::{Deserialize, Serialize};
 
@@ -44,6 +45,8 @@ pub enum NetworkKind {
     Wifi(Wifi),
     /// A LoRaWAN cell that the clients' packets pass before `up` and after `down`.
     Lora(Lora),
+    /// A cell of NB-IoT that the clients' packets pass before `up` and after `down`.
+    NbIot(NbIot),
     /// A low-power network; `up` and `down` are then the wired side of its border router, if it
     /// has one.
     Mesh(Mesh),
@@ -82,6 +85,9 @@ keys! {
         /// A LoRaWAN cell that the clients' packets pass before `up` and after `down`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         lora: Option<Lora>,
+        /// A cell of NB-IoT that the clients' packets pass before `up` and after `down`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        nb_iot: Option<NbIot>,
         /// TCP flows that share the bottleneck with the clients.
         #[serde(default, skip_serializing_if = "Background::is_default")]
         background: Background,
@@ -145,16 +151,22 @@ impl LinkSpec {
 impl NetworkKeys {
     /// Reads the table; fails if clients would have several radios.
     pub(super) fn read(self) -> Result<Network, Fault> {
-        let kind = match (self.mesh, self.wifi, self.lora) {
-            (None, None, None) => NetworkKind::Wired,
-            (Some(mesh), None, None) => NetworkKind::Mesh(mesh),
-            (None, Some(wifi), None) => NetworkKind::Wifi(wifi),
-            (None, None, Some(lora)) => NetworkKind::Lora(lora),
-            (Some(_), Some(_), _) => {
+        let kind = match (self.mesh, self.wifi, self.lora, self.nb_iot) {
+            (None, None, None, None) => NetworkKind::Wired,
+            (Some(mesh), None, None, None) => NetworkKind::Mesh(mesh),
+            (None, Some(wifi), None, None) => NetworkKind::Wifi(wifi),
+            (None, None, Some(lora), None) => NetworkKind::Lora(lora),
+            (None, None, None, Some(cell)) => NetworkKind::NbIot(cell),
+            (_, _, _, Some(_)) => {
+                let message =
+                    "cannot be combined with another radio of [network]: a client has one radio";
+                return Err(Fault::new("network.nb_iot", message));
+            }
+            (Some(_), Some(_), _, None) => {
                 let message = "cannot be combined with network.mesh: remove one of the two, a client has one radio";
                 return Err(Fault::new("network.wifi", message));
             }
-            (_, _, Some(_)) => {
+            (_, _, Some(_), None) => {
                 let message =
                     "cannot be combined with network.mesh or network.wifi: a client has one radio";
                 return Err(Fault::new("network.lora", message));
@@ -168,12 +180,13 @@ impl NetworkKeys {
 impl From<Network> for NetworkKeys {
     fn from(network: Network) -> Self {
         let Network { header, mtu, errors, up, down, kind, background } = network;
-        let keys =
-            Self { header, mtu, errors, up, down, mesh: None, wifi: None, lora: None, background };
+        let (mesh, wifi, lora, nb_iot) = (None, None, None, None);
+        let keys = Self { header, mtu, errors, up, down, mesh, wifi, lora, nb_iot, background };
         match kind {
             NetworkKind::Wired => keys,
             NetworkKind::Wifi(wifi) => Self { wifi: Some(wifi), ..keys },
             NetworkKind::Lora(lora) => Self { lora: Some(lora), ..keys },
+            NetworkKind::NbIot(cell) => Self { nb_iot: Some(cell), ..keys },
             NetworkKind::Mesh(mesh) => Self { mesh: Some(mesh), ..keys },
         }
     }
@@ -207,7 +220,21 @@ impl Network {
         }
     }
 
-    /// Whether there is a radio: a mesh, a Wi-Fi cell or a LoRaWAN cell.
+    /// The cell of NB-IoT, if there is one.
+    #[must_use]
+    pub const fn nb_iot(&self) -> Option<&NbIot> {
+        match &self.kind {
+            NetworkKind::NbIot(cell) => Some(cell),
+            _ => None,
+        }
+    }
+
+    /// Whether the radio, and no link, is what limits the clients.
+    pub(crate) const fn is_limited_by_radio(&self) -> bool {
+        matches!(self.kind, NetworkKind::Lora(_) | NetworkKind::NbIot(_) | NetworkKind::Mesh(_))
+    }
+
+    /// Whether there is a radio: a mesh, a Wi-Fi cell, a LoRaWAN cell or one of NB-IoT.
     pub(crate) const fn has_radio(&self) -> bool {
         !matches!(self.kind, NetworkKind::Wired)
     }

@@ -32,14 +32,14 @@ fn measurable(s: &Scenario, key: &dyn Fn(Required) -> String) -> Check {
         "is not measured in a mesh; state transmissions or power_mw",
     )?;
     require(
-        own.left_to_others.is_none() || !is_mesh && n.lora().is_none(),
+        own.left_to_others.is_none() || !n.is_limited_by_radio(),
         &key(Required::LeftToOthers),
-        "needs a bottleneck, which meshes and LoRaWAN cells do not have",
+        "needs a bottleneck, which meshes and cells of LoRaWAN and NB-IoT do not have",
     )?;
     require(
-        own.power_mw.is_none() || is_mesh || n.lora().is_some(),
+        own.power_mw.is_none() || n.is_limited_by_radio(),
         &key(Required::Power),
-        "is known of LoRaWAN and of meshes only; state transmissions or bytes",
+        "is known of LoRaWAN, NB-IoT and meshes only; state transmissions or bytes",
     )
 }
 

@@ -29,7 +29,7 @@ keys! {
         /// must leave to others.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub left_to_others: Option<f64> where SHARE,
-        /// The highest mean power of a device's radio, mW. For LoRaWAN and meshes, and for all devices together.
+        /// The highest mean power of a device's radio, mW. For LoRaWAN, NB-IoT and meshes, and for all devices together.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub power_mw: Option<f64> where ABOVE_ZERO,
     }

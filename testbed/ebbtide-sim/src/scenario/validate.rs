@@ -98,6 +98,9 @@ fn check(s: &Scenario) -> Check {
     if let Some(lora) = s.network.lora() {
         lora.check(mtu, background.flows)?;
     }
+    if let Some(cell) = s.network.nb_iot() {
+        cell.check(background.flows)?;
+    }
     super::background::check(s)?;
     super::traffic::check(s)?;
     super::security::check(s)?;

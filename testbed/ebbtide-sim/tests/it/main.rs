@@ -36,6 +36,7 @@ mod medium_conservation;
 mod medium_geometry;
 mod medium_saturation;
 mod medium_waits;
+mod nb_iot;
 mod over_time;
 mod q_block;
 mod queue_disciplines;

@@ -81,6 +81,7 @@ fn spans_nest_without_gaps_and_each_exchange_has_exactly_one() {
         ("rcoap-wifi", &[("clients", "20"), ("wifi_loss", "0.6")], "default"),
         ("two-bottlenecks", &[], "default"),
         ("lora", &[("exchanges", "5")], "default"),
+        ("nb-iot-access", &[("exchanges", "1"), ("clients", "60")], "default"),
         ("lln-cloud", &[], "default"),
     ] {
         let scenario = scenario(name, settings);

@@ -54,6 +54,11 @@ fn check(link: &str, scenario: &Scenario) -> Result<(), Failure> {
                 "network.lora is simulated only; copy the scenario without that table to emulate its wired link",
             );
         }
+        NetworkKind::NbIot(_) => {
+            return refuse(
+                "network.nb_iot is simulated only; copy the scenario without that table to emulate its wired link",
+            );
+        }
         NetworkKind::Wifi(_) => {
             return refuse(
                 "network.wifi is simulated only; copy the scenario without that table to emulate its \

@@ -9,6 +9,7 @@ mod cell;
 mod lora;
 mod measurement;
 mod mesh;
+mod nb_iot;
 mod outcome;
 mod wifi;
 
@@ -19,6 +20,7 @@ pub use cell::CELL;
 pub use lora::LORA;
 pub use measurement::MEASUREMENT;
 pub use mesh::MESH;
+pub use nb_iot::NB_IOT;
 pub use outcome::{OUTCOME, RunMetric};
 pub use wifi::WIFI;
 
@@ -54,7 +56,7 @@ pub fn all_figures() -> impl Iterator<Item = Described> {
 }
 
 /// All tables, in the order in which documents have them.
-pub static GROUPS: [&Group; 6] = [&CELL, &MESH, &WIFI, &BACKGROUND, &LORA, &MEASUREMENT];
+pub static GROUPS: [&Group; 7] = [&CELL, &MESH, &WIFI, &BACKGROUND, &LORA, &NB_IOT, &MEASUREMENT];
 
 #[cfg(test)]
 mod tests {

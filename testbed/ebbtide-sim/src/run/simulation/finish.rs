@@ -81,6 +81,7 @@ impl<R: Recorder> Simulation<R> {
                 phases: Vec::new(),
                 links: self.net.link_records(),
                 lora: self.net.radio.as_ref().and_then(|radio| radio.lora_counts()),
+                nb_iot: self.net.radio.as_ref().and_then(|radio| radio.nb_iot_counts(sim_ns)),
                 cross: self.net.cross.records(),
                 security: self.security(),
                 measured: self.measured(),

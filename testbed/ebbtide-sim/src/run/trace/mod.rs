@@ -29,7 +29,7 @@ const AT_SERVER: u32 = 1;
 /// | event | when | with |
 /// |---|---|---|
 /// | `sent` | a client transmits | `timeout_s` armed, `why` |
-/// | `wifi`, `lora`, `mesh` | a packet leaves the Wi-Fi or LoRaWAN cell or the low-power network, if there is one | `direction`, `bytes`, `queued_packets` behind it, `fate`: `delivered`, `dropped` by a full queue, `lost` after all retries or, in LoRaWAN, on the air |
+/// | `wifi`, `lora`, `nb-iot`, `mesh` | a packet leaves the cell or the low-power network, if there is one | `direction`, `bytes`, `queued_packets` behind it, `fate`: `delivered`, `dropped` by a full queue, `lost` after all retries or, in LoRaWAN, on the air |
 /// | `link` | a packet is handed to the bottleneck or, with the name of the `link`, to another one | `direction`, `bytes` of the CoAP message, `queued_bytes` before it, `fate`, `until` when it is on its way or was lost |
 /// | `arrived` | at the server or at a client | `at`, `message` |
 /// | `answered` | first response to an exchange | `sample`, and the control's `srtt_s`, `rto_s`, `state`, ... after it |

@@ -1,0 +1,444 @@
+//! Devices around a base station: connections, transmissions and sleep.
+
+use super::access::{Access, Occasion, Preamble};
+use super::counts::NbIotCounts;
+use super::settings::NbIot;
+use crate::engine::Engine;
+use crate::growth::push_back;
+use crate::medium::Crossing;
+use crate::random::{Streams, uniform};
+use ebbtide_core::time::Instant;
+use std::collections::VecDeque;
+
+/// An event of the cell.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct NbIotEvent {
+    /// The step.
+    pub step: NbIotStep,
+    /// The device to which it happens.
+    pub device: u32,
+}
+
+/// The steps of a device.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum NbIotStep {
+    /// The opportunity for preambles in which it is the first one is over, at this level.
+    PreambleEnd(u8),
+    /// It notices that its preamble has failed.
+    Failed,
+    /// It may send a preamble again.
+    Retry,
+    /// The network's part of the signalling that sets its connection up is done.
+    SetupHalf,
+    /// Its connection is there.
+    Connected,
+    /// A packet of it is at the network.
+    UplinkEnd,
+    /// A packet for it has arrived.
+    DownlinkEnd,
+    /// Its connection may be released.
+    Release,
+    /// It listens for its paging.
+    Paging,
+    /// It falls asleep.
+    Sleep,
+}
+
+impl NbIotStep {
+    const fn at_device(self, device: u32) -> NbIotEvent {
+        NbIotEvent { step: self, device }
+    }
+}
+
+/// The state of a device (TS 36.331; TS 24.301 section 5.3.11 for the power saving mode).
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+enum Connection {
+    /// It sleeps (PSM), or has not been needed yet.
+    #[default]
+    Asleep,
+    /// RRC_IDLE: it listens for its paging.
+    Idle,
+    /// A random access is under way.
+    Accessing,
+    /// RRC_CONNECTED.
+    Connected,
+}
+
+#[derive(Debug, Default)]
+struct NbIotDevice {
+    connection: Connection,
+    /// Packets that wait here, and those that wait for this device in the network: tokens and bytes.
+    up: VecDeque<(u32, u32)>,
+    down: VecDeque<(u32, u32)>,
+    /// Packets that are being carried, each way.
+    carried_up: VecDeque<u32>,
+    carried_down: VecDeque<u32>,
+    /// The level of its random access or connection, from its own one on.
+    level: usize,
+    /// Preambles at this level.
+    attempts: u32,
+    /// When its random access began, ns.
+    asked: u64,
+    /// From when on it is in its state, ns.
+    since: u64,
+    /// When it last had traffic or was released, ns.
+    last: u64,
+    /// The instant in its paging cycle at which it listens, ns.
+    paging: u64,
+    /// Whether an event for its paging is scheduled.
+    is_paging_due: bool,
+}
+
+/// The base station, with devices around it.
+#[derive(Debug)]
+pub struct NbIotCell {
+    settings: NbIot,
+    devices: Vec<NbIotDevice>,
+    access: Access,
+    /// Until when the shared channels of both directions carry something, ns.
+    busy_until: [u64; 2],
+    outcomes: VecDeque<Crossing>,
+    counts: NbIotCounts,
+}
+
+impl NbIotCell {
+    /// A cell of so many devices.
+    #[must_use]
+    pub fn new(settings: &NbIot, devices: u32, streams: &Streams) -> Self {
+        let mut paging = streams.stream("nb_iot/paging");
+        let first = match settings.active_time {
+            None => Connection::Idle,
+            Some(_) => Connection::Asleep,
+        };
+        let device = |_| NbIotDevice {
+            connection: first,
+            paging: uniform(&mut paging, 0, settings.paging_cycle.0 - 1),
+            ..NbIotDevice::default()
+        };
+        Self {
+            settings: settings.clone(),
+            devices: (0..devices).map(device).collect(),
+            access: Access::new(settings, streams),
+            busy_until: [0; 2],
+            outcomes: VecDeque::new(),
+            counts: NbIotCounts::default(),
+        }
+    }
+
+    /// The counts until `now`.
+    #[must_use]
+    pub fn counts(&self, now: Instant) -> NbIotCounts {
+        let mut counts = self.counts;
+        for device in &self.devices {
+            let spent = now.as_nanos().saturating_sub(device.since);
+            match device.connection {
+                Connection::Asleep => {}
+                Connection::Idle => counts.times.idle_ns += spent,
+                Connection::Accessing | Connection::Connected => counts.times.listen_ns += spent,
+            }
+        }
+        // What is on the air at the end counts whole.
+        counts.times.listen_ns = counts.times.listen_ns.saturating_sub(counts.times.transmit_ns);
+        counts
+    }
+
+    /// Packets that wait at a device, or for it in the network, without those that are being carried.
+    #[must_use]
+    pub fn waiting(&self, device: u32, upwards: bool) -> usize {
+        let device = &self.devices[device as usize];
+        if upwards { device.up.len() } else { device.down.len() }
+    }
+
+    /// The next outcome.
+    pub fn poll(&mut self) -> Option<Crossing> {
+        self.outcomes.pop_front()
+    }
+
+    /// A packet of `bytes` is to go from a device to the network or back. Returns whether there was room for it.
+    pub fn send<E: From<NbIotEvent> + Copy>(
+        &mut self,
+        now: Instant,
+        device: u32,
+        upwards: bool,
+        token: u32,
+        bytes: u32,
+        engine: &mut Engine<E>,
+    ) -> bool {
+        let own = &mut self.devices[device as usize];
+        let queue = if upwards { &mut own.up } else { &mut own.down };
+        if queue.len() >= self.settings.queue as usize {
+            self.counts.overflows[usize::from(!upwards)] += 1;
+            return false;
+        }
+        push_back(queue, (token, bytes));
+        match own.connection {
+            Connection::Connected => self.carry(now, device, engine),
+            // What waits is carried when the connection is there.
+            Connection::Accessing => {}
+            Connection::Idle | Connection::Asleep if upwards => self.ask(now, device, engine),
+            Connection::Idle => self.page(now, device, engine),
+            // A device that sleeps is not reached until it sends.
+            Connection::Asleep => {}
+        }
+        true
+    }
+
+    /// An event of the cell has come; [`Self::poll`] says what came of it.
+    pub fn handle<E: From<NbIotEvent> + Copy>(
+        &mut self,
+        now: Instant,
+        NbIotEvent { step, device }: NbIotEvent,
+        engine: &mut Engine<E>,
+    ) {
+        let own = &mut self.devices[device as usize];
+        match step {
+            NbIotStep::PreambleEnd(level) => self.preambles_end(now, usize::from(level), engine),
+            NbIotStep::Failed => self.fails(now, device, engine),
+            NbIotStep::Retry => self.send_preamble(now, device, engine),
+            NbIotStep::SetupHalf => {
+                let (level, bytes) = (own.level, self.settings.setup_bytes);
+                let at = self.reserve(now, level, true, bytes);
+                engine.schedule(at, NbIotStep::Connected.at_device(device).into());
+            }
+            NbIotStep::Connected => self.connected(now, device, engine),
+            NbIotStep::UplinkEnd => {
+                let token = own.carried_up.pop_front();
+                self.outcomes.extend(token.map(Crossing::Up));
+                self.has_traffic(now, device, engine);
+            }
+            NbIotStep::DownlinkEnd => {
+                let token = own.carried_down.pop_front();
+                self.outcomes.extend(token.map(Crossing::Down));
+                self.has_traffic(now, device, engine);
+            }
+            NbIotStep::Release => self.release(now, device, engine),
+            NbIotStep::Paging => {
+                own.is_paging_due = false;
+                if own.connection == Connection::Idle && !own.down.is_empty() {
+                    self.counts.paged += 1;
+                    self.ask(now, device, engine);
+                }
+            }
+            NbIotStep::Sleep => {
+                let active = self.settings.active_time.map_or(0, |time| time.0);
+                let is_due = own.last + active == now.as_nanos();
+                if own.connection == Connection::Idle && is_due {
+                    self.enter(now, device, Connection::Asleep);
+                }
+            }
+        }
+    }
+
+    /// The device begins a random access.
+    fn ask<E: From<NbIotEvent> + Copy>(
+        &mut self,
+        now: Instant,
+        device: u32,
+        engine: &mut Engine<E>,
+    ) {
+        self.enter(now, device, Connection::Accessing);
+        self.counts.accesses += 1;
+        let level = self.settings.level(device);
+        let own = &mut self.devices[device as usize];
+        own.asked = now.as_nanos();
+        (own.level, own.attempts) = (level, 0);
+        self.send_preamble(now, device, engine);
+    }
+
+    fn send_preamble<E: From<NbIotEvent> + Copy>(
+        &mut self,
+        now: Instant,
+        device: u32,
+        engine: &mut Engine<E>,
+    ) {
+        let own = &mut self.devices[device as usize];
+        own.attempts += 1;
+        let level = own.level;
+        let time = self.settings.preamble_ns(level);
+        self.counts.preambles += 1;
+        self.counts.times.transmit_ns += time;
+        let (occasion, is_first) = self.access.choose(now.as_nanos(), device, level);
+        if is_first {
+            // At most three levels.
+            let step = NbIotStep::PreambleEnd(level as u8);
+            let at = Instant::from_nanos(occasion.start + time);
+            engine.schedule(at, step.at_device(device).into());
+        }
+    }
+
+    fn preambles_end<E: From<NbIotEvent> + Copy>(
+        &mut self,
+        now: Instant,
+        level: usize,
+        engine: &mut Engine<E>,
+    ) {
+        let start = now.as_nanos() - self.settings.preamble_ns(level);
+        let answer = now.as_nanos() + self.settings.answer_ns(level);
+        for (device, preamble) in self.access.ends(Occasion { start, level }) {
+            match preamble {
+                Preamble::Heard => {
+                    let bytes = self.settings.setup_bytes;
+                    let at = self.reserve(Instant::from_nanos(answer), level, false, bytes);
+                    engine.schedule(at, NbIotStep::SetupHalf.at_device(device).into());
+                }
+                Preamble::Collided => {
+                    self.counts.collided += 1;
+                    // Both answer the network's answer, and neither is heard.
+                    let at = answer + self.settings.contention_timer.0;
+                    let event = NbIotStep::Failed.at_device(device).into();
+                    engine.schedule(Instant::from_nanos(at), event);
+                }
+                Preamble::Missed => {
+                    self.counts.missed += 1;
+                    let event = NbIotStep::Failed.at_device(device).into();
+                    engine.schedule(Instant::from_nanos(answer), event);
+                }
+            }
+        }
+    }
+
+    /// A device notices that its preamble has failed.
+    fn fails<E: From<NbIotEvent> + Copy>(
+        &mut self,
+        now: Instant,
+        device: u32,
+        engine: &mut Engine<E>,
+    ) {
+        let own = &mut self.devices[device as usize];
+        if own.attempts >= self.settings.attempts {
+            if own.level + 1 == self.settings.levels() {
+                return self.gives_up(now, device, engine);
+            }
+            (own.level, own.attempts) = (own.level + 1, 0);
+            self.counts.raised += 1;
+        }
+        let wait = self.access.backoff(self.settings.backoff.0);
+        let retry = now.as_nanos().saturating_add(wait);
+        engine.schedule(Instant::from_nanos(retry), NbIotStep::Retry.at_device(device).into());
+    }
+
+    /// No level is left: what waits at the device is lost, and what waits for it stays in the network.
+    fn gives_up<E: From<NbIotEvent> + Copy>(
+        &mut self,
+        now: Instant,
+        device: u32,
+        engine: &mut Engine<E>,
+    ) {
+        self.counts.given_up += 1;
+        let own = &mut self.devices[device as usize];
+        let lost = own.up.drain(..).map(|(token, _)| Crossing::Lost { token, upwards: true });
+        self.outcomes.extend(lost);
+        let is_wanted = !own.down.is_empty();
+        self.enter(now, device, Connection::Idle);
+        if is_wanted {
+            self.page(now, device, engine);
+        }
+    }
+
+    fn connected<E: From<NbIotEvent> + Copy>(
+        &mut self,
+        now: Instant,
+        device: u32,
+        engine: &mut Engine<E>,
+    ) {
+        self.counts.connections += 1;
+        self.counts.access_ns += now.as_nanos() - self.devices[device as usize].asked;
+        self.enter(now, device, Connection::Connected);
+        self.has_traffic(now, device, engine);
+        self.carry(now, device, engine);
+    }
+
+    /// Hands all packets of a device with a connection to the shared channels.
+    fn carry<E: From<NbIotEvent> + Copy>(
+        &mut self,
+        now: Instant,
+        device: u32,
+        engine: &mut Engine<E>,
+    ) {
+        let level = self.devices[device as usize].level;
+        while let Some((token, bytes)) = self.devices[device as usize].up.pop_front() {
+            let at = self.reserve(now, level, true, bytes);
+            push_back(&mut self.devices[device as usize].carried_up, token);
+            engine.schedule(at, NbIotStep::UplinkEnd.at_device(device).into());
+        }
+        while let Some((token, bytes)) = self.devices[device as usize].down.pop_front() {
+            let at = self.reserve(now, level, false, bytes);
+            push_back(&mut self.devices[device as usize].carried_down, token);
+            engine.schedule(at, NbIotStep::DownlinkEnd.at_device(device).into());
+        }
+    }
+
+    /// Takes the next free time of a shared channel for so many bytes. Returns when it ends.
+    fn reserve(&mut self, from: Instant, level: usize, upwards: bool, bytes: u32) -> Instant {
+        let time = self.settings.transmission_ns(level, upwards, bytes);
+        let busy = &mut self.busy_until[usize::from(!upwards)];
+        *busy = from.as_nanos().max(*busy).saturating_add(time);
+        if upwards {
+            self.counts.times.transmit_ns += time;
+        }
+        Instant::from_nanos(*busy)
+    }
+
+    /// The connection is used now: it is released so much later.
+    fn has_traffic<E: From<NbIotEvent> + Copy>(
+        &mut self,
+        now: Instant,
+        device: u32,
+        engine: &mut Engine<E>,
+    ) {
+        self.devices[device as usize].last = now.as_nanos();
+        let at = Instant::from_nanos(now.as_nanos().saturating_add(self.settings.inactivity.0));
+        engine.schedule(at, NbIotStep::Release.at_device(device).into());
+    }
+
+    fn release<E: From<NbIotEvent> + Copy>(
+        &mut self,
+        now: Instant,
+        device: u32,
+        engine: &mut Engine<E>,
+    ) {
+        let own = &mut self.devices[device as usize];
+        let is_due = own.last.saturating_add(self.settings.inactivity.0) == now.as_nanos();
+        let is_quiet = own.carried_up.is_empty() && own.carried_down.is_empty();
+        if own.connection != Connection::Connected || !is_due || !is_quiet {
+            return;
+        }
+        own.last = now.as_nanos();
+        self.enter(now, device, Connection::Idle);
+        if let Some(active) = self.settings.active_time {
+            let at = Instant::from_nanos(now.as_nanos().saturating_add(active.0));
+            engine.schedule(at, NbIotStep::Sleep.at_device(device).into());
+        }
+    }
+
+    /// Something waits for a device, which listens once in a paging cycle.
+    fn page<E: From<NbIotEvent> + Copy>(
+        &mut self,
+        now: Instant,
+        device: u32,
+        engine: &mut Engine<E>,
+    ) {
+        let (cycle, now) = (self.settings.paging_cycle.0, now.as_nanos());
+        let own = &mut self.devices[device as usize];
+        if std::mem::replace(&mut own.is_paging_due, true) {
+            return;
+        }
+        let cycles = now.saturating_sub(own.paging).div_ceil(cycle);
+        let at = Instant::from_nanos(own.paging.saturating_add(cycles.saturating_mul(cycle)));
+        engine.schedule(at, NbIotStep::Paging.at_device(device).into());
+    }
+
+    /// A device enters a state; the time in the one before counts.
+    fn enter(&mut self, now: Instant, device: u32, connection: Connection) {
+        let own = &mut self.devices[device as usize];
+        let spent = now.as_nanos().saturating_sub(own.since);
+        let times = &mut self.counts.times;
+        match own.connection {
+            Connection::Asleep => {}
+            Connection::Idle => times.idle_ns += spent,
+            // Without what it transmits meanwhile, which `counts` takes away.
+            Connection::Accessing | Connection::Connected => times.listen_ns += spent,
+        }
+        (own.connection, own.since) = (connection, now.as_nanos());
+    }
+}
