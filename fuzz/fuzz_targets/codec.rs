@@ -3,7 +3,7 @@
 //! with.
 #![no_main]
 
-use ebbtide_core::wire::{Block, Content, Encoder, Message, Opt, OptionNumber};
+use ebbtide_core::wire::{Block, Content, Encoder, Message, Opt, OptionNumber, encoded_token_len};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|datagram: &[u8]| {
@@ -25,8 +25,8 @@ fuzz_target!(|datagram: &[u8]| {
         shuffled.sort_by_key(|opt| core::cmp::Reverse(opt.number));
     }
     let content = Content { code: message.code(), options: &shuffled, payload: message.payload() };
-    let (kind, id, token) = (message.kind(), message.message_id(), message.token());
-    let len = 4 + token.len() + content.encoded_len();
+    let (kind, id, token) = (message.kind(), message.message_id(), message.token_bytes());
+    let len = 4 + encoded_token_len(token.len()) + content.encoded_len();
     let mut buf = vec![0xaa; len];
     let encoded = content.encode(&mut buf, kind, id, token).expect("the length was computed");
     assert_eq!(encoded.len, len);

@@ -41,7 +41,7 @@ fuzz_target!(|datagram: &[u8]| {
     let sealed = Content { code: outer.code, options: &outer_options, payload: outer.payload };
     let mut sent = vec![0; 12 + sealed.encoded_len()];
     let encoded = sealed
-        .encode(&mut sent, message.kind(), message.message_id(), message.token())
+        .encode(&mut sent, message.kind(), message.message_id(), message.token_bytes())
         .expect("there is room");
     // An acknowledgement carries no request.
     let Ok(received) = Message::parse(&sent[..encoded.len]) else { return };

@@ -33,6 +33,8 @@ pub mod oscore;
 pub mod params;
 mod peer;
 #[cfg(feature = "alloc")]
+mod peer_token;
+#[cfg(feature = "alloc")]
 pub mod q_block;
 #[cfg(feature = "alloc")]
 pub mod session;
@@ -52,3 +54,5 @@ pub mod wire;
 pub use exchange::ExchangeId;
 pub use exchange::Freshness;
 pub use peer::{PeerId, SessionKey, Source, sharing_prefix};
+#[cfg(feature = "alloc")]
+pub use peer_token::PeerToken;

@@ -156,7 +156,7 @@ impl Serving {
                 false => Reliability::NonConfirmable,
             };
             let sent = response.with_content(Some(observe), |content| {
-                endpoint.notify(now, due.remote, due.token, content, reliability)
+                endpoint.notify(now, due.remote, &due.token, content, reliability)
             });
             match sent {
                 Ok(exchange) => {

@@ -3,7 +3,7 @@
 use super::read::CapturedDatagram;
 use super::sides::Sides;
 use ebbtide_core::params::Parameters;
-use ebbtide_core::wire::{Token, Type};
+use ebbtide_core::wire::Type;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
@@ -34,7 +34,7 @@ pub(super) fn exchanges(
 ) -> Vec<CapturedExchange> {
     let mut list: Vec<CapturedExchange> = Vec::new();
     let mut by_id: BTreeMap<(SocketAddr, SocketAddr, u16), usize> = BTreeMap::new();
-    let mut by_token: BTreeMap<(SocketAddr, SocketAddr, u128), usize> = BTreeMap::new();
+    let mut by_token: BTreeMap<(SocketAddr, SocketAddr, &[u8]), usize> = BTreeMap::new();
     for (number, datagram) in all.iter().enumerate() {
         if datagram.interface != interface {
             continue;
@@ -68,7 +68,7 @@ pub(super) fn exchanges(
             });
             list[place].copies.push(number);
             by_id.insert(key, place);
-            by_token.insert((from, to, number_of(datagram.token)), place);
+            by_token.insert((from, to, datagram.token.as_slice()), place);
             continue;
         }
         if sides.is_outward(datagram) {
@@ -78,7 +78,7 @@ pub(super) fn exchanges(
         let place = if is_answer {
             by_id.get(&(to, from, datagram.id))
         } else if datagram.code.is_response() {
-            by_token.get(&(to, from, number_of(datagram.token)))
+            by_token.get(&(to, from, datagram.token.as_slice()))
         } else {
             None
         };
@@ -98,11 +98,4 @@ pub(super) fn exchanges(
         }
     }
     list
-}
-
-/// A token as a number that no other token has.
-fn number_of(token: Token) -> u128 {
-    let bytes = token.as_slice();
-    let value = bytes.iter().fold(0_u128, |value, byte| (value << 8) | u128::from(*byte));
-    (value << 8) | bytes.len() as u128
 }

@@ -1,7 +1,8 @@
 //! Reading a capture: pcap and pcapng files, down to the CoAP messages in them.
 
 use super::error::FitError;
-use ebbtide_core::wire::{Code, Message, OptionNumber, Token, Type};
+use ebbtide_core::PeerToken;
+use ebbtide_core::wire::{Code, Message, OptionNumber, Type};
 use etherparse::{LaxNetSlice, LaxSlicedPacket, TransportSlice};
 use flate2::read::MultiGzDecoder;
 use pcap_file::pcap::PcapReader;
@@ -28,7 +29,7 @@ pub(super) struct CapturedDatagram {
     pub(super) kind: Type,
     pub(super) code: Code,
     pub(super) id: u16,
-    pub(super) token: Token,
+    pub(super) token: PeerToken,
     /// Bytes of its options.
     pub(super) options: u32,
     /// Bytes of its payload.
@@ -359,10 +360,10 @@ impl CaptureReader {
             self.contents.cut_packets += u64::from(missing > 0);
             return None;
         };
-        let token = message.token();
+        let token = PeerToken::new(message.token_bytes());
         let payload = message.payload().len() as u32 + missing;
         let marker = u32::from(payload > 0);
-        let fixed = 4 + token.as_slice().len() as u32 + marker + payload;
+        let fixed = 4 + token.encoded_len() as u32 + marker + payload;
         let path = match message.code().is_request() {
             true => self.path(&message),
             false => None,

@@ -342,7 +342,7 @@ impl Sizes {
         let path = most.and_then(|path| contents.paths.get(path as usize)).cloned();
         let token = tokens.into_iter().max_by_key(|(_, count)| *count).map_or(0, |(len, _)| len);
         let rest = |own: &&CapturedDatagram| {
-            let fixed = header + 4 + own.token.as_slice().len() as u32;
+            let fixed = header + 4 + own.token.encoded_len() as u32;
             own.bytes.saturating_sub(fixed)
         };
         Self {

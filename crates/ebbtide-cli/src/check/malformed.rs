@@ -1,11 +1,17 @@
 //! Messages with format errors, and messages that fit nothing: RFC 7252 sections 3 and 4.
 
+use super::peer::Answer;
 use super::{Finding, Peer, Rule, Server};
 use ebbtide_core::wire::Type;
 
 pub(super) const RULES: &[Rule] = &[
     Rule::must("RFC 7252 3", "A message of another version is ignored.", version),
-    Rule::must("RFC 7252 3", "A token length above 8 is a format error: Reset.", token_length),
+    Rule::must("RFC 8974 2.1", "A token length of 15 is a format error: Reset.", token_length),
+    Rule::must(
+        "RFC 8974 2.2.2",
+        "A token of more than 8 bytes is repeated, or its message is rejected with a Reset.",
+        extended_token,
+    ),
     Rule::must(
         "RFC 7252 3",
         "A payload marker without a payload is rejected with a Reset.",
@@ -90,7 +96,25 @@ fn version(peer: &mut Peer, _: &Server) -> Finding {
 }
 
 fn token_length(peer: &mut Peer, _: &Server) -> Finding {
-    rejected(peer, &[(0x49, 1, &[0; 9]), (0x4f, 1, &[0; 15])])
+    rejected(peer, &[(0x4f, 1, &[0; 15])])
+}
+
+fn extended_token(peer: &mut Peer, _: &Server) -> Finding {
+    let long = [&[7][..], &[1; 20]].concat();
+    for (first, rest, token) in [(0x49, &[1; 9][..], &[1; 9][..]), (0x4d, &long, &[1; 20])] {
+        let (datagram, id) = confirmable(peer, first, 1, rest);
+        let (answers, is_alive) = peer.provoke(&datagram);
+        let is_fine = |answer: &Answer| {
+            answer.is_reset_of(id) || answer.code().is_empty() || answer.token() == token
+        };
+        if !is_alive || answers.is_empty() {
+            return Finding::Broken(format!("no answer to a token of {} bytes", token.len()));
+        }
+        if let Some(answer) = answers.iter().find(|answer| !is_fine(answer)) {
+            return Finding::Broken(format!("{} to {}", answer.describe(), hex(&datagram)));
+        }
+    }
+    Finding::Holds
 }
 
 fn marker(peer: &mut Peer, _: &Server) -> Finding {

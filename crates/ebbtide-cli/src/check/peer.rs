@@ -43,8 +43,8 @@ impl Answer {
         self.message().message_id().0
     }
 
-    pub(super) fn token(&self) -> Token {
-        self.message().token()
+    pub(super) fn token(&self) -> &[u8] {
+        self.message().token_bytes()
     }
 
     pub(crate) fn payload(&self) -> Vec<u8> {
@@ -199,7 +199,7 @@ impl Peer {
                     deadline = Instant::now() + self.wait * 10;
                     continue;
                 }
-                let is_response = answer.code().is_response() && answer.token().as_slice() == token;
+                let is_response = answer.code().is_response() && answer.token() == token;
                 if answer.kind() == Type::Confirmable && is_response {
                     self.reply(Type::Acknowledgement, answer.id());
                 }

@@ -34,7 +34,7 @@ fn token(peer: &mut Peer, _: &Server) -> Finding {
         let Some(answer) = peer.ask(&Draft { token, ..Draft::default() }) else {
             return Finding::Broken(format!("no answer to a token of {} bytes", token.len()));
         };
-        if answer.code().is_response() && answer.token().as_slice() != token {
+        if answer.code().is_response() && answer.token() != token {
             return Finding::Broken(format!("another token in place of {} bytes", token.len()));
         }
     }

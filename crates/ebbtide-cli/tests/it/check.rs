@@ -49,7 +49,7 @@ fn a_server_that_answers_everything_alike_breaks_the_rules_that_are_named() {
         "An unknown critical option in a Confirmable",
         "SZX 7",
         "another version",
-        "A token length above 8",
+        "A token length of 15",
         "A payload marker without",
         "The reserved option nibble",
         "An Empty message with bytes",

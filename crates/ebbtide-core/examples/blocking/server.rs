@@ -102,7 +102,7 @@ impl Application {
             let observe = Opt { number: OptionNumber::OBSERVE, value };
             let endpoint = &mut self.driver.endpoint;
             let sent = Self::time(now).with_content(Some(observe), |content| {
-                endpoint.notify(now, due.remote, due.token, content, Reliability::Confirmable)
+                endpoint.notify(now, due.remote, &due.token, content, Reliability::Confirmable)
             });
             match sent {
                 Ok(exchange) => {

@@ -44,7 +44,9 @@ impl FirstAnswers {
         let id = message.message_id();
         let first = all.find(|first| usize::from(first.peer) == peer && first.id == id);
         let Some(first) = first else { return false };
-        let named = ordinal_in(message.token(), first.token, first.marking, first.transmissions);
+        let named = message
+            .token()
+            .and_then(|token| ordinal_in(token, first.token, first.marking, first.transmissions));
         named.is_some_and(|named| named != first.ordinal)
     }
 }

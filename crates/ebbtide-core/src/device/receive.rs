@@ -70,9 +70,16 @@ impl<A: Copy + Eq, C: CongestionControl + Clone> DeviceEndpoint<'_, A, C> {
             }
         };
         let (kind, id) = (message.kind(), message.message_id());
+        let Some(token) = message.token() else {
+            // A format error, too, without RFC 8974.
+            if kind == Type::Confirmable {
+                emit_empty(io, from, Type::Reset, id);
+            }
+            return DeviceReceived::Ignored;
+        };
         match kind {
             Type::Confirmable | Type::NonConfirmable if message.code().is_request() => {
-                let request = DeviceRequest { from, id, token: message.token(), kind };
+                let request = DeviceRequest { from, id, token, kind };
                 DeviceReceived::Request(request, message)
             }
             Type::Confirmable if message.code().is_empty() => {
@@ -80,8 +87,8 @@ impl<A: Copy + Eq, C: CongestionControl + Clone> DeviceEndpoint<'_, A, C> {
                 emit_empty(io, from, Type::Reset, id);
                 DeviceReceived::Ignored
             }
-            Type::Confirmable | Type::NonConfirmable => self.on_separate(io, from, message),
-            Type::Acknowledgement => self.on_acknowledgement(io, from, message),
+            Type::Confirmable | Type::NonConfirmable => self.on_separate(io, from, token, message),
+            Type::Acknowledgement => self.on_acknowledgement(io, from, token, message),
             Type::Reset => self.on_reset(io, from, id),
         }
     }
@@ -98,6 +105,7 @@ impl<A: Copy + Eq, C: CongestionControl + Clone> DeviceEndpoint<'_, A, C> {
         &mut self,
         io: &mut Io<'_, A>,
         from: A,
+        token: Token,
         message: Message<'d>,
     ) -> DeviceReceived<'d, A> {
         let id = message.message_id();
@@ -122,7 +130,7 @@ impl<A: Copy + Eq, C: CongestionControl + Clone> DeviceEndpoint<'_, A, C> {
             return DeviceReceived::Ignored;
         }
         // Section 5.3.2: message ID and token must both match.
-        let Some(ordinal) = self.match_token(index, message.token()) else {
+        let Some(ordinal) = self.match_token(index, token) else {
             return DeviceReceived::Ignored;
         };
         let sample = self.sample(index, Some(ordinal));
@@ -152,9 +160,10 @@ impl<A: Copy + Eq, C: CongestionControl + Clone> DeviceEndpoint<'_, A, C> {
         &mut self,
         io: &mut Io<'_, A>,
         from: A,
+        token: Token,
         message: Message<'d>,
     ) -> DeviceReceived<'d, A> {
-        let (id, token, now) = (message.message_id(), message.token(), self.now);
+        let (id, now) = (message.message_id(), self.now);
         let confirmable = message.kind() == Type::Confirmable;
         let is_known =
             |known: &(A, MessageId, Instant)| (known.0, known.1) == (from, id) && now < known.2;

@@ -38,9 +38,9 @@ impl Endpoint {
             self.counters.rare().queue_full += 1;
             return Err(SendError::QueueFull);
         }
-        self.check_length(content)?;
+        self.check_length(content, &[])?;
         self.end(now, index, Outcome::Cancelled, None);
         let purpose = Purpose::Request;
-        self.start(now, &NewMessage { to, content, reliability, purpose, token })
+        self.start(now, &NewMessage { to, content, reliability, purpose, token: token.as_slice() })
     }
 }

@@ -9,7 +9,7 @@ use crate::exchange::table::{Answers, Purpose};
 use crate::peer::PeerId;
 use crate::q_block::QBlockParameters;
 use crate::time::Instant;
-use crate::wire::{Content, Token};
+use crate::wire::Content;
 
 impl Endpoint {
     /// Sends a Non-confirmable request at once, outside of congestion control: RFC 9177 defines
@@ -32,7 +32,7 @@ impl Endpoint {
             return Err(SendError::WrongCode(content.code));
         }
         let now = self.advance(now);
-        let length = self.check_length(content)?;
+        let length = self.check_length(content, &[])?;
         let peer = self.peer(now, to)?;
         let Ok(id) = self.fresh_id(now, peer) else {
             self.counters.rare().queue_full += 1;
@@ -43,7 +43,7 @@ impl Endpoint {
             content,
             reliability: Reliability::NonConfirmable,
             purpose: Purpose::Request,
-            token: Token::EMPTY,
+            token: &[],
         };
         let index = self.accept(now, peer, &message, length)?;
         let exchange = self.table.get_mut(index);

@@ -145,6 +145,9 @@ pub struct Limits {
     /// Requests that the application answers later, whose copies are recognized meanwhile
     /// ([`Endpoint::defer`](super::Endpoint::defer)). Default 16384.
     pub deferred_requests: usize,
+    /// Bytes of the longest token of a request that is processed (RFC 8974). Requests with a longer one are
+    /// answered with 4.00. Default 8: a longer one is a format error, as it was before RFC 8974.
+    pub token_bytes: usize,
     /// Bytes of datagrams that wait for the driver. Default 16 MiB.
     pub outbox_bytes: usize,
     /// How long a scope's state is kept after its last use. Default 255 s (cocoa-03 section 4.3).
@@ -165,6 +168,7 @@ impl Limits {
             remembered_messages: 16,
             remembered_bytes: 1024,
             deferred_requests: 2,
+            token_bytes: 8,
             outbox_bytes: 2048,
             peer_retention: Duration::from_secs(255),
         }
@@ -181,6 +185,7 @@ impl Default for Limits {
             remembered_messages: 65_536,
             remembered_bytes: 8 << 20,
             deferred_requests: 16_384,
+            token_bytes: 8,
             outbox_bytes: 16 << 20,
             peer_retention: Duration::from_secs(255),
         }

@@ -104,7 +104,9 @@ impl Endpoint {
         let id = message.message_id();
         let mut all = self.first_answers.0.iter().flat_map(|all| all.iter());
         let Some(first) = all.find(|first| first.id == id && first.remote == from) else { return };
-        let token = ordinal_in(message.token(), first.token, first.marking, first.transmissions);
+        let token = message
+            .token()
+            .and_then(|token| ordinal_in(token, first.token, first.marking, first.transmissions));
         let named = match (first.marking, token) {
             (Marking::None, _) | (_, None) => None,
             (Marking::Token | Marking::CopyToken, named) => named,

@@ -8,8 +8,11 @@ use crate::exchange::dedup::{MessageKey, RepeatedRequest, Reply};
 use crate::exchange::table::{Answers, ExchangeState, Purpose};
 use crate::exchange::token::{strip_mark, unmark};
 use crate::peer::PeerId;
+use crate::peer_token::PeerToken;
 use crate::time::Instant;
-use crate::wire::{Code, Content, Message, OptionNumber, ParseError, Token, Type};
+use crate::wire::{
+    Code, Content, FormatError, MAX_TOKEN_LEN, Message, OptionNumber, ParseError, Token, Type,
+};
 
 impl Endpoint {
     /// Processes a datagram and returns its meaning for the application. Malformed datagrams are
@@ -56,7 +59,7 @@ impl Endpoint {
         let now = self.advance(now);
         let Arrival { from, to_group, .. } = arrival;
         self.counters.received += 1;
-        let message = match Message::parse(datagram) {
+        let message = match Message::parse(datagram).and_then(|message| self.check_token(message)) {
             Ok(message) => message,
             Err(error) => {
                 self.counters.rare().malformed += 1;
@@ -98,6 +101,19 @@ impl Endpoint {
         }
     }
 
+    /// An endpoint without RFC 8974 takes a token of more than eight bytes for a format error (RFC 7252
+    /// section 3).
+    #[inline]
+    fn check_token<'d>(&self, message: Message<'d>) -> Result<Message<'d>, ParseError> {
+        let len = message.token_bytes().len();
+        if len <= MAX_TOKEN_LEN || self.config.limits.token_bytes > MAX_TOKEN_LEN {
+            return Ok(message);
+        }
+        let (kind, message_id) = (message.kind(), message.message_id());
+        // At most 65804.
+        Err(ParseError::Format { reason: FormatError::TokenLength(len as u32), kind, message_id })
+    }
+
     fn on_request<'d>(
         &mut self,
         now: Instant,
@@ -109,7 +125,7 @@ impl Endpoint {
         let incoming = Incoming {
             remote: from,
             id,
-            token: message.token(),
+            token: PeerToken::new(message.token_bytes()),
             kind,
             code,
             // RFC 8613: a copy of a protected request that is processed is a replay, also of one
@@ -123,6 +139,17 @@ impl Endpoint {
                 .and_then(|option| option.as_uint())
                 .and_then(|value| u8::try_from(value).ok()),
         };
+        if incoming.token.as_slice().len() > self.config.limits.token_bytes.max(MAX_TOKEN_LEN) {
+            // RFC 8974 section 2.2.2: a server that will never be able to handle it does not reject it, which
+            // would mean that no token may be extended.
+            self.counters.rare().refused += 1;
+            if !to_group {
+                let content = Content { code: Code::BAD_REQUEST, options: &[], payload: &[] };
+                // If there is no room, the peer will retransmit.
+                let _ = self.respond(now, &incoming, &content);
+            }
+            return Received::Ignored(Ignored::TokenTooLong);
+        }
         if self.dedup.lookup(now, from, id).is_some() || self.under_way.contains(now, from, id) {
             return self.duplicate(now, &incoming);
         }
@@ -202,7 +229,8 @@ impl Endpoint {
             return self.on_acknowledgement(now, from, &message);
         }
         // Section 5.3.2: message ID and token must both match.
-        let Some(ordinal) = self.match_token(index, message.token()) else {
+        let token = message.token();
+        let Some(ordinal) = token.and_then(|token| self.match_token(index, token)) else {
             return self.wrong_token();
         };
         if self.table.get(index).purpose != Purpose::Request {
@@ -291,7 +319,7 @@ impl Endpoint {
                 return self.unknown();
             }
         }
-        let found = self.find_token(from, message.token());
+        let found = message.token().and_then(|token| self.find_token(from, token));
         let Some((index, ordinal)) = found else {
             self.reject(from, &message);
             return self.unknown();

@@ -9,7 +9,7 @@ use crate::exchange::mark::{OptionsEnd, with_count_option};
 use crate::exchange::table::Purpose;
 use crate::peer::PeerId;
 use crate::time::Instant;
-use crate::wire::{Code, Content, Encoded, HEADER_LEN, MAX_TOKEN_LEN, MessageId, Token, Type};
+use crate::wire::{Code, Content, Encoded, HEADER_LEN, MessageId, Token, Type};
 use alloc::vec::Vec;
 
 impl Endpoint {
@@ -37,7 +37,7 @@ impl Endpoint {
                 content,
                 reliability: Reliability::Confirmable,
                 purpose: Purpose::Response,
-                token: incoming.token,
+                token: incoming.token.as_slice(),
             };
             let started = self.start(now, &message)?;
             self.conclude(incoming);
@@ -108,7 +108,7 @@ impl Endpoint {
     /// Ends a request without a response. A Confirmable request is acknowledged all the same (RFC 7967
     /// section 2.1).
     pub fn dismiss(&mut self, now: Instant, incoming: &Incoming) {
-        self.acknowledge(now, &mut { *incoming });
+        self.acknowledge(now, &mut incoming.clone());
         self.conclude(incoming);
     }
 
@@ -168,7 +168,7 @@ impl Endpoint {
         id: MessageId,
     ) -> Result<(), SendError> {
         let limit = self.config.limits.message_bytes;
-        let bytes = HEADER_LEN + incoming.token.len() + content.encoded_len();
+        let bytes = HEADER_LEN + incoming.token.encoded_len() + content.encoded_len();
         if bytes + self.measurement_bytes() > limit {
             return Err(SendError::TooLong { bytes, limit });
         }
@@ -181,7 +181,7 @@ impl Endpoint {
             |out| {
                 let start = out.len();
                 out.resize(start + bytes, 0);
-                match content.encode(&mut out[start..], kind, id, incoming.token) {
+                match content.encode(&mut out[start..], kind, id, &incoming.token) {
                     Err(error) => result = Err(SendError::Encode(error)),
                     Ok(encoded) => {
                         // Rexmit-Cnt is echoed in piggybacked responses only (fasor-02).
@@ -239,14 +239,13 @@ impl Endpoint {
         let sent = self.output.push(self.config.limits.outbox_bytes, remote, Sent::Reply, |out| {
             // The stored bytes are a message with an empty token; the header is written anew.
             let empty = Content { code: Code(stored.bytes[1]), options: &[], payload: &[] };
-            let mut header = [0; HEADER_LEN + MAX_TOKEN_LEN];
-            let Ok(encoded) = empty.encode(&mut header, kind, id, duplicate.token) else {
+            let start = out.len();
+            out.resize(start + HEADER_LEN + duplicate.token.encoded_len(), 0);
+            if empty.encode(&mut out[start..], kind, id, &duplicate.token).is_err() {
                 return false;
-            };
-            let mut add = |bytes: &[u8]| out.extend_from_slice(bytes);
-            add(&header[..encoded.len]);
+            }
             match count {
-                None => add(&stored.bytes[HEADER_LEN..]),
+                None => out.extend_from_slice(&stored.bytes[HEADER_LEN..]),
                 Some(count) => {
                     let end = OptionsEnd {
                         offset: stored.options_end - HEADER_LEN,

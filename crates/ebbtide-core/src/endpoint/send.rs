@@ -13,8 +13,12 @@ use crate::exchange::mark::{COUNT_PROBE, OptionsEnd, with_count_option, with_mar
 use crate::exchange::table::{Answers, Exchange, ExchangeState, NONE, Purpose, TimerReason};
 use crate::exchange::token::{MAX_MARK, random_token};
 use crate::peer::PeerId;
+use crate::peer_token::PeerToken;
 use crate::time::{Duration, Instant, Micros};
-use crate::wire::{Code, Content, HEADER_LEN, MAX_TOKEN_LEN, MessageId, OptionNumber, Token, Type};
+use crate::wire::{
+    Code, Content, HEADER_LEN, MAX_TOKEN_LEN, MessageId, OptionNumber, Token, Type,
+    encoded_token_len,
+};
 
 /// The number of ACK_TIMEOUTs for which a Non-confirmable notification waits for the Reset of an
 /// observer that no longer exists. 16 s with the default parameters, which exceeds the longest
@@ -41,7 +45,7 @@ pub(super) struct NewMessage<'c> {
     pub(super) reliability: Reliability,
     pub(super) purpose: Purpose,
     /// Empty in a request that gets a token of its own.
-    pub(super) token: Token,
+    pub(super) token: &'c [u8],
 }
 
 impl Endpoint {
@@ -61,7 +65,7 @@ impl Endpoint {
         if !content.code.is_request() {
             return Err(SendError::WrongCode(content.code));
         }
-        let (purpose, token) = (Purpose::Request, Token::EMPTY);
+        let (purpose, token) = (Purpose::Request, [].as_slice());
         self.start(now, &NewMessage { to, content, reliability, purpose, token })
     }
 
@@ -79,14 +83,14 @@ impl Endpoint {
         &mut self,
         now: Instant,
         to: PeerId,
-        token: Token,
+        token: &PeerToken,
         content: &Content<'_>,
         reliability: Reliability,
     ) -> Result<ExchangeId, SendError> {
         if !content.code.is_response() {
             return Err(SendError::WrongCode(content.code));
         }
-        let purpose = Purpose::Notification;
+        let (purpose, token) = (Purpose::Notification, token.as_slice());
         self.start(now, &NewMessage { to, content, reliability, purpose, token })
     }
 
@@ -102,7 +106,7 @@ impl Endpoint {
             content: &Content { code: Code::EMPTY, options: &[], payload: &[] },
             reliability: Reliability::Confirmable,
             purpose: Purpose::Ping,
-            token: Token::EMPTY,
+            token: &[],
         };
         self.start(now, &message)
     }
@@ -114,7 +118,7 @@ impl Endpoint {
         message: &NewMessage<'_>,
     ) -> Result<ExchangeId, SendError> {
         let now = self.advance(now);
-        let length = self.check_length(message.content)?;
+        let length = self.check_length(message.content, message.token)?;
         let peer_index = self.peer(now, message.to)?;
         if self.peers.get(peer_index).queued >= self.config.limits.queue_per_peer {
             self.counters.rare().queue_full += 1;
@@ -170,17 +174,18 @@ impl Endpoint {
             self.counters.rare().queue_full += 1;
             return Err(SendError::TooManyExchanges);
         };
-        let token = match purpose {
+        let own = match purpose {
             Purpose::Request if token.is_empty() => self.fresh_token(to, marking),
-            Purpose::Request => token,
-            Purpose::Response | Purpose::Notification | Purpose::Ping => token,
+            // By their tokens only requests are found, whose tokens are ours and not extended.
+            _ => Token::new(token).unwrap_or_default(),
         };
+        let token = if purpose == Purpose::Request { own.as_slice() } else { token };
         let kind = match reliability {
             Reliability::Confirmable => Type::Confirmable,
             Reliability::NonConfirmable => Type::NonConfirmable,
         };
         let exchange = self.table.get_mut(index);
-        exchange.datagram.resize(HEADER_LEN + token.len() + length, 0);
+        exchange.datagram.resize(HEADER_LEN + encoded_token_len(token.len()) + length, 0);
         let encoded = match content.encode(&mut exchange.datagram, kind, MessageId(0), token) {
             Ok(encoded) => encoded,
             Err(error) => {
@@ -189,7 +194,7 @@ impl Endpoint {
             }
         };
         exchange.first = now;
-        exchange.token = token;
+        exchange.token = own;
         exchange.marking = marking;
         exchange.answers = if observes { Answers::Observed } else { Answers::One };
         exchange.confirmable = reliability == Reliability::Confirmable;
@@ -204,12 +209,17 @@ impl Endpoint {
         Ok(index)
     }
 
-    /// Checks whether a message with this content can be sent at all. A token is at most 8 bytes.
+    /// Checks whether a message with this content can be sent at all with this token, or with one of ours.
     /// Returns the length of the encoded content.
-    pub(super) fn check_length(&self, content: &Content<'_>) -> Result<usize, SendError> {
+    pub(super) fn check_length(
+        &self,
+        content: &Content<'_>,
+        token: &[u8],
+    ) -> Result<usize, SendError> {
         let limit = self.config.limits.message_bytes;
         let length = content.encoded_len();
-        let bytes = HEADER_LEN + MAX_TOKEN_LEN + self.measurement_bytes() + length;
+        let token = encoded_token_len(token.len().max(MAX_TOKEN_LEN));
+        let bytes = HEADER_LEN + token + self.measurement_bytes() + length;
         if bytes > limit.min(usize::from(u16::MAX)) {
             return Err(SendError::TooLong { bytes, limit });
         }

@@ -179,7 +179,7 @@ impl Malformed {
             ParseError::Version(_) => 1,
             ParseError::Format { reason, .. } => match reason {
                 FormatError::HeaderTruncated => 0,
-                FormatError::TokenLength(_) => 2,
+                FormatError::TokenLength(_) | FormatError::TokenLength15 => 2,
                 FormatError::TokenTruncated => 3,
                 FormatError::OptionDelta15 => 4,
                 FormatError::OptionLength15 => 5,

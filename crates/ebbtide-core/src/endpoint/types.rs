@@ -3,8 +3,9 @@
 use crate::cc::Sample;
 use crate::exchange::ExchangeId;
 use crate::peer::PeerId;
+use crate::peer_token::PeerToken;
 use crate::time::{Duration, Instant, Micros};
-use crate::wire::{Code, EncodeError, Message, MessageId, Token, Type};
+use crate::wire::{Code, EncodeError, Message, MessageId, Type};
 use core::fmt;
 
 /// Whether a message is retransmitted until it is acknowledged.
@@ -17,7 +18,7 @@ pub enum Reliability {
 }
 
 /// A received request, which the application keeps until it responds.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct Incoming {
     /// The sender of the request.
@@ -25,7 +26,7 @@ pub struct Incoming {
     /// The message ID of the request.
     pub id: MessageId,
     /// The token, which the response repeats.
-    pub token: Token,
+    pub token: PeerToken,
     /// Whether the request was Confirmable, so that the response can be piggybacked on its
     /// acknowledgement.
     pub kind: Type,
@@ -165,6 +166,9 @@ pub enum Ignored {
     WrongToken,
     /// A message with a critical option that is not understood (RFC 7252 section 5.4.1).
     UnknownCriticalOption,
+    /// A request whose token is longer than [`Limits::token_bytes`](super::Limits::token_bytes), answered
+    /// with 4.00 (RFC 8974 section 2.2.2).
+    TokenTooLong,
     /// A non-idempotent request that arrived while there was no room to remember it.
     NoRoom,
 }

@@ -2,6 +2,7 @@
 
 use crate::wire::{
     HEADER_LEN, MAX_OPTION_HEADER, Message, OptionNumber, PAYLOAD_MARKER, encode_option,
+    encoded_token_len,
 };
 use alloc::vec::Vec;
 
@@ -61,7 +62,7 @@ pub(crate) fn with_count_option(
 /// Appends an encoded message to `out` with the option `number` of this value, in place of one that it has.
 pub(crate) fn with_option(datagram: &[u8], number: OptionNumber, value: &[u8], out: &mut Vec<u8>) {
     let Ok(message) = Message::parse(datagram) else { return out.extend_from_slice(datagram) };
-    let head = HEADER_LEN + message.token().len();
+    let head = HEADER_LEN + encoded_token_len(message.token_bytes().len());
     out.extend_from_slice(datagram.get(..head).unwrap_or_default());
     let mut last = OptionNumber(0);
     let mut append = |number: OptionNumber, value: &[u8]| {

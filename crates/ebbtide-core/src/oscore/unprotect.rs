@@ -284,7 +284,7 @@ impl<'b> Plain<'b> {
         buf: &mut [u8],
     ) -> Result<usize, EncodeError> {
         let mut encoder =
-            Encoder::new(buf, outer.kind(), self.code, outer.message_id(), outer.token())?;
+            Encoder::new(buf, outer.kind(), self.code, outer.message_id(), outer.token_bytes())?;
         let mut for_proxies = for_proxies.peekable();
         let (mut inner_observe, is_meant) =
             (observe, |opt: &Opt<'_>| Place::of(opt.number) != Place::Outer);

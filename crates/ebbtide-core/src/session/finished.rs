@@ -23,12 +23,12 @@ impl Finished {
     }
 
     /// An empty ACK, and the requester in its state after it: the response is then separate.
-    pub(super) fn acknowledgement(requester: Requester) -> (Self, Requester) {
-        let mut after = requester;
+    pub(super) fn acknowledgement(requester: &Requester) -> (Self, Requester) {
+        let mut after = requester.clone();
         if let Incoming::Datagram(incoming) = &mut after.incoming {
-            *incoming = incoming.after_acknowledgement();
+            *incoming = incoming.clone().after_acknowledgement();
         }
-        (Self { requester, response: None }, after)
+        (Self { requester: requester.clone(), response: None }, after)
     }
 
     /// The requester that receives the answer.
@@ -100,7 +100,7 @@ impl<'a> FinishedRef<'a> {
     ) -> Result<Option<ExchangeId>, NotSent> {
         let incoming = &self.requester.incoming;
         let Some(response) = self.response else {
-            transport.acknowledge(now, &mut { *incoming });
+            transport.acknowledge(now, &mut incoming.clone());
             return Ok(None);
         };
         if !self.requester.wants(response.code) {
@@ -116,12 +116,12 @@ impl<'a> FinishedRef<'a> {
     /// The same requester with another response, for an answer that cannot be sent.
     #[must_use]
     pub fn instead(self, response: Response) -> Finished {
-        Finished::response(*self.requester, response)
+        Finished::response(self.requester.clone(), response)
     }
 
     /// A copy, for an answer that is sent later.
     #[must_use]
     pub fn to_owned(self) -> Finished {
-        Finished { requester: *self.requester, response: self.response.cloned() }
+        Finished { requester: self.requester.clone(), response: self.response.cloned() }
     }
 }

@@ -2,14 +2,15 @@
 
 use super::message::BlockSizes;
 use crate::peer::PeerId;
-use crate::wire::{Block, Code, Message, OptionNumber, OptionSet, Token};
+use crate::peer_token::PeerToken;
+use crate::wire::{Block, Code, Message, OptionNumber, OptionSet};
 use crate::{endpoint, stream};
 use core::fmt;
 use core::net::{IpAddr, SocketAddr};
 use core::num::NonZeroU64;
 
 /// A request as its transport knows it.
-#[derive(Copy, Clone, Debug)]
+#[derive(Clone, Debug)]
 pub enum Incoming {
     /// It arrived in a datagram.
     Datagram(endpoint::Incoming),
@@ -54,7 +55,7 @@ impl fmt::Debug for SecuredRequest {
 }
 
 /// The sender of a request, over any transport, and the way in which an answer reaches it.
-#[derive(Copy, Clone, Debug)]
+#[derive(Clone, Debug)]
 pub struct Requester {
     /// The driver's number of the socket or connection at which the request arrived.
     pub transport: u32,
@@ -87,7 +88,7 @@ const _: () = assert!(size_of::<Requester>() <= 128);
 
 impl Requester {
     #[inline]
-    pub(super) fn new(incoming: Incoming, message: &Message<'_>, unwanted: u32) -> Self {
+    pub(super) fn new(incoming: Incoming, message: &Message<'_>) -> Self {
         Self {
             transport: 0,
             local: None,
@@ -102,9 +103,15 @@ impl Requester {
             incoming,
             request: message.as_bytes().len(),
             sent: 0,
-            unwanted: unwanted as u8,
+            unwanted: 0,
             secured: None,
         }
+    }
+
+    /// One that does not want these classes of responses (RFC 7967 section 2.1).
+    #[inline]
+    pub(super) fn without(self, unwanted: u32) -> Self {
+        Self { unwanted: unwanted as u8, ..self }
     }
 
     /// The peer.
@@ -127,10 +134,10 @@ impl Requester {
     /// The token of the request.
     #[inline]
     #[must_use]
-    pub const fn token(&self) -> Token {
+    pub const fn token(&self) -> &PeerToken {
         match &self.incoming {
-            Incoming::Datagram(incoming) => incoming.token,
-            Incoming::Stream(incoming, _) => incoming.token,
+            Incoming::Datagram(incoming) => &incoming.token,
+            Incoming::Stream(incoming, _) => &incoming.token,
         }
     }
 
@@ -159,7 +166,7 @@ impl Requester {
     #[inline]
     pub(super) fn is_confirmable(&self) -> bool {
         use crate::wire::Type;
-        matches!(self.incoming, Incoming::Datagram(incoming) if incoming.kind == Type::Confirmable)
+        matches!(&self.incoming, Incoming::Datagram(incoming) if incoming.kind == Type::Confirmable)
     }
 }
 

@@ -1,6 +1,6 @@
 //! Input and output buffers of a connection.
 
-use crate::wire::{Content, EncodeError, Framing, Token};
+use crate::wire::{Content, EncodeError, Framing};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
@@ -25,7 +25,7 @@ impl Output {
         &mut self,
         content: &Content<'_>,
         framing: Framing,
-        token: Token,
+        token: &[u8],
         len: usize,
     ) -> Result<(), EncodeError> {
         let start = self.bytes.len();

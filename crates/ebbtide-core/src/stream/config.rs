@@ -1,6 +1,7 @@
 //! Connection configuration.
 
 use crate::time::Duration;
+use crate::wire::{MAX_EXTENDED_TOKEN_LEN, MAX_TOKEN_LEN};
 
 /// Settings of a [`Connection`](super::Connection): limits on memory and on waiting times.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -18,6 +19,9 @@ pub struct Config {
     /// one with an empty token, which is enough if requests are made one after another (RFC 7252
     /// section 5.3.1).
     pub token_length: u8,
+    /// Bytes of the longest token that the peer's messages may have, 8 to 65804. Above 8, our CSM announces
+    /// it (RFC 8974 section 2.2.1). Default 8.
+    pub max_token_length: u32,
     /// The peer's requests that may be unanswered at the same time. At this limit nothing more is
     /// read until one is answered. Default 1024.
     pub max_unanswered: u32,
@@ -52,12 +56,20 @@ pub struct Config {
     pub idle_timeout: Option<Duration>,
 }
 
+impl Config {
+    /// The length of the longest token that is accepted.
+    pub(super) fn token_limit(&self) -> u32 {
+        self.max_token_length.clamp(MAX_TOKEN_LEN as u32, MAX_EXTENDED_TOKEN_LEN as u32)
+    }
+}
+
 impl Default for Config {
     fn default() -> Self {
         Self {
             max_message_size: (64 << 10) + 1152,
             max_requests: 1024,
             token_length: 4,
+            max_token_length: MAX_TOKEN_LEN as u32,
             max_unanswered: 1024,
             max_output: 256 << 10,
             csm_timeout: Duration::from_secs(30),

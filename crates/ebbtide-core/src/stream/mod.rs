@@ -57,8 +57,9 @@ pub use types::{
     Taken,
 };
 
+use crate::peer_token::PeerToken;
 use crate::time::Instant;
-use crate::wire::{BASE_MAX_MESSAGE_SIZE, Framing, Token};
+use crate::wire::{BASE_MAX_MESSAGE_SIZE, Framing};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use buffer::Output;
@@ -101,12 +102,12 @@ enum Phase {
 }
 
 /// The Pong that waits until everything before its Ping is processed (RFC 8323 section 5.4.1).
-#[derive(Copy, Clone, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct PongCustody {
     /// The number of Pings with Custody so far.
     epoch: u32,
     /// The Ping's token, and the number of earlier requests that are unanswered.
-    held: Option<(Token, u32)>,
+    held: Option<(PeerToken, u32)>,
 }
 
 impl Connection {

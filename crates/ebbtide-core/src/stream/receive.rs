@@ -5,6 +5,7 @@ use super::types::{
     Capabilities, Closed, Event, Failure, Fault, Ignored, Incoming, Received, Taken,
 };
 use super::{Connection, Phase};
+use crate::peer_token::PeerToken;
 use crate::time::Instant;
 use crate::wire::{
     BASE_MAX_MESSAGE_SIZE, Code, Csm, FormatError, Frame, FrameHeader, Framing, OptionNumber,
@@ -64,6 +65,10 @@ impl Connection {
         if bytes > u64::from(limit) {
             return Err(Fault::TooLong { bytes, limit });
         }
+        if header.token_len > self.config.token_limit() {
+            // RFC 8974 section 2.2.1: longer than the CSM says.
+            return Err(Fault::Malformed(FormatError::TokenLength(header.token_len)));
+        }
         // At most the limit.
         let bytes = bytes as usize;
         let Some(message) = input.get(..bytes) else {
@@ -100,7 +105,8 @@ impl Connection {
     fn on_request<'i>(&mut self, now: Instant, message: Frame<'i>) -> Received<'i> {
         self.deadlines.used = now;
         let epoch = self.custody.epoch;
-        let incoming = Incoming { token: message.token(), code: message.code(), epoch };
+        let token = PeerToken::new(message.token_bytes());
+        let incoming = Incoming { token, code: message.code(), epoch };
         self.unanswered += 1;
         if let Some(number) = self.unknown_critical(&message) {
             // RFC 7252 section 5.4.1.
@@ -126,7 +132,8 @@ impl Connection {
     }
 
     fn on_response<'i>(&mut self, now: Instant, message: Frame<'i>) -> Received<'i> {
-        let Some((request, state)) = self.requests.find(message.token()) else {
+        let found = message.token().and_then(|token| self.requests.find(token));
+        let Some((request, state)) = found else {
             self.counters.unknown_tokens += 1;
             return Received::Ignored(Ignored::UnknownToken);
         };
@@ -175,7 +182,7 @@ impl Connection {
             Code::PING => {
                 self.counters.pings += 1;
                 let custody = signal_option(&message, SignalOption::CUSTODY).is_some();
-                self.answer_ping(now, message.token(), custody);
+                self.answer_ping(now, PeerToken::new(message.token_bytes()), custody);
                 Received::Ignored(Ignored::Ping)
             }
             Code::PONG => match self.deadlines.pinged.take() {

@@ -4,9 +4,11 @@ use super::requests::{RequestId, RequestState};
 use super::types::Closed;
 use super::types::{Fault, Incoming, SendError};
 use super::{Connection, Phase};
+use crate::peer_token::PeerToken;
 use crate::time::Instant;
-use crate::wire::{Code, Content, Opt, OptionNumber, SignalOption, Token, encode_uint};
+use crate::wire::{Code, Content, MAX_TOKEN_LEN, Opt, OptionNumber, SignalOption, encode_uint};
 use alloc::string::ToString;
+use alloc::vec::Vec;
 
 impl Connection {
     /// Sends a request. A request with the option Observe of value 0 stays open for notifications
@@ -32,7 +34,7 @@ impl Connection {
             self.counters.refused += 1;
             return Err(SendError::TooManyRequests);
         };
-        if let Err(error) = self.send(now, content, request.token()) {
+        if let Err(error) = self.send(now, content, request.token().as_slice()) {
             self.requests.end(request);
             return Err(error);
         }
@@ -73,7 +75,7 @@ impl Connection {
         ) {
             return Err(SendError::NoSuchRequest);
         }
-        self.send(now, content, request.token())?;
+        self.send(now, content, request.token().as_slice())?;
         let deadline = now + self.config.response_timeout;
         self.requests.set(request, RequestState::Cancelled { deadline });
         Ok(())
@@ -90,7 +92,7 @@ impl Connection {
         incoming: &Incoming,
         content: &Content<'_>,
     ) -> Result<(), SendError> {
-        self.notify(now, incoming.token, content)?;
+        self.notify(now, &incoming.token, content)?;
         self.answered(incoming);
         Ok(())
     }
@@ -110,14 +112,14 @@ impl Connection {
     pub fn notify(
         &mut self,
         now: Instant,
-        token: Token,
+        token: &PeerToken,
         content: &Content<'_>,
     ) -> Result<(), SendError> {
         let now = self.advance(now);
         if !content.code.is_response() {
             return Err(SendError::WrongCode(content.code));
         }
-        self.send(now, content, token)?;
+        self.send(now, content, token.as_slice())?;
         self.deadlines.used = now;
         Ok(())
     }
@@ -138,7 +140,7 @@ impl Connection {
         }
         let option = [Opt { number: SignalOption::CUSTODY, value: &[] }];
         let options = if custody { option.as_slice() } else { &[] };
-        self.send(now, &Content { code: Code::PING, options, payload: &[] }, Token::EMPTY)?;
+        self.send(now, &Content { code: Code::PING, options, payload: &[] }, &[])?;
         self.deadlines.pinged = Some(now);
         Ok(())
     }
@@ -186,18 +188,25 @@ impl Connection {
 
     /// Our CSM (RFC 8323 section 5.3).
     pub(super) fn send_csm(&mut self) {
-        let mut size = [0; 4];
-        let options = [
+        let (mut size, mut token) = ([0; 4], [0; 4]);
+        let limit = self.config.token_limit();
+        // Its base value is 8 (RFC 8974 section 2.2.1).
+        let extended = (limit > MAX_TOKEN_LEN as u32).then(|| Opt {
+            number: SignalOption::EXTENDED_TOKEN_LENGTH,
+            value: encode_uint(limit, &mut token),
+        });
+        let base = [
             Opt {
                 number: SignalOption::MAX_MESSAGE_SIZE,
                 value: encode_uint(self.config.max_message_size, &mut size),
             },
             Opt { number: SignalOption::BLOCK_WISE_TRANSFER, value: &[] },
         ];
+        let options: Vec<Opt<'_>> = base.into_iter().chain(extended).collect();
         self.signal(self.now, Code::CSM, &options, &[]);
     }
 
-    pub(super) fn answer_ping(&mut self, now: Instant, token: Token, custody: bool) {
+    pub(super) fn answer_ping(&mut self, now: Instant, token: PeerToken, custody: bool) {
         // Section 5.4.1: such a Pong waits until everything before it is processed. Only one Pong
         // waits at a time; the option is elective, so another Ping may be answered without it.
         if custody && self.unanswered > 0 && self.custody.held.is_none() {
@@ -205,44 +214,42 @@ impl Connection {
             self.custody.epoch = self.custody.epoch.wrapping_add(1);
             return;
         }
-        self.pong(now, token, custody && self.unanswered == 0);
+        self.pong(now, &token, custody && self.unanswered == 0);
     }
 
-    fn pong(&mut self, now: Instant, token: Token, custody: bool) {
+    fn pong(&mut self, now: Instant, token: &PeerToken, custody: bool) {
         let option = [Opt { number: SignalOption::CUSTODY, value: &[] }];
         let options = if custody { option.as_slice() } else { &[] };
-        self.enqueue(now, &Content { code: Code::PONG, options, payload: &[] }, token);
+        self.enqueue(now, &Content { code: Code::PONG, options, payload: &[] }, token.as_slice());
     }
 
     /// Answers a request with a code only.
     pub(super) fn refuse(&mut self, now: Instant, incoming: &Incoming, code: Code, payload: &[u8]) {
-        self.enqueue(now, &Content { code, options: &[], payload }, incoming.token);
+        self.enqueue(now, &Content { code, options: &[], payload }, incoming.token.as_slice());
         self.answered(incoming);
     }
 
     fn answered(&mut self, incoming: &Incoming) {
         // A connection that has ended no longer counts unanswered requests.
         self.unanswered = self.unanswered.saturating_sub(1);
-        if let Some((token, earlier)) = &mut self.custody.held
+        if let Some((_, earlier)) = &mut self.custody.held
             && incoming.epoch != self.custody.epoch
         {
             *earlier = earlier.saturating_sub(1);
-            let token = *token;
-            if *earlier == 0 {
-                self.custody.held = None;
-                self.pong(self.now, token, true);
-            }
+        }
+        if let Some((token, _)) = self.custody.held.take_if(|(_, earlier)| *earlier == 0) {
+            self.pong(self.now, &token, true);
         }
         self.close_if_drained(self.now);
     }
 
     fn signal(&mut self, now: Instant, code: Code, options: &[Opt<'_>], diagnostic: &[u8]) {
-        self.enqueue(now, &Content { code, options, payload: diagnostic }, Token::EMPTY);
+        self.enqueue(now, &Content { code, options, payload: diagnostic }, &[]);
     }
 
     /// Queues a short message of the protocol, or an answer to a processed one. It always fits,
     /// because input stops well before the output is full.
-    fn enqueue(&mut self, now: Instant, content: &Content<'_>, token: Token) {
+    fn enqueue(&mut self, now: Instant, content: &Content<'_>, token: &[u8]) {
         let len = content.framed_len(self.framing, token);
         if self.output.push(content, self.framing, token, len).is_ok() {
             self.counters.sent += 1;
@@ -251,7 +258,7 @@ impl Connection {
     }
 
     /// Queues a message of the application.
-    fn send(&mut self, now: Instant, content: &Content<'_>, token: Token) -> Result<(), SendError> {
+    fn send(&mut self, now: Instant, content: &Content<'_>, token: &[u8]) -> Result<(), SendError> {
         if matches!(self.phase, Phase::Closing(_) | Phase::Closed) {
             return Err(SendError::Closed);
         }

@@ -1,8 +1,9 @@
 //! The input and output types of a connection.
 
 use super::requests::RequestId;
+use crate::peer_token::PeerToken;
 use crate::time::Duration;
-use crate::wire::{Code, EncodeError, FormatError, Frame, OptionNumber, Release, Token};
+use crate::wire::{Code, EncodeError, FormatError, Frame, OptionNumber, Release};
 use core::fmt;
 
 /// The result of [`Connection::handle_input`](super::Connection::handle_input).
@@ -81,10 +82,10 @@ pub enum Ignored {
 }
 
 /// A received request, which the application keeps until it responds.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Incoming {
     /// The token, which the response repeats.
-    pub token: Token,
+    pub token: PeerToken,
     /// The method.
     pub code: Code,
     /// The number of earlier Pings with Custody.

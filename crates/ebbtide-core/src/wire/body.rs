@@ -3,7 +3,7 @@
 use super::error::FormatError;
 use super::number::OptionNumber;
 use super::option::{Opt, OptionIter, OptionStep, step};
-use super::token::{MAX_TOKEN_LEN, Token};
+use super::token::Token;
 
 /// A token, options and a payload that have been validated.
 ///
@@ -54,12 +54,9 @@ impl<'a> Body<'a> {
     /// # Errors
     ///
     /// Returns the first error, counted from the left.
-    pub fn parse(token_len: u8, bytes: &'a [u8]) -> Result<Self, FormatError> {
-        if usize::from(token_len) > MAX_TOKEN_LEN {
-            return Err(FormatError::TokenLength(token_len));
-        }
+    pub fn parse(token_len: usize, bytes: &'a [u8]) -> Result<Self, FormatError> {
         let (token, after_token) =
-            bytes.split_at_checked(token_len.into()).ok_or(FormatError::TokenTruncated)?;
+            bytes.split_at_checked(token_len).ok_or(FormatError::TokenTruncated)?;
 
         let mut rest = after_token;
         let mut previous = OptionNumber(0);
@@ -82,11 +79,19 @@ impl<'a> Body<'a> {
         Ok(Self { token, options, payload, numbers })
     }
 
-    /// The token.
+    /// The token; `None` if it has more than eight bytes (RFC 8974), as no request of an endpoint of this
+    /// crate has.
     #[inline]
     #[must_use]
-    pub fn token(&self) -> Token {
-        Token::new(self.token).unwrap_or_default()
+    pub fn token(&self) -> Option<Token> {
+        Token::new(self.token)
+    }
+
+    /// The bytes of the token, however many.
+    #[inline]
+    #[must_use]
+    pub const fn token_bytes(&self) -> &'a [u8] {
+        self.token
     }
 
     /// Every option in the order of the message, including options that are to be ignored.
@@ -188,5 +193,23 @@ impl<'a> Iterator for Path<'a> {
     #[inline]
     fn next(&mut self) -> Option<&'a [u8]> {
         self.options.find(|opt| opt.number == OptionNumber::URI_PATH).map(|opt| opt.value)
+    }
+}
+
+/// Reads the length of a token. `nibble` is the field TKL of the header, and `rest` begins where the
+/// length is extended. Returns it with the number of bytes that extend it; `None` if they are not all
+/// there (RFC 8974 section 2.1).
+#[inline]
+pub(super) const fn read_token_len(
+    nibble: u8,
+    rest: &[u8],
+) -> Result<Option<(usize, usize)>, FormatError> {
+    match (nibble, rest) {
+        (0..=12, _) => Ok(Some((nibble as usize, 0))),
+        (13, &[a, ..]) => Ok(Some((a as usize + 13, 1))),
+        (14, &[a, b, ..]) => Ok(Some((u16::from_be_bytes([a, b]) as usize + 269, 2))),
+        (13 | 14, _) => Ok(None),
+        // "This value MUST NOT be sent and MUST be processed as a message-format error."
+        _ => Err(FormatError::TokenLength15),
     }
 }

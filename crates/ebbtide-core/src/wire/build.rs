@@ -4,10 +4,11 @@ use super::PAYLOAD_MARKER;
 use super::code::Code;
 use super::error::EncodeError;
 use super::frame::{Framing, frame_header};
-use super::header::{MessageId, Type};
+use super::header::{HEADER_LEN, MessageId, Type};
+use super::length::{extend, extension_len};
 use super::number::{MAX_OPTION_LEN, OptionNumber};
 use super::option::{MAX_OPTION_HEADER, encode_uint};
-use super::token::Token;
+use super::token::MAX_EXTENDED_TOKEN_LEN;
 
 /// Writes one message from left to right: header and token first, then options in the order of
 /// their numbers, then a payload.
@@ -40,19 +41,22 @@ impl<'b> Encoder<'b> {
     ///
     /// # Errors
     ///
-    /// [`EncodeError::BufferTooSmall`]: [`MAX_HEADER`](super::MAX_HEADER) bytes always suffice.
+    /// [`EncodeError::BufferTooSmall`]: [`MAX_HEADER`](super::MAX_HEADER) bytes suffice for a
+    /// [`Token`](super::Token). [`EncodeError::TokenTooLong`].
     #[inline]
     pub fn new(
         buf: &'b mut [u8],
         kind: Type,
         code: Code,
         id: MessageId,
-        token: Token,
+        token: impl AsRef<[u8]>,
     ) -> Result<Self, EncodeError> {
+        let token = token.as_ref();
         let [id_high, id_low] = id.0.to_be_bytes();
-        // At most 8 by the type.
-        let header = [kind.first_byte(token.len() as u8), code.0, id_high, id_low];
-        Self::begin(buf, &header, token)
+        let mut header = [0, code.0, id_high, id_low, 0, 0];
+        let (nibble, len) = extend(&mut header, HEADER_LEN, token.len());
+        header[0] = kind.first_byte(nibble);
+        Self::begin(buf, header.get(..len).unwrap_or_default(), token)
     }
 
     /// Begins a message for a reliable transport. `rest_len` is the length of its options, payload
@@ -60,24 +64,27 @@ impl<'b> Encoder<'b> {
     ///
     /// # Errors
     ///
-    /// [`EncodeError::BufferTooSmall`].
+    /// [`EncodeError::BufferTooSmall`] or [`EncodeError::TokenTooLong`].
     #[inline]
     pub fn framed(
         buf: &'b mut [u8],
         framing: Framing,
         code: Code,
-        token: Token,
+        token: impl AsRef<[u8]>,
         rest_len: usize,
     ) -> Result<Self, EncodeError> {
-        // At most 8 by the type.
-        let (header, len) = frame_header(framing, code, token.len() as u8, rest_len);
+        let token = token.as_ref();
+        let (header, len) = frame_header(framing, code, token.len(), rest_len);
         Self::begin(buf, header.get(..len).unwrap_or_default(), token)
     }
 
     #[inline]
-    fn begin(buf: &'b mut [u8], header: &[u8], token: Token) -> Result<Self, EncodeError> {
+    fn begin(buf: &'b mut [u8], header: &[u8], token: &[u8]) -> Result<Self, EncodeError> {
+        if token.len() > MAX_EXTENDED_TOKEN_LEN {
+            return Err(EncodeError::TokenTooLong { len: token.len() });
+        }
         let len = append(buf, 0, header)?;
-        let len = append(buf, len, token.as_slice())?;
+        let len = append(buf, len, token)?;
         Ok(Self { buf, len, last_option: OptionNumber(0), options_end: None })
     }
 
@@ -215,28 +222,4 @@ pub fn encode_option(
 #[inline]
 pub(super) const fn option_header_len(delta: u16, len: usize) -> usize {
     1 + extension_len(delta as usize) + extension_len(len)
-}
-
-#[inline]
-const fn extension_len(value: usize) -> usize {
-    match value {
-        0..13 => 0,
-        13..269 => 1,
-        _ => 2,
-    }
-}
-
-/// Returns the nibble for `value` (at most [`MAX_OPTION_LEN`]), writes its extension to
-/// `header[at..]`, and returns where that ends.
-#[inline]
-fn extend(header: &mut [u8; MAX_OPTION_HEADER], at: usize, value: usize) -> (u8, usize) {
-    let (nibble, extension, len) = match value {
-        0..13 => (value as u8, [0; 2], 0),
-        13..269 => (13, [(value - 13) as u8, 0], 1),
-        _ => (14, ((value - 269) as u16).to_be_bytes(), 2),
-    };
-    for (to, from) in header.iter_mut().skip(at).zip(extension) {
-        *to = from;
-    }
-    (nibble, at + len)
 }

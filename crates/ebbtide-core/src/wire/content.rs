@@ -7,7 +7,6 @@ use super::frame::{Framing, frame_header};
 use super::header::{MessageId, Type};
 use super::number::OptionNumber;
 use super::option::Opt;
-use super::token::Token;
 
 /// A request or response to be sent: the parts of a message that do not depend on its type,
 /// message ID and token.
@@ -73,25 +72,24 @@ impl Content<'_> {
     ///
     /// # Errors
     ///
-    /// [`EncodeError::BufferTooSmall`] or [`EncodeError::OptionTooLong`]; `buf` then does not hold
-    /// a valid message.
+    /// [`EncodeError::BufferTooSmall`], [`EncodeError::TokenTooLong`] or
+    /// [`EncodeError::OptionTooLong`]; `buf` then does not hold a valid message.
     pub fn encode(
         &self,
         buf: &mut [u8],
         kind: Type,
         id: MessageId,
-        token: Token,
+        token: impl AsRef<[u8]>,
     ) -> Result<Encoded, EncodeError> {
         self.write(Encoder::new(buf, kind, self.code, id, token)?)
     }
 
     /// The bytes of the whole message on a reliable transport.
     #[must_use]
-    pub fn framed_len(&self, framing: Framing, token: Token) -> usize {
-        let rest = self.encoded_len();
-        // At most 8 by the type.
-        let (_, header) = frame_header(framing, self.code, token.len() as u8, rest);
-        header + token.len() + rest
+    pub fn framed_len(&self, framing: Framing, token: impl AsRef<[u8]>) -> usize {
+        let (rest, token) = (self.encoded_len(), token.as_ref().len());
+        let (_, header) = frame_header(framing, self.code, token, rest);
+        header + token + rest
     }
 
     /// Writes the whole message to the start of `buf` in the format of reliable transports (RFC
@@ -104,7 +102,7 @@ impl Content<'_> {
         &self,
         buf: &mut [u8],
         framing: Framing,
-        token: Token,
+        token: impl AsRef<[u8]>,
     ) -> Result<Encoded, EncodeError> {
         self.write(Encoder::framed(buf, framing, self.code, token, self.encoded_len())?)
     }

@@ -30,9 +30,11 @@ pub enum ParseError {
 /// The error in a message whose header is readable.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum FormatError {
-    /// A token length of 9 to 15: "MUST be processed as a message format error" (RFC 7252 section
-    /// 3).
-    TokenLength(u8),
+    /// A token longer than its receiver takes: without RFC 8974, of more than eight bytes, which "MUST be
+    /// processed as a message format error" (RFC 7252 section 3).
+    TokenLength(u32),
+    /// A token length field of 15, which is reserved (RFC 8974 section 2.1).
+    TokenLength15,
     /// The message ends within its header, which is only possible in a WebSocket frame or at the
     /// end of a stream.
     HeaderTruncated,
@@ -73,6 +75,11 @@ pub enum EncodeError {
         /// The option that must not follow it.
         number: OptionNumber,
     },
+    /// The token is longer than [`MAX_EXTENDED_TOKEN_LEN`](super::MAX_EXTENDED_TOKEN_LEN).
+    TokenTooLong {
+        /// The length of the token in bytes.
+        len: usize,
+    },
     /// The value is longer than [`MAX_OPTION_LEN`](super::MAX_OPTION_LEN).
     OptionTooLong {
         /// The option's number.
@@ -97,7 +104,8 @@ impl fmt::Display for ParseError {
 impl fmt::Display for FormatError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::TokenLength(len) => write!(f, "token length {len}, at most 8 allowed"),
+            Self::TokenLength(len) => write!(f, "a token of {len} bytes is too long"),
+            Self::TokenLength15 => f.write_str("token length 15 is reserved"),
             Self::HeaderTruncated => f.write_str("message ends within its header"),
             Self::TokenTruncated => f.write_str("message ends within its token"),
             Self::OptionDelta15 => f.write_str("option delta 15 is reserved"),
@@ -125,6 +133,13 @@ impl fmt::Display for EncodeError {
             Self::BufferTooSmall => f.write_str("message longer than the buffer"),
             Self::OptionOrder { previous, number } => {
                 write!(f, "{number} cannot come after {previous} or a payload")
+            }
+            Self::TokenTooLong { len } => {
+                write!(
+                    f,
+                    "token of {len} bytes, at most {} possible",
+                    super::MAX_EXTENDED_TOKEN_LEN
+                )
             }
             Self::OptionTooLong { number, len } => {
                 write!(f, "{number} of {len} bytes, at most {} possible", super::MAX_OPTION_LEN)

@@ -40,10 +40,10 @@ impl Type {
         }
     }
 
-    /// The header's first byte for this type and a token of `token_len` (at most 8) bytes.
+    /// The header's first byte for this type and this value of the field TKL.
     #[inline]
-    pub(super) const fn first_byte(self, token_len: u8) -> u8 {
-        (VERSION << 6) | ((self as u8) << 4) | token_len
+    pub(super) const fn first_byte(self, token_length: u8) -> u8 {
+        (VERSION << 6) | ((self as u8) << 4) | token_length
     }
 }
 

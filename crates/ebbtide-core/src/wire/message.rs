@@ -2,13 +2,13 @@
 
 use core::fmt;
 
-use super::body::{Body, Path};
+use super::body::{Body, Path, read_token_len};
 use super::code::Code;
 use super::error::{FormatError, ParseError};
 use super::header::{MessageId, Type, VERSION};
 use super::number::OptionNumber;
 use super::option::{Opt, OptionIter};
-use super::token::Token;
+use super::token::{Token, TokenDigits};
 
 /// A view of a datagram that has been validated as a message.
 ///
@@ -80,11 +80,19 @@ impl<'a> Message<'a> {
         self.message_id
     }
 
-    /// The token; empty in an Empty message.
+    /// The token, empty in an Empty message; `None` if it is an extended one, of more than eight bytes
+    /// (RFC 8974).
     #[inline]
     #[must_use]
-    pub fn token(&self) -> Token {
+    pub fn token(&self) -> Option<Token> {
         self.body.token()
+    }
+
+    /// The bytes of the token, however many.
+    #[inline]
+    #[must_use]
+    pub const fn token_bytes(&self) -> &'a [u8] {
+        self.body.token_bytes()
     }
 
     /// All options in the order of their numbers, including options that are to be ignored.
@@ -181,7 +189,9 @@ fn check(kind: Type, code: Code, token_len: u8, rest: &[u8]) -> Result<Body<'_>,
     if kind == Type::Reset || (kind == Type::Acknowledgement && code.is_request()) {
         return Err(FormatError::CodeNotForType(code));
     }
-    Body::parse(token_len, rest)
+    let (token_len, extension) =
+        read_token_len(token_len, rest)?.ok_or(FormatError::TokenTruncated)?;
+    Body::parse(token_len, rest.get(extension..).unwrap_or_default())
 }
 
 impl fmt::Debug for Message<'_> {
@@ -193,7 +203,7 @@ impl fmt::Debug for Message<'_> {
             self.kind,
             self.code,
             self.message_id,
-            self.token(),
+            TokenDigits(self.token_bytes()),
             self.options(),
             self.payload().len()
         )

@@ -31,6 +31,7 @@ mod content;
 mod error;
 mod frame;
 mod header;
+mod length;
 mod message;
 mod missing;
 mod number;
@@ -55,7 +56,7 @@ pub use option::{MAX_OPTION_HEADER, Opt, OptionIter, encode_uint};
 pub use signal::{
     BASE_MAX_MESSAGE_SIZE, Csm, Release, SignalOption, critical_signal_option, signal_option,
 };
-pub use token::{MAX_TOKEN_LEN, Token};
+pub use token::{MAX_EXTENDED_TOKEN_LEN, MAX_TOKEN_LEN, Token, encoded_token_len};
 
 /// The separator between options and payload (RFC 7252 section 3).
 pub(crate) const PAYLOAD_MARKER: u8 = 0xff;

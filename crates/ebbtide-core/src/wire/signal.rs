@@ -16,6 +16,8 @@ impl SignalOption {
     pub const MAX_MESSAGE_SIZE: OptionNumber = OptionNumber(registry::MAX_MESSAGE_SIZE);
     /// In a CSM: its sender supports block-wise transfer (section 5.3.2).
     pub const BLOCK_WISE_TRANSFER: OptionNumber = OptionNumber(registry::BLOCK_WISE_TRANSFER);
+    /// In a CSM: the bytes of the longest token that its sender accepts in requests (RFC 8974 section 2.2.1).
+    pub const EXTENDED_TOKEN_LENGTH: OptionNumber = OptionNumber(6);
     /// In a Ping: the Pong is to follow once everything before the Ping is processed. In a Pong:
     /// it is processed (section 5.4.1).
     pub const CUSTODY: OptionNumber = OptionNumber(registry::CUSTODY);

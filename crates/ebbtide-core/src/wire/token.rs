@@ -1,11 +1,32 @@
-//! Tokens, which match a response to its request (RFC 7252 section 5.3.1).
+//! Tokens, which match a response to its request (RFC 7252 section 5.3.1, RFC 8974 section 2).
 
+use super::length::extension_len;
 use core::{fmt, hash};
 
-/// The longest token (RFC 7252 section 3: "Lengths 9-15 are reserved").
+/// The longest token of RFC 7252 (section 3).
 pub const MAX_TOKEN_LEN: usize = 8;
 
-/// Zero to eight bytes that the client chooses and the server echoes.
+/// The longest token of RFC 8974, to which the length of tokens has been extended (section 2.1).
+pub const MAX_EXTENDED_TOKEN_LEN: usize = 65_804;
+
+/// The number of bytes that a token of `len` bytes takes in a message, with those that extend its length.
+#[inline]
+#[must_use]
+pub const fn encoded_token_len(len: usize) -> usize {
+    extension_len(len) + len
+}
+
+/// The bytes of a token as two hexadecimal digits each.
+pub(super) struct TokenDigits<'t>(pub(super) &'t [u8]);
+
+impl fmt::Display for TokenDigits<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+/// Zero to eight bytes that the client chooses and the server echoes. Ebbtide's own requests have no
+/// longer ones.
 ///
 /// Two tokens are equal if their lengths and bytes are equal: `[0]` is not `[0, 0]`.
 #[derive(Copy, Clone, PartialEq, Eq, Default)]
@@ -51,6 +72,13 @@ impl Token {
     }
 }
 
+impl AsRef<[u8]> for Token {
+    #[inline]
+    fn as_ref(&self) -> &[u8] {
+        self.as_slice()
+    }
+}
+
 impl hash::Hash for Token {
     /// One word and the length: hashing costs the same for any token.
     #[inline]
@@ -69,6 +97,6 @@ impl fmt::Debug for Token {
 impl fmt::Display for Token {
     /// Two hexadecimal digits per byte, nothing for the empty token.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.as_slice().iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        TokenDigits(self.as_slice()).fmt(f)
     }
 }

@@ -202,7 +202,7 @@ impl<'t> Both<'t> {
 /// What a peer may answer to a message: by its own rules, which are not always those of the RFC.
 fn answer(to: &[u8], rng: &mut SplitMix) -> Option<Vec<u8>> {
     let message = Message::parse(to).ok()?;
-    let (id, token) = (message.message_id(), message.token());
+    let (id, token) = (message.message_id(), message.token().unwrap());
     let drawn = rng.next_u32();
     let own = MessageId((drawn >> 16) as u16 & 0xff);
     let observe = [Opt { number: OptionNumber::OBSERVE, value: &[(drawn >> 8) as u8 | 1] }];

@@ -126,7 +126,7 @@ fn answer(request: &[u8], body: &[u8], rng: &mut SplitMix) -> Option<Vec<u8>> {
     }
     let mut datagram = vec![0; 200];
     let content = Content { code, options: &options, payload };
-    let (id, token) = (message.message_id(), message.token());
+    let (id, token) = (message.message_id(), message.token().unwrap());
     let length = content.encode(&mut datagram, Type::Acknowledgement, id, token).ok()?.len;
     datagram.truncate(length);
     Some(datagram)

@@ -206,7 +206,9 @@ fn answered(config: EndpointConfig, answer: Answer, seconds: f64) -> (Node, Vec<
     match answer {
         Answer::Notification => {
             let token = Token::new(b"t").unwrap();
-            node.ep.notify(node.now, PEER, token, &state, Reliability::Confirmable).unwrap();
+            node.ep
+                .notify(node.now, PEER, &token.into(), &state, Reliability::Confirmable)
+                .unwrap();
         }
         Answer::SeparateResponse => {
             let mut asked = node.arrive(&[0x41, 1, 0, 1, b't']).request();

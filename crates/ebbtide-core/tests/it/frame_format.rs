@@ -39,7 +39,7 @@ fn the_length_is_that_of_options_and_payload_in_its_shortest_form() {
         assert_eq!(bytes[header.len()], 0x7f);
         let frame = parse(&bytes).unwrap();
         assert_eq!((frame.code(), frame.payload()), (Code::CONTENT, payload.as_slice()));
-        assert_eq!(frame.token().as_slice(), [0x7f]);
+        assert_eq!(frame.token_bytes(), [0x7f]);
     }
 }
 
@@ -78,10 +78,8 @@ fn the_greatest_length_does_not_overflow() {
 
 #[test]
 fn reserved_token_lengths_and_code_classes_are_errors() {
-    for len in 9..16 {
-        let wrong = FrameHeader::parse(Framing::Stream, &[len]);
-        assert_eq!(wrong, Err(FormatError::TokenLength(len)));
-    }
+    let wrong = FrameHeader::parse(Framing::Stream, &[15]);
+    assert_eq!(wrong, Err(FormatError::TokenLength15));
     assert_eq!(parse(&[0x00, 0x20]).unwrap_err(), FormatError::ReservedCodeClass(Code::new(1, 0)));
     assert!(parse(&[0x00, 0xe1]).is_ok(), "signals are no error here");
 }

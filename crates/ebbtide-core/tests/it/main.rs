@@ -54,6 +54,7 @@ mod endpoint_statistics;
 mod endpoint_trust;
 mod endpoint_unsent;
 mod endpoint_waits;
+mod extended_tokens;
 mod frame_format;
 mod oscore_machine;
 mod oscore_messages;

@@ -61,7 +61,7 @@ fn datagram<'c>(
     let content = Content { code, options: &options, payload };
     let mut buf = [0; 256];
     let encoded =
-        content.encode(&mut buf, plain.kind(), plain.message_id(), plain.token()).unwrap();
+        content.encode(&mut buf, plain.kind(), plain.message_id(), plain.token_bytes()).unwrap();
     buf[..encoded.len].to_vec()
 }
 

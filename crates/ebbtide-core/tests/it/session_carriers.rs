@@ -44,10 +44,10 @@ fn a_datagram_from_the_address_of_a_connection_adds_nothing_to_its_upload() {
     let mut wired = Wired::new(Config::default(), Config::default());
     wired.a.request(wired.now, &get()).unwrap();
     wired.exchange();
-    let incoming = wired.b_requests()[0];
+    let incoming = wired.b_requests()[0].clone();
     let client = SocketAddr::from(([192, 0, 2, 1], 40_000));
 
-    assert_eq!(bring(&bench, incoming, client, &block(0, true, b'a')), Err(Code::CONTINUE));
+    assert_eq!(bring(&bench, incoming.clone(), client, &block(0, true, b'a')), Err(Code::CONTINUE));
     for peer in [PeerId::Address(client), PeerId::Session(ebbtide_core::SessionKey::new(0, 0))] {
         let answers = bench.take(peer, &block(1, true, b'x'));
         assert_eq!(code(&answers[0]), Code::REQUEST_ENTITY_INCOMPLETE, "{peer:?}");

@@ -1,9 +1,9 @@
 //! Fair shares: who takes as much as it can is refused first, and a newcomer finds room.
 
 use crate::common::server_session::{Ask, Bench, Does, ask, at, code, peer};
-use ebbtide_core::PeerId;
 use ebbtide_core::session::{Observers, Registration, Response, Subject, Verify};
-use ebbtide_core::wire::{Block, Code, Message, OptionNumber, Token, encode_uint};
+use ebbtide_core::wire::{Block, Code, Message, OptionNumber, encode_uint};
+use ebbtide_core::{PeerId, PeerToken};
 use std::net::{Ipv6Addr, SocketAddr};
 
 const MEGABYTE: usize = 1_000_000;
@@ -88,7 +88,7 @@ fn one_address_cannot_announce_all_the_room() {
 fn register(observers: &mut Observers, remote: PeerId, token: u32, max: usize) -> bool {
     let registration = Registration {
         remote,
-        token: Token::new(&token.to_be_bytes()).unwrap(),
+        token: PeerToken::new(&token.to_be_bytes()),
         local: None,
         unverified: false,
         subject: Subject { id: 1, confirmable: false },
@@ -112,7 +112,7 @@ fn one_address_cannot_take_all_places_of_observers() {
     }
     // Who gives places back may have them again.
     for token in 0..400 {
-        observers.deregister(peer(1), Token::new(&u32::to_be_bytes(token)).unwrap());
+        observers.deregister(peer(1), &PeerToken::new(&u32::to_be_bytes(token)));
     }
     let taken = (3000..5000).filter(|n| register(&mut observers, peer(1), *n, 1000)).count();
     assert!((200..=400).contains(&taken), "{taken}");

@@ -1,9 +1,8 @@
 //! Observers by hand: who is due, who waits, and what late news about a former observer does.
 
-use ebbtide_core::PeerId;
 use ebbtide_core::session::{Due, Observers, Registration, Response, Room, Subject};
 use ebbtide_core::time::Instant;
-use ebbtide_core::wire::Token;
+use ebbtide_core::{PeerId, PeerToken};
 use std::net::SocketAddr;
 
 const LIGHT: Subject = Subject { id: 1, confirmable: true };
@@ -20,7 +19,7 @@ fn at(seconds: u64) -> Instant {
 fn register(observers: &mut Observers, remote: PeerId, token: u8, subject: Subject) -> Option<u32> {
     let registration = Registration {
         remote,
-        token: Token::new(&[token]).unwrap(),
+        token: PeerToken::new(&[token]),
         local: None,
         unverified: true,
         subject,
@@ -43,7 +42,7 @@ fn news_about_a_former_observer_does_not_prove_the_one_in_its_place() {
     observers.changed(NOISE.id);
     let of_a = due(&mut observers).remove(0);
     assert!(of_a.confirmable && !of_a.proven);
-    observers.deregister(a, of_a.token);
+    observers.deregister(a, &of_a.token);
     register(&mut observers, victim, 7, NOISE);
     // The exchange of the notification outlives its observer.
     observers.acknowledged(of_a.observer);
@@ -93,7 +92,7 @@ fn a_change_concerns_the_observers_of_its_subject_in_the_order_of_their_registra
         register(&mut observers, peer(n), 1, if n % 3 == 0 { NOISE } else { LIGHT });
     }
     for gone in [1, 4, 8] {
-        observers.deregister(peer(gone), Token::new(&[1]).unwrap());
+        observers.deregister(peer(gone), &PeerToken::new(&[1]));
     }
     register(&mut observers, peer(10), 1, LIGHT);
     assert_eq!((observers.of(LIGHT.id), observers.of(NOISE.id)), (4, 3));
@@ -138,7 +137,7 @@ fn observers_that_are_gone_do_not_fill_the_queue_of_those_that_wait() {
         observers.changed(LIGHT.id);
         let due = observers.pop_due(at(1)).unwrap();
         observers.postponed(due.observer, None, Room::Scope(peer(1)));
-        observers.deregister(peer(1), due.token);
+        observers.deregister(peer(1), &due.token);
     }
     assert!(observers.parked() < 200, "{}", observers.parked());
     register(&mut observers, peer(1), 1, LIGHT);
@@ -168,7 +167,7 @@ fn a_notification_is_confirmable_at_least_once_in_24_hours() {
     let mut observers = Observers::new(1);
     let registration = Registration {
         remote: peer(1),
-        token: Token::new(b"t").unwrap(),
+        token: PeerToken::new(b"t"),
         local: None,
         unverified: false,
         subject: NOISE,

@@ -82,7 +82,7 @@ fn an_echo_that_comes_after_a_late_copy_was_processed_gets_its_answer() {
         let answer = server.take(peer(1), &echoed);
         assert_eq!((code(&answer[0]), payload(&answer[0])), (Code::CHANGED, payload(&late[0])));
         let message = Message::parse(&answer[0]).unwrap();
-        assert_eq!((message.message_id().0, message.token().as_slice()), (10, &[10, 7][..]));
+        assert_eq!((message.message_id().0, message.token_bytes()), (10, &[10, 7][..]));
         assert!(server.take(peer(1), &post(9).bytes()).is_empty());
     }
     assert_eq!(server.calls, before + 1);

@@ -3,12 +3,12 @@
 
 use crate::common::seeded;
 use ebbtide_core::ExchangeId;
-use ebbtide_core::PeerId;
 use ebbtide_core::endpoint::{
     Endpoint, EndpointConfig, Event, Failure, Incoming, Output, Received, Reliability,
 };
 use ebbtide_core::time::{Duration, Instant};
-use ebbtide_core::wire::{Code, Content, Opt, OptionNumber, Token};
+use ebbtide_core::wire::{Code, Content, Opt, OptionNumber};
+use ebbtide_core::{PeerId, PeerToken};
 use rand_core::Rng;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -278,7 +278,7 @@ impl Soak {
                     *self.ran.entry(number).or_default() += 1;
                 }
                 let slow = message.path().next().is_some();
-                let token = message.token().as_slice().to_vec();
+                let token = message.token_bytes().to_vec();
                 if message.option(OptionNumber::OBSERVE).is_some() {
                     self.observers.insert((from, token), 1);
                     self.respond(&incoming, true, message.payload());
@@ -321,8 +321,8 @@ impl Soak {
             };
             let options = [Opt { number: OptionNumber::OBSERVE, value: &value[1..] }];
             let content = Content { code: Code::CONTENT, options: &options, payload: b"new" };
-            let known = Token::new(&token).unwrap();
-            let sent = self.server.notify(self.now, remote, known, &content, kind);
+            let known = PeerToken::new(&token);
+            let sent = self.server.notify(self.now, remote, &known, &content, kind);
             let exchange = sent.expect("accepted");
             self.notifications.insert(exchange, (remote, token));
         }

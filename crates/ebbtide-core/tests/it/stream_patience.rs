@@ -28,7 +28,7 @@ fn a_handler_of_half_a_minute_does_not_make_the_peer_silent() {
     wired.exchange();
     wired.a.request(wired.now, &get()).unwrap();
     wired.exchange();
-    let incoming = wired.b_requests()[0];
+    let incoming = wired.b_requests()[0].clone();
     assert!(!wired.b.wants_input());
     pass(&mut wired, 200);
     assert!(wired.b.is_open(), "its Pong may have come, but was not taken");
@@ -47,7 +47,7 @@ fn a_ping_that_is_out_when_reading_stops_has_all_its_time_afterwards() {
     // The Ping leaves while the request is on its way.
     wired.b.ping(wired.now, false).unwrap();
     wired.exchange();
-    let incoming = wired.b_requests()[0];
+    let incoming = wired.b_requests()[0].clone();
     wired.now = wired.now + seconds(300);
     wired.b.handle_timeout(wired.now);
     assert!(wired.b.is_open());

@@ -49,8 +49,8 @@ proptest! {
         let frame = Frame::parse(header, &bytes).unwrap();
         let options: Vec<Opt<'_>> = frame.options().collect();
         let content = Content { code: frame.code(), options: &options, payload: frame.payload() };
-        let mut again = vec![0; content.framed_len(Framing::Stream, frame.token())];
-        content.encode_framed(&mut again, Framing::Stream, frame.token()).unwrap();
+        let mut again = vec![0; content.framed_len(Framing::Stream, frame.token_bytes())];
+        content.encode_framed(&mut again, Framing::Stream, frame.token_bytes()).unwrap();
         prop_assert_eq!(again, bytes);
     }
 

@@ -30,7 +30,7 @@ fn check(Example { bytes, kind, id, token, content }: Example) {
     assert_eq!(message.kind(), kind);
     assert_eq!(message.code(), content.code);
     assert_eq!(message.message_id(), MessageId(id));
-    assert_eq!(message.token(), token);
+    assert_eq!(message.token(), Some(token));
     assert!(message.options().eq(content.options.iter().copied()));
     assert_eq!(message.payload(), content.payload);
     assert_eq!(message.as_bytes(), bytes);

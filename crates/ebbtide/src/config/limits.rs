@@ -38,6 +38,15 @@ impl MemoryLimits {
         self
     }
 
+    /// Sets the maximum length of the tokens of peers' requests in bytes, 8 to 65535 (RFC 8974): those of
+    /// waiting requests and of observers are kept. Default 256; with 8, longer ones are format errors (RFC 7252
+    /// section 3).
+    pub fn token_bytes(mut self, bytes: u16) -> Self {
+        self.0.endpoint.limits.token_bytes = bytes.into();
+        self.0.stream.connection.max_token_length = bytes.into();
+        self
+    }
+
     /// Sets the maximum number of messages that are remembered for deduplication, of which one IPv4
     /// address or IPv6 /64 holds at most half. Default 65536.
     pub fn remembered_messages(mut self, messages: usize) -> Self {

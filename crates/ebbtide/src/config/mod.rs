@@ -22,7 +22,7 @@ use crate::net::socket::SocketOptions;
 use crate::oscore::OscoreContexts;
 use crate::state_store::StateStore;
 use crate::stream::{StreamConfig, StreamLimits};
-use ebbtide_core::endpoint::EndpointConfig;
+use ebbtide_core::endpoint::{EndpointConfig, Limits};
 use ebbtide_core::q_block::QBlockParameters;
 use ebbtide_core::session::Verify;
 use std::net::SocketAddr;
@@ -76,6 +76,10 @@ impl ServerConfig {
     }
 }
 
+/// Bytes of the longest token that requests of peers may have (RFC 8974): that of a proxy which keeps its
+/// state in it fits, authenticated and encrypted.
+const TOKEN_BYTES: usize = 256;
+
 /// The values of all settings.
 #[derive(Clone, Debug)]
 pub(crate) struct AllSettings {
@@ -113,7 +117,11 @@ pub(crate) struct AllSettings {
 impl Default for AllSettings {
     fn default() -> Self {
         Self {
-            endpoint: EndpointConfig { q_block: true, ..EndpointConfig::default() },
+            endpoint: EndpointConfig {
+                q_block: true,
+                limits: Limits { token_bytes: TOKEN_BYTES, ..Limits::default() },
+                ..EndpointConfig::default()
+            },
             max_body: 16 << 20,
             request_timeout: None,
             block_size: 1024,
@@ -127,7 +135,7 @@ impl Default for AllSettings {
             oscore_required: false,
             #[cfg(feature = "edhoc")]
             edhoc: None,
-            stream: StreamConfig::default(),
+            stream: StreamConfig::with_tokens(TOKEN_BYTES as u32),
             stream_limits: StreamLimits::default(),
             #[cfg(feature = "dtls")]
             dtls: DtlsConfig::default(),

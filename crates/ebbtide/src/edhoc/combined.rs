@@ -26,7 +26,7 @@ impl Edhoc {
             message.options().filter(|opt| opt.number != OptionNumber::EDHOC).collect();
         let content = Content { code: message.code(), options: &options, payload: ciphertext };
         let mut request = vec![0; message.as_bytes().len()];
-        let (kind, id, token) = (message.kind(), message.message_id(), message.token());
+        let (kind, id, token) = (message.kind(), message.message_id(), message.token_bytes());
         let encoded =
             content.encode(&mut request, kind, id, token).map_err(|_| HandshakeFault::Malformed)?;
         request.truncate(encoded.len);

@@ -2,7 +2,7 @@
 
 use super::ContentFormat;
 use core::fmt::{self, Display, Formatter};
-use ebbtide_core::wire::{Block, Code, Frame, Message, Opt, OptionNumber, SignalOption, Token};
+use ebbtide_core::wire::{Block, Code, Frame, Message, Opt, OptionNumber, SignalOption};
 use std::borrow::Cow;
 
 /// Whether the values in queries are shown, which may be secrets of an application.
@@ -38,7 +38,7 @@ impl Display for DisplayMessage<'_> {
         write!(f, "{} ", message.kind())?;
         code(f, message.code())?;
         write!(f, ", MID {}", message.message_id())?;
-        token(f, message.token())?;
+        token(f, message.token_bytes())?;
         for opt in message.options() {
             write!(f, ", {}", ShownOption(&opt, self.1))?;
         }
@@ -54,7 +54,7 @@ impl Display for ShownFrame<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let message = self.0;
         code(f, message.code())?;
-        token(f, message.token())?;
+        token(f, message.token_bytes())?;
         for opt in message.options() {
             f.write_str(", ")?;
             if message.code().is_signaling() {
@@ -75,8 +75,8 @@ fn code(f: &mut Formatter<'_>, code: Code) -> fmt::Result {
     }
 }
 
-fn token(f: &mut Formatter<'_>, token: Token) -> fmt::Result {
-    if token.is_empty() { Ok(()) } else { write!(f, ", token {}", Hex(token.as_slice())) }
+fn token(f: &mut Formatter<'_>, token: &[u8]) -> fmt::Result {
+    if token.is_empty() { Ok(()) } else { write!(f, ", token {}", Hex(token)) }
 }
 
 fn payload(f: &mut Formatter<'_>, payload: &[u8]) -> fmt::Result {
@@ -91,6 +91,7 @@ fn payload(f: &mut Formatter<'_>, payload: &[u8]) -> fmt::Result {
 fn signal_option(f: &mut Formatter<'_>, code: Code, opt: &Opt<'_>) -> fmt::Result {
     let name = match (code, opt.number) {
         (Code::CSM, SignalOption::MAX_MESSAGE_SIZE) => "Max-Message-Size",
+        (Code::CSM, SignalOption::EXTENDED_TOKEN_LENGTH) => "Extended-Token-Length",
         (Code::CSM, SignalOption::BLOCK_WISE_TRANSFER) => {
             return f.write_str("Block-Wise-Transfer");
         }
@@ -187,7 +188,7 @@ impl Display for Hex<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ebbtide_core::wire::{Content, FrameHeader, Framing, MessageId, Type};
+    use ebbtide_core::wire::{Content, FrameHeader, Framing, MessageId, Token, Type};
 
     fn shown(code: Code, options: &[(OptionNumber, &[u8])], payload: &[u8]) -> String {
         let options: Vec<_> =

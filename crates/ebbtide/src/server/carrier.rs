@@ -280,9 +280,9 @@ impl Sink for SocketState {
         let mut length = 0;
         let sent = with_sequence(due, response.code(), |sequence| {
             response.with_content(sequence, |content| {
-                length = 4 + due.token.len() + content.encoded_len();
+                length = 4 + due.token.encoded_len() + content.encoded_len();
                 let notify = |content: &Content<'_>| {
-                    self.endpoint.notify(now, remote, due.token, content, reliability)
+                    self.endpoint.notify(now, remote, &due.token, content, reliability)
                 };
                 protected(self.oscore.as_ref(), due, content, notify, NotSent::Datagram)
             })
@@ -369,7 +369,7 @@ impl Sink for stream::LinkState {
         let sent = with_sequence(due, response.code(), |sequence| {
             response.with_content(sequence, |content| {
                 let notify =
-                    |content: &Content<'_>| self.connection.notify(now, due.token, content);
+                    |content: &Content<'_>| self.connection.notify(now, &due.token, content);
                 protected(self.oscore.as_ref(), due, content, notify, NotSent::Stream)
             })
         });

@@ -60,7 +60,7 @@ impl Service {
         now: Instant,
         request: &ArrivedRequest<'_>,
     ) {
-        let &ArrivedRequest { incoming, message, from, to, .. } = request;
+        let &ArrivedRequest { ref incoming, message, from, to, .. } = request;
         let (local, sizes) = (shared.reply_from(to), self.session().datagram_sizes());
         let group = incoming.is_to_group();
         if group {
@@ -71,12 +71,13 @@ impl Service {
             let mut place = RequestSlot::new();
             let opened = self.open(incoming.remote, &message, buffer);
             let message = opened.as_ref().map_or(message, |opened| opened.plain);
+            let incoming = incoming.clone();
             let received = place.datagram(incoming, message, sizes, shared.number, local, group);
-            let verified = self.verified(shared, now, incoming.remote, received, opened);
+            let verified = self.verified(shared, now, request.incoming.remote, received, opened);
             let Some((received, opened)) = verified else { return };
             // Only now: what anyone can send takes no place, and a challenged request is a new one
             // when it comes with its Echo.
-            shared.lock().endpoint.remember_verified(now, &incoming);
+            shared.lock().endpoint.remember_verified(now, &request.incoming);
             let span = trace::serve(from, &opened.plain);
             span.in_scope(|| self.serve_opened(shared, now, received, &opened.plain, &span))
         });
@@ -228,10 +229,11 @@ impl Service {
         now: Instant,
         request: &ArrivedRequest<'_>,
     ) {
-        let &ArrivedRequest { incoming, message, to, vouched, .. } = request;
+        let &ArrivedRequest { ref incoming, message, to, vouched, .. } = request;
         let (local, sizes) = (shared.reply_from(to), self.session().datagram_sizes());
         let mut place = RequestSlot::new();
-        let received = place.datagram(incoming, message, sizes, shared.number, local, false);
+        let received =
+            place.datagram(incoming.clone(), message, sizes, shared.number, local, false);
         if !vouched {
             let challenge = self.session().challenge(now, &received);
             return self.send(shared, now, Outgoing::One(challenge));

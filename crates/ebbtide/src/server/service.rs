@@ -451,7 +451,7 @@ impl net::shared::Serve for Service {
     }
 
     fn serve(&self, shared: &Arc<Shared>, now: Instant, request: &ArrivedRequest<'_>) {
-        let &ArrivedRequest { incoming, message, from, to, vouched } = request;
+        let &ArrivedRequest { ref incoming, message, from, to, vouched } = request;
         let group = incoming.is_to_group();
         if group && incoming.kind == Type::Confirmable {
             // RFC 7252 section 8.1: such a request must be Non-confirmable.
@@ -468,7 +468,8 @@ impl net::shared::Serve for Service {
         }
         let (local, sizes) = (shared.reply_from(to), self.session().datagram_sizes());
         let mut place = RequestSlot::new();
-        let received = place.datagram(incoming, message, sizes, shared.number, local, group);
+        let received =
+            place.datagram(incoming.clone(), message, sizes, shared.number, local, group);
         if !vouched {
             let challenge = Outgoing::One(self.session().challenge(now, &received));
             return self.send(shared, now, challenge);

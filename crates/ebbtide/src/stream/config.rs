@@ -30,10 +30,12 @@ pub(crate) struct StreamConfig {
     pub(crate) tls: ClientTls,
 }
 
-impl Default for StreamConfig {
-    fn default() -> Self {
+impl StreamConfig {
+    /// The defaults, with tokens of peers of up to so many bytes.
+    pub(crate) fn with_tokens(bytes: u32) -> Self {
         let connection = ConnectionConfig {
             keep_alive: Some(Duration::from_secs(240)),
+            max_token_length: bytes,
             ..ConnectionConfig::default()
         };
         Self {

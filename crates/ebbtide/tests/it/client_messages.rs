@@ -25,7 +25,7 @@ async fn server(codes: &'static [Code]) -> (String, Arc<Mutex<Vec<Seen>>>) {
             let options = [Opt { number: OptionNumber::ECHO, value: &value }];
             let content = Content { code: *code, options: &options, payload: b"" };
             let mut out = [0; 64];
-            let (id, token) = (message.message_id(), message.token());
+            let (id, token) = (message.message_id(), message.token_bytes());
             let encoded = content.encode(&mut out, Type::Acknowledgement, id, token).unwrap();
             socket.send_to(&out[..encoded.len], from).await.unwrap();
         }

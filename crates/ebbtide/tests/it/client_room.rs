@@ -79,9 +79,9 @@ const GROUP: Ipv4Addr = Ipv4Addr::new(239, 255, 86, 84);
 /// A block of a member's answer.
 fn part(message: &Message<'_>, kind: u8, num: u32) -> Vec<u8> {
     let id = message.message_id().0.to_be_bytes();
-    let token = message.token();
+    let token = message.token_bytes();
     let mut answer = vec![kind | token.len() as u8, Code::CONTENT.0, id[0], id[1]];
-    answer.extend_from_slice(token.as_slice());
+    answer.extend_from_slice(token);
     let block = Block::new(num, num == 0, 0).unwrap().to_uint();
     answer.extend_from_slice(&[0xd1, (OptionNumber::BLOCK2.0 - 13) as u8, block as u8, 0xff]);
     answer.extend_from_slice(&[b'a' + num as u8; 16]);

@@ -119,7 +119,7 @@ async fn observed(
                     if let Some(code) = refuses.filter(|_| combined) {
                         let (mut answer, kind) = ([0; 16], Type::Acknowledgement);
                         let content = Content { code, options: &[], payload: &[] };
-                        let (id, token) = (message.message_id(), message.token());
+                        let (id, token) = (message.message_id(), message.token_bytes());
                         let len = content.encode(&mut answer, kind, id, token).unwrap().len;
                         let _ = front.send_to(&answer[..len], from).await;
                     } else {

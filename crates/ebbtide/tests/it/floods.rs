@@ -344,7 +344,7 @@ async fn a_challenge_is_answered_in_kind_and_fits_the_request() {
     assert_eq!(codes, [Code::CHANGED, Code::CHANGED], "its copy is known, not challenged");
     let challenge = of(1).next().unwrap();
     assert_eq!((challenge.kind(), challenge.code()), (Type::NonConfirmable, Code::UNAUTHORIZED));
-    assert_eq!(challenge.token().as_slice(), b"t");
+    assert_eq!(challenge.token_bytes(), b"t");
     assert!(challenge.option(OptionNumber::ECHO).is_some());
 }
 

@@ -94,7 +94,7 @@ impl Peer {
         Some(Said {
             kind: message.kind(),
             code: message.code(),
-            token: message.token().as_slice().to_vec(),
+            token: message.token_bytes().to_vec(),
             format: message.option(OptionNumber::CONTENT_FORMAT).and_then(|opt| opt.as_uint()),
             payload: message.payload().to_vec(),
         })

@@ -87,7 +87,7 @@ async fn a_challenge_that_comes_late_is_not_confirmable() {
     assert!(message.option(OptionNumber::ECHO).is_some());
     // RFC 9175 section 2.4: "never as a separate one", which would be repeated.
     assert_eq!((message.kind(), message.code()), (Type::NonConfirmable, Code::UNAUTHORIZED));
-    assert_eq!(message.token().as_slice(), [0, 1]);
+    assert_eq!(message.token_bytes(), [0, 1]);
     // The value of the challenge is as good as any.
     let echo = message.option(OptionNumber::ECHO).unwrap().value.to_vec();
     send(&socket, Type::NonConfirmable, 2, &[(11, b"x"), (252, &echo)]).await;
@@ -208,7 +208,7 @@ async fn a_notification_of_an_error_has_no_observe_option_and_is_the_last_one() 
     subject.changed();
     let notification = receive(&socket).await;
     let message = Message::parse(&notification).unwrap();
-    assert_eq!((message.code(), message.token().as_slice()), (Code::NOT_FOUND, &[0, 1][..]));
+    assert_eq!((message.code(), message.token_bytes()), (Code::NOT_FOUND, &[0, 1][..]));
     assert!(message.option(OptionNumber::OBSERVE).is_none(), "RFC 7641 section 4.2");
     assert_eq!(subject.observers(), 0);
 }
@@ -226,7 +226,7 @@ async fn a_method_that_a_resource_does_not_have_is_answered_4_05() {
             let answer = receive(&socket).await;
             let message = Message::parse(&answer).unwrap();
             assert_eq!((message.kind(), message.code()), (expected, Code::METHOD_NOT_ALLOWED));
-            assert_eq!(message.token().as_slice(), id.to_be_bytes());
+            assert_eq!(message.token_bytes(), id.to_be_bytes());
         }
     }
 }
@@ -268,5 +268,5 @@ async fn a_challenge_in_the_place_of_a_notification_is_not_confirmable() {
     assert!(message.option(OptionNumber::ECHO).is_some());
     // RFC 9175 section 2.4: otherwise it would be repeated to an address that may be forged.
     assert_eq!((message.kind(), message.code()), (Type::NonConfirmable, Code::UNAUTHORIZED));
-    assert_eq!((message.token().as_slice(), subject.observers()), (&[0, 1][..], 0));
+    assert_eq!((message.token_bytes(), subject.observers()), (&[0, 1][..], 0));
 }

@@ -174,7 +174,7 @@ async fn block(socket: &UdpSocket, id: u16, num: u32, more: bool, payload: &[u8]
     loop {
         let length = socket.recv(&mut buf).await.unwrap();
         let message = Message::parse(&buf[..length]).unwrap();
-        if message.code() != Code::EMPTY && message.token() == token {
+        if message.code() != Code::EMPTY && message.token() == Some(token) {
             let answered = message.option(OptionNumber::BLOCK1).and_then(|opt| opt.as_uint());
             assert_eq!(answered, Some(option), "it says which block it answers");
             return message.code();

@@ -71,10 +71,10 @@ async fn serve(gap: Gap, mut detour: Detour) -> (SocketAddr, Body) {
                     let option = option.expect("every message is a block");
                     let block = Block::from_option(&option).unwrap();
                     let code = take(&mut written.lock().unwrap(), block, message.payload(), gap);
-                    let token = message.token();
+                    let token = message.token_bytes();
                     let head = [0x60 | token.len() as u8, code.0, id[0], id[1]];
                     let echo = [0xd0 | option.value.len() as u8, 27 - 13];
-                    [&head, token.as_slice(), &echo, option.value].concat()
+                    [&head, token, &echo, option.value].concat()
                 });
                 socket.send_to(answer, from).await.unwrap();
             }

@@ -101,9 +101,13 @@ impl MeasuredEndpoint {
             Opening::Request(reliability) => {
                 self.endpoint.request(now, to.into(), content, reliability)
             }
-            Opening::Notification(token) => {
-                self.endpoint.notify(now, to.into(), token, content, Reliability::Confirmable)
-            }
+            Opening::Notification(token) => self.endpoint.notify(
+                now,
+                to.into(),
+                &token.into(),
+                content,
+                Reliability::Confirmable,
+            ),
         };
         let Ok(id) = taken else {
             self.ledger.record.failed += 1;

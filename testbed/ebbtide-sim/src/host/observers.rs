@@ -18,7 +18,7 @@ pub(crate) fn observe_before(client: &mut Client, devices: &mut ConstantServer) 
         if let Received::Request(incoming, message) =
             notifier.handle_datagram(now, server_address().into(), transmit.datagram)
         {
-            client.observer = Some(message.token());
+            client.observer = message.token();
             let response = Content { code: Code::CONTENT, options: &observe, payload: &[] };
             let _ = notifier.respond(now, &incoming, &response);
         }

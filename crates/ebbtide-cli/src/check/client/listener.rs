@@ -32,7 +32,7 @@ impl ClientDatagram {
     }
 
     pub(super) fn token(&self) -> Vec<u8> {
-        self.message().token().as_slice().to_vec()
+        self.message().token_bytes().to_vec()
     }
 
     /// A Confirmable request. Its datagram is at least a header long.

@@ -86,7 +86,7 @@ impl Tester {
         let parsed = |seen: super::tap::Seen| {
             let message = Message::parse(&seen.datagram).unwrap();
             let (kind, code) = (message.kind(), message.code());
-            let (id, token) = (message.message_id(), message.token());
+            let (id, token) = (message.message_id(), message.token().unwrap());
             Seen { sent: seen.sent, kind, code, id, token, datagram: seen.datagram }
         };
         self.tap.take().into_iter().map(parsed).collect()

@@ -1,7 +1,8 @@
 //! The maximum lengths of a body in one message and of its blocks.
 
+use crate::peer_token::PeerToken;
 use crate::stream::Connection;
-use crate::wire::{Block, BlockError, Opt};
+use crate::wire::{Block, BlockError, MAX_TOKEN_LEN, Opt};
 
 /// Bytes of a message on a connection that are reserved for the header, the token and short
 /// options.
@@ -58,6 +59,30 @@ impl BlockSizes {
         if self.block > bytes {
             // Only BERT has blocks of more than 1024 bytes (RFC 8323 section 6).
             self.block = bytes - bytes % 1024;
+        }
+        self
+    }
+
+    /// Returns these sizes for messages with this token, which takes room from the body if it is extended
+    /// (RFC 8974).
+    #[inline]
+    #[must_use]
+    pub fn beside(self, token: &PeerToken) -> Self {
+        match token.encoded_len().saturating_sub(MAX_TOKEN_LEN) {
+            0 => self,
+            more => self.less(more),
+        }
+    }
+
+    fn less(mut self, bytes: usize) -> Self {
+        self.whole = self.whole.saturating_sub(bytes).max(16);
+        if self.szx == Block::BERT_SZX && self.whole >= 1024 {
+            return self.within(self.whole);
+        }
+        self.szx = Block::szx_of(self.whole);
+        self.block = 16 << self.szx;
+        if !self.reliable {
+            self.whole = self.block;
         }
         self
     }

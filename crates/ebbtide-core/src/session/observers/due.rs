@@ -4,10 +4,10 @@ use super::{CONFIRM_EVERY, InFlightNotification, Observer, ObserverId, Observers
 use crate::endpoint::Reliability;
 use crate::exchange::ExchangeId;
 use crate::peer::PeerId;
+use crate::peer_token::PeerToken;
 use crate::session::message::{ContentFormat, Response};
 use crate::shared::Shared;
 use crate::time::Instant;
-use crate::wire::Token;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 use core::net::IpAddr;
@@ -32,7 +32,7 @@ pub struct Due {
     /// The observer's address.
     pub remote: PeerId,
     /// The token of the notification.
-    pub token: Token,
+    pub token: PeerToken,
     /// The local address to send from, if that matters.
     pub local: Option<IpAddr>,
     /// The observer's request, which is answered again.
@@ -231,7 +231,7 @@ impl Observers {
             return Some(Due {
                 observer: id,
                 remote: observer.remote,
-                token: observer.token,
+                token: observer.token.clone(),
                 local: self.locals.get(observer.local),
                 request: observer.request.clone(),
                 confirmable,

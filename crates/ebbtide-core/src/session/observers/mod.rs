@@ -14,10 +14,10 @@ pub use table::ObserverId;
 use super::message::{ContentFormat, Response};
 use crate::endpoint::Reliability;
 use crate::peer::PeerId;
+use crate::peer_token::PeerToken;
 use crate::session::shares::FairShares;
 use crate::shared::Shared;
 use crate::time::Instant;
-use crate::wire::Token;
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
@@ -37,12 +37,12 @@ const CONFIRM_EVERY: u32 = 24 * 3600;
 const SLACK: u32 = 3600;
 
 /// A registration, which makes a client an observer (RFC 7641 section 4.1).
-#[derive(Copy, Clone, Debug)]
+#[derive(Clone, Debug)]
 pub struct Registration<'r> {
     /// The observer's address.
     pub remote: PeerId,
     /// The token of its request, which all notifications carry.
-    pub token: Token,
+    pub token: PeerToken,
     /// The local address from which notifications leave, if that matters.
     pub local: Option<IpAddr>,
     /// Whether its address may be forged. Then its first notification is Confirmable, and no other
@@ -64,7 +64,7 @@ pub struct Registration<'r> {
 #[expect(clippy::struct_excessive_bools, reason = "independent facts of one observer, a byte each")]
 struct Observer {
     remote: PeerId,
-    token: Token,
+    token: PeerToken,
     local: locals::Local,
     subject: u32,
     confirmable: bool,
@@ -184,13 +184,13 @@ impl Observers {
         self.dropped_events
     }
 
-    fn hash(&self, remote: PeerId, token: Token) -> u64 {
+    fn hash(&self, remote: PeerId, token: &PeerToken) -> u64 {
         self.hasher.hash_one((remote, token))
     }
 
-    fn find(&self, remote: PeerId, token: Token) -> Option<u32> {
+    fn find(&self, remote: PeerId, token: &PeerToken) -> Option<u32> {
         let is = |index: &u32| {
-            self.places.at(*index).is_some_and(|o| o.remote == remote && o.token == token)
+            self.places.at(*index).is_some_and(|o| o.remote == remote && o.token == *token)
         };
         self.by_key.find(self.hash(remote, token), is).copied()
     }
@@ -204,7 +204,7 @@ impl Observers {
     pub fn register(&mut self, now: Instant, new: &Registration<'_>, max: usize) -> Option<u32> {
         let mut sequence = 2;
         let mut proven = false;
-        if let Some(index) = self.find(new.remote, new.token) {
+        if let Some(index) = self.find(new.remote, &new.token) {
             let observer = self.places.at_mut(index)?;
             // A client takes the larger number for the newer state (RFC 7641 section 3.4).
             sequence = observer.sequence.wrapping_add(1) & 0xff_ffff;
@@ -237,7 +237,7 @@ impl Observers {
         }
         let index = self.places.add(Observer {
             remote: new.remote,
-            token: new.token,
+            token: new.token.clone(),
             local: self.locals.intern(new.local),
             subject: new.subject.id,
             confirmable: new.subject.confirmable,
@@ -261,14 +261,14 @@ impl Observers {
             self.shares.add(new.remote.source());
         }
         let (places, hasher) = (&self.places, &self.hasher);
-        self.by_key.insert_unique(self.hash(new.remote, new.token), index, |&other| {
-            places.at(other).map_or(0, |other| hasher.hash_one((other.remote, other.token)))
+        self.by_key.insert_unique(self.hash(new.remote, &new.token), index, |&other| {
+            places.at(other).map_or(0, |other| hasher.hash_one((other.remote, &other.token)))
         });
         Some(sequence)
     }
 
     /// The client wants no further notifications (RFC 7641 section 3.6).
-    pub fn deregister(&mut self, remote: PeerId, token: Token) {
+    pub fn deregister(&mut self, remote: PeerId, token: &PeerToken) {
         if let Some(index) = self.find(remote, token) {
             self.remove_at(index);
         }
@@ -310,7 +310,7 @@ impl Observers {
     }
 
     /// One observer missed a change while it registered.
-    pub fn changed_for(&mut self, remote: PeerId, token: Token) {
+    pub fn changed_for(&mut self, remote: PeerId, token: &PeerToken) {
         if let Some(index) = self.find(remote, token)
             && let Some(observer) = self.places.at_mut(index)
         {
@@ -372,7 +372,7 @@ impl Observers {
         self.version += 1;
         let Some(observer) = self.places.at_mut(index) else { return };
         self.due.forget(observer, index);
-        let hash = self.hasher.hash_one((observer.remote, observer.token));
+        let hash = self.hasher.hash_one((observer.remote, &observer.token));
         if let Ok(entry) = self.by_key.find_entry(hash, |&other| other == index) {
             entry.remove();
         }

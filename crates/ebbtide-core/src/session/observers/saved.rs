@@ -2,9 +2,9 @@
 
 use super::{InFlightNotification, Observers, Registration, Subject};
 use crate::peer::PeerId;
+use crate::peer_token::PeerToken;
 use crate::shared::Shared;
 use crate::time::Instant;
-use crate::wire::Token;
 use core::net::IpAddr;
 
 /// The step of sequence numbers at a restart. It exceeds the number of notifications that one
@@ -28,7 +28,7 @@ pub struct SavedObserver {
     /// The observer: an address or a session.
     pub remote: PeerId,
     /// The token of its notifications.
-    pub token: Token,
+    pub token: PeerToken,
     /// The local address from which they leave, if that matters.
     pub local: Option<IpAddr>,
     /// About the sequence number of the last notification: rounded down, so that it changes rarely.
@@ -72,7 +72,7 @@ impl Observers {
             }
             Some(SavedObserver {
                 remote: observer.remote,
-                token: observer.token,
+                token: observer.token.clone(),
                 local: self.locals.get(observer.local),
                 sequence: observer.sequence - observer.sequence % STEP,
                 proven: observer.proven,
@@ -88,7 +88,7 @@ impl Observers {
     pub fn restore(&mut self, now: Instant, saved: &SavedObserver, subject: Subject, max: usize) {
         let new = Registration {
             remote: saved.remote,
-            token: saved.token,
+            token: saved.token.clone(),
             local: saved.local,
             unverified: saved.unverified,
             subject,
@@ -100,12 +100,12 @@ impl Observers {
         if self.register(now, &new, max).is_none() {
             return;
         }
-        if let Some(index) = self.find(new.remote, saved.token)
+        if let Some(index) = self.find(new.remote, &saved.token)
             && let Some(observer) = self.places.at_mut(index)
         {
             observer.sequence = saved.sequence;
             observer.proven = saved.proven;
         }
-        self.changed_for(new.remote, saved.token);
+        self.changed_for(new.remote, &saved.token);
     }
 }

@@ -50,7 +50,7 @@ impl QBlockDownload {
     pub(in crate::session) fn may_ask(
         &mut self,
         wanted: &RequestedBlocks,
-        requester: Requester,
+        requester: &Requester,
     ) -> bool {
         let RequestedBlocks::These(again) = wanted else { return true };
         if !requester.may_be_forged() {
@@ -102,7 +102,7 @@ impl QBlockDownload {
                     }
                     _ => &self.requester,
                 };
-                DownloadStep::Send(Box::new((*requester, response)))
+                DownloadStep::Send(Box::new((requester.clone(), response)))
             }
             Sending::Wait(at) => DownloadStep::Wait(at),
             Sending::GiveUp => DownloadStep::Wait(None),

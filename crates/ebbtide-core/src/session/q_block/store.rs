@@ -81,7 +81,7 @@ impl QBlockTransfers {
         let uploads = &mut self.bodies.uploads;
         if uploads.get(&key).is_none_or(|upload| !upload.fits(block, size)) {
             // Another body may exist under a tag that is used again.
-            let upload = QBlockUpload::begin(now, block, size, requester, self.params);
+            let upload = QBlockUpload::begin(now, block, size, requester.clone(), self.params);
             let held = upload.held();
             self.bodies.begin_upload(now, key, upload, held);
         }
@@ -127,7 +127,7 @@ impl QBlockTransfers {
     pub(in crate::session) fn may_ask(
         &mut self,
         key: &TransferKey,
-        requester: Requester,
+        requester: &Requester,
         request: &BlockRequest,
     ) -> bool {
         let download = self.bodies.downloads.get_mut(key);
@@ -197,7 +197,7 @@ impl QBlockTransfers {
         loop {
             match upload.poll(now) {
                 UploadStep::Send(response) => {
-                    out.push(Finished::response(upload.requester(), response));
+                    out.push(Finished::response(upload.requester().clone(), response));
                 }
                 UploadStep::Whole(body) => {
                     let held = upload.held();

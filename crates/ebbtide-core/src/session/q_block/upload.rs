@@ -98,8 +98,8 @@ impl QBlockUpload {
     }
 
     /// The requester of the last block, for whom the others may have proved the address.
-    pub(super) fn requester(&self) -> Requester {
-        self.requester
+    pub(super) fn requester(&self) -> &Requester {
+        &self.requester
     }
 
     /// A block of this requester has arrived.

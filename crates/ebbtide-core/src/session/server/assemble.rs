@@ -26,7 +26,10 @@ impl<S: SharedState<ServerState>> Server<S> {
             let message = &received.message;
             if message.code().has_payload() && message.payload().len() > received.max_body {
                 let answer = too_large(received.max_body);
-                return Next::Send(Outgoing::One(Finished::response(received.requester, answer)));
+                return Next::Send(Outgoing::One(Finished::response(
+                    received.requester.clone(),
+                    answer,
+                )));
             }
             return Next::Proceed(Assembled(received));
         }
@@ -60,11 +63,11 @@ impl<S: SharedState<ServerState>> Server<S> {
                 return Next::Proceed(Assembled(received));
             }
             BlockOutcome::Single => return Next::Proceed(Assembled(received)),
-            BlockOutcome::Known(answer) => self.stored(now, *requester, answer),
+            BlockOutcome::Known(answer) => self.stored(now, requester.clone(), answer),
             BlockOutcome::Answer(mut answer) => {
                 // RFC 7959 section 2.3: the response names the block that it answers.
                 answer.options.set_uint(OptionNumber::BLOCK1, block.to_uint());
-                Finished::response(*requester, answer)
+                Finished::response(requester.clone(), answer)
             }
         };
         Next::Send(Outgoing::One(finished))
@@ -81,7 +84,7 @@ impl<S: SharedState<ServerState>> Server<S> {
         let kept =
             self.tables.with(|tables| tables.blocks.later_block(now, key, wanted, facts.sizes));
         let finished = match kept {
-            Some(part) => self.stored(now, *requester, part),
+            Some(part) => self.stored(now, requester.clone(), part),
             // A request without side effects may be handled again if all of it is present; the body
             // of a FETCH may have arrived in blocks (RFC 8132 section 2.1).
             None if message.code() == Code::GET
@@ -89,7 +92,10 @@ impl<S: SharedState<ServerState>> Server<S> {
             {
                 return Next::Proceed(Assembled(received));
             }
-            None => Finished::response(*requester, Response::new(Code::REQUEST_ENTITY_INCOMPLETE)),
+            None => Finished::response(
+                requester.clone(),
+                Response::new(Code::REQUEST_ENTITY_INCOMPLETE),
+            ),
         };
         Next::Send(Outgoing::One(finished))
     }

@@ -127,7 +127,7 @@ impl<S: SharedState<ServerState>> Server<S> {
                 return Ok(Answered(handled));
             }
         }
-        let (requester, facts) = (*request.requester(), *request.facts());
+        let (requester, facts) = (request.requester().clone(), *request.facts());
         if is_repeatable(request.code(), &facts) {
             if facts.block1.is_some_and(|block| block.num() > 0) {
                 // The client sends the last block again, with the Echo option.
@@ -175,9 +175,9 @@ pub(super) fn register(
     response: &mut Response,
     observe: Observe<'_>,
 ) {
-    let (remote, token) = (requester.peer(), requester.token());
+    let (remote, token) = (requester.peer(), requester.token().clone());
     if option == Some(1) {
-        observe.observers.deregister(remote, token);
+        observe.observers.deregister(remote, &token);
         return;
     }
     if !response.is_success() {
@@ -185,7 +185,7 @@ pub(super) fn register(
     }
     let registration = Registration {
         remote,
-        token,
+        token: token.clone(),
         local: requester.local,
         unverified: requester.may_be_forged(),
         subject: observe.subject,
@@ -197,7 +197,7 @@ pub(super) fn register(
     if let Some(sequence) = registered {
         response.options.set_uint(OptionNumber::OBSERVE, sequence);
         if observe.missed_a_change {
-            observe.observers.changed_for(remote, token);
+            observe.observers.changed_for(remote, &token);
         }
     }
 }
@@ -215,7 +215,7 @@ fn is_repeatable(code: Code, facts: &RequestOptions) -> bool {
 #[inline]
 pub(super) fn length(requester: &Requester, response: &Response) -> usize {
     let content = response.with_content(None, |content| content.encoded_len());
-    HEADER_LEN + requester.token().len() + content
+    HEADER_LEN + requester.token().encoded_len() + content
 }
 
 /// The length that a response's datagram can have at most, without its exact encoding, and with the
@@ -226,7 +226,12 @@ fn longest(requester: &Requester, facts: &RequestOptions, response: &Response) -
     let long = response.payload.len() > facts.sizes.block;
     let blocks = if long || facts.is_part() { BLOCK1 + BLOCK2 } else { 0 };
     let marker = 1;
-    HEADER_LEN + requester.token().len() + options + marker + response.payload.len() + blocks
+    HEADER_LEN
+        + requester.token().encoded_len()
+        + options
+        + marker
+        + response.payload.len()
+        + blocks
 }
 
 /// How often an answer of `length` bytes may be sent: `needed` times, if the bytes of the request alone allow

@@ -200,6 +200,7 @@ impl<S: SharedState<ServerState>> Server<S> {
             response = Response::new(crate::wire::Code::NOT_ACCEPTABLE);
         }
         // The block size of the registration holds for all notifications.
+        let sizes = sizes.beside(&due.token);
         let facts = super::requester::RequestOptions::read(request, sizes);
         if complete::block_of(&response, &facts).is_some() {
             let key = super::key::transfer_key(due.remote, request);
@@ -207,7 +208,8 @@ impl<S: SharedState<ServerState>> Server<S> {
         }
         if self.may_be_forged(due) {
             let content = response.with_content(None, |content| content.encoded_len());
-            let length = crate::wire::HEADER_LEN + due.token.len() + complete::OBSERVE + content;
+            let length =
+                crate::wire::HEADER_LEN + due.token.encoded_len() + complete::OBSERVE + content;
             if allowance(due.request.len(), due.sent, length) == 0 {
                 return self.tables.with(|tables| tables.validation.challenge(now, due.remote));
             }

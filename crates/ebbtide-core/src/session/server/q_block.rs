@@ -40,7 +40,7 @@ impl<S: SharedState<ServerState>> Server<S> {
         block: BodyBlock,
         max_body: usize,
     ) -> Next<'p, 'm, Assembled<'p, 'm>> {
-        let requester = received.requester;
+        let requester = received.requester.clone();
         let mut out = Vec::new();
         let taken = self.tables.with(|tables| {
             let longest = tables.q_blocks.longest(block.block, max_body);
@@ -48,12 +48,12 @@ impl<S: SharedState<ServerState>> Server<S> {
                 return Err(too_large(longest));
             }
             let payload = received.message.payload();
-            Ok(tables.q_blocks.take(now, key, requester, block, payload, &mut out))
+            Ok(tables.q_blocks.take(now, key, requester.clone(), block, payload, &mut out))
         });
         match taken {
             Err(answer) => return Next::Send(Outgoing::One(Finished::response(requester, answer))),
             Ok(BlockOutcome::Kept) if out.is_empty() => {
-                acknowledge(requester, &mut out);
+                acknowledge(&requester, &mut out);
             }
             Ok(BlockOutcome::Kept) => {}
             Ok(BlockOutcome::Known(answer)) => out.push(self.stored(now, requester, answer)),
@@ -77,7 +77,7 @@ impl<S: SharedState<ServerState>> Server<S> {
         wanted: BlockRequest,
     ) -> Next<'p, 'm, Assembled<'p, 'm>> {
         let Arrived { requester, message, .. } = &mut *received;
-        let mut requester = *requester;
+        let mut requester = requester.clone();
         let mut out = Vec::new();
         if wanted.blocks != RequestedBlocks::Whole {
             let key = self.tables.with(|tables| tables.q_blocks.latest(key));
@@ -86,18 +86,19 @@ impl<S: SharedState<ServerState>> Server<S> {
             let here = self.tables.with(|tables| tables.q_blocks.has(now, &key, wanted.szx));
             if here {
                 let may_ask =
-                    |tables: &mut ServerState| tables.q_blocks.may_ask(&key, requester, &wanted);
+                    |tables: &mut ServerState| tables.q_blocks.may_ask(&key, &requester, &wanted);
                 if !self.tables.with(may_ask) {
                     return Next::Send(Outgoing::One(self.challenged(now, requester)));
                 }
                 if !single {
-                    requester = acknowledge(requester, &mut out);
+                    requester = acknowledge(&requester, &mut out);
                 }
                 let before = out.len();
-                self.tables
-                    .with(|tables| tables.q_blocks.request(now, key, requester, &wanted, &mut out));
+                self.tables.with(|tables| {
+                    tables.q_blocks.request(now, key, requester.clone(), &wanted, &mut out)
+                });
                 if out.len() == before && single {
-                    acknowledge(requester, &mut out);
+                    acknowledge(&requester, &mut out);
                 }
                 return Next::Send(Outgoing::Many(out));
             }
@@ -133,7 +134,7 @@ impl<S: SharedState<ServerState>> Server<S> {
         let long = !is_block && handled.response.payload.len() > 16 << szx;
         // A client that uploads has proved its address before the handler ran.
         if long && !uploaded && handled.requester().may_be_forged() {
-            return Outgoing::One(self.challenged(now, *handled.requester()));
+            return Outgoing::One(self.challenged(now, handled.requester().clone()));
         }
         if !long && wanted.is_some() && !is_block {
             // Errors carry it as well, since libcoap's client takes it for the sign of support.
@@ -160,7 +161,7 @@ impl<S: SharedState<ServerState>> Server<S> {
             return Outgoing::Answer(FinishedRef::response(requester, response));
         }
         let Handled { request, response } = handled;
-        let (requester, option) = (*request.requester(), request.facts().observe);
+        let (requester, option) = (request.requester().clone(), request.facts().observe);
         let response = core::mem::replace(response, Response::new(Code::EMPTY));
         // RFC 9177 section 4.4: it is the same in every block of a body, and differs between
         // bodies.
@@ -195,7 +196,7 @@ impl<S: SharedState<ServerState>> Server<S> {
             // It cannot be stored: the handler is called again for every set.
             _ if response.payload.len() > self.config.max_block_bytes => set(0),
             Some(RequestedBlocks::Whole) | None => {
-                requester = acknowledge(requester, &mut out);
+                requester = acknowledge(&requester, &mut out);
                 self.tables.with(|tables| {
                     let download =
                         QBlockDownload::begin(response, szx, requester, params, &mut *tables.rng);
@@ -211,10 +212,12 @@ impl<S: SharedState<ServerState>> Server<S> {
                 return Outgoing::Many(vec![Finished::response(requester, answer)]);
             }
             [_] => {}
-            _ => requester = acknowledge(requester, &mut out),
+            _ => requester = acknowledge(&requester, &mut out),
         }
         out.extend(
-            these.into_iter().map(|num| Finished::response(requester, slice(&response, num, szx))),
+            these
+                .into_iter()
+                .map(|num| Finished::response(requester.clone(), slice(&response, num, szx))),
         );
         Outgoing::Many(out)
     }
@@ -222,7 +225,7 @@ impl<S: SharedState<ServerState>> Server<S> {
 
 /// Acknowledges a Confirmable request that has no answer yet, or that several responses follow:
 /// either all blocks of a body are Confirmable or none (RFC 9177 section 7).
-fn acknowledge(requester: Requester, out: &mut Vec<Finished>) -> Requester {
+fn acknowledge(requester: &Requester, out: &mut Vec<Finished>) -> Requester {
     let (acknowledgement, after) = Finished::acknowledgement(requester);
     if requester.is_confirmable() {
         out.push(acknowledgement);

@@ -54,7 +54,7 @@ impl<S: SharedState<ServerState>> Server<S> {
         });
         match admitted {
             Ok(()) => Ok(Admitted(received)),
-            Err(refusal) => Err(Finished::response(received.requester, refusal)),
+            Err(refusal) => Err(Finished::response(received.requester.clone(), refusal)),
         }
     }
 
@@ -71,13 +71,16 @@ impl<S: SharedState<ServerState>> Server<S> {
         if received.facts.bad_block {
             // RFC 7959 section 2.2, of every resource and of paths without one.
             let answer = Response::new(Code::BAD_REQUEST);
-            return Next::Send(Outgoing::One(Finished::response(received.requester, answer)));
+            return Next::Send(Outgoing::One(Finished::response(
+                received.requester.clone(),
+                answer,
+            )));
         }
         if received.facts.q_block {
             match QBlockPart::read(&received.message, &self.config.q_block) {
                 Ok(read) => received.part = Some(read),
                 Err(answer) => {
-                    let finished = Finished::response(received.requester, answer);
+                    let finished = Finished::response(received.requester.clone(), answer);
                     return Next::Send(Outgoing::One(finished));
                 }
             }
@@ -87,7 +90,7 @@ impl<S: SharedState<ServerState>> Server<S> {
             received.requester.proved = echo.is_some_and(|echo| echo.fresh);
             match self.stands_in_for(now, received, echo) {
                 Some(Substitute::Challenge(name)) => {
-                    let challenge = self.challenge_to(now, received.requester, name);
+                    let challenge = self.challenge_to(now, received.requester.clone(), name);
                     return Next::Send(Outgoing::One(challenge));
                 }
                 Some(Substitute::Answer(response)) => {
@@ -220,7 +223,7 @@ impl<S: SharedState<ServerState>> Server<S> {
             };
             tables.validation.challenge_to(now, from, name)
         });
-        Finished::response(*requester, response)
+        Finished::response(requester.clone(), response)
     }
 
     /// Whether a request was made after this server has started: it echoes a value that the server
@@ -233,13 +236,13 @@ impl<S: SharedState<ServerState>> Server<S> {
 
     /// A challenge for a request of which nothing else is known.
     pub fn challenge_received(&self, now: Instant, received: &Received<'_, '_>) -> Finished {
-        self.challenged(now, received.0.requester)
+        self.challenged(now, received.0.requester.clone())
     }
 
     /// A challenge for a request whose handling is too expensive for an unverified address. Nothing
     /// of it has been stored.
     pub fn challenge_first(&self, now: Instant, verified: &Verified<'_, '_>) -> Finished {
-        self.challenged(now, verified.0.requester)
+        self.challenged(now, verified.0.requester.clone())
     }
 }
 

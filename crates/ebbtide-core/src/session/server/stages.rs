@@ -122,9 +122,10 @@ impl<'m> RequestSlot<'m> {
         message: Message<'m>,
         sizes: BlockSizes,
     ) -> Received<'_, 'm> {
-        let facts = RequestOptions::read(&message, sizes);
+        let requester = Requester::new(incoming, &message);
+        let facts = RequestOptions::read(&message, sizes.beside(requester.token()));
         Received(self.0.insert(Arrived {
-            requester: Requester::new(incoming, &message, facts.unwanted),
+            requester: requester.without(facts.unwanted),
             message,
             facts,
             by_block: false,
@@ -149,7 +150,7 @@ impl Received<'_, '_> {
     /// Refuses the request with this answer; nothing is stored.
     #[must_use]
     pub fn refuse(self, response: Response) -> Finished {
-        Finished::response(self.0.requester, response)
+        Finished::response(self.0.requester.clone(), response)
     }
 
     /// Whether it uses the blocks of RFC 9177.
@@ -405,7 +406,7 @@ impl<'p, 'm> Assembled<'p, 'm> {
         transport.defer(now, &mut self.0.requester.incoming);
         let Arrived { requester, message, facts, scheme, .. } = self.0;
         PendingRequest(Box::new(StoredRequest {
-            requester: *requester,
+            requester: requester.clone(),
             facts: *facts,
             scheme: scheme.clone(),
             bytes: Bytes::copy_from_slice(message.as_bytes()),
@@ -431,9 +432,9 @@ impl PendingRequest {
     /// Acknowledges a request whose answer takes long, so that the client stops retransmitting it
     /// (RFC 7252 section 5.2.2). The caller sends the acknowledgement that this returns.
     pub fn acknowledge(&mut self) -> Finished {
-        let (acknowledgement, after) = Finished::acknowledgement(self.0.requester);
+        let (acknowledgement, after) = Finished::acknowledgement(&self.0.requester);
         self.0.requester = after;
-        if after.is_confirmable() {
+        if self.0.requester.is_confirmable() {
             self.0.requester.sent =
                 crate::wire::HEADER_LEN + crate::exchange::amplification::HEADERS;
         }

@@ -280,6 +280,7 @@ fn config(script: &mut Script<'_>) -> EndpointConfig {
             remembered_messages: script.below(6),
             remembered_bytes: script.below(128),
             deferred_requests: 16,
+            token_bytes: if bits & 64 == 0 { 40 } else { 8 },
             outbox_bytes: if bits & 128 == 0 { 4096 } else { 64 },
             peer_retention: Duration::from_secs(u64::from(script.byte())),
         },
@@ -427,7 +428,7 @@ fn step(world: &mut World, script: &mut Script<'_>) {
         }
         6 => {
             let at = script.below(world.sides[who].pending.len());
-            if let Some(mut incoming) = world.sides[who].pending.get(at).copied() {
+            if let Some(mut incoming) = world.sides[who].pending.get(at).cloned() {
                 world.acknowledge(who, &mut incoming);
                 world.sides[who].pending[at] = incoming;
             }

@@ -9,7 +9,9 @@ use ebbtide_core::endpoint::{
     SendError, Sent,
 };
 use ebbtide_core::time::{Duration, Instant, Micros};
-use ebbtide_core::wire::{Code, Content, Message, MessageId, Opt, OptionNumber, Token, Type};
+use ebbtide_core::wire::{
+    Code, Content, Message, MessageId, Opt, OptionNumber, Type, encoded_token_len,
+};
 use rand_core::Rng;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
@@ -55,7 +57,7 @@ impl Datagram {
         self.message().message_id().0
     }
     pub(crate) fn token(&self) -> Vec<u8> {
-        self.message().token().as_slice().to_vec()
+        self.message().token_bytes().to_vec()
     }
     pub(crate) fn option(&self, number: u16) -> Option<Vec<u8>> {
         self.message().option(OptionNumber(number)).map(|opt| opt.value.to_vec())
@@ -112,8 +114,7 @@ pub(crate) fn message(
         .map(|&(number, value)| Opt { number: OptionNumber(number), value })
         .collect();
     let content = Content { code, options: &options, payload };
-    let token = Token::new(token).expect("at most 8 bytes");
-    let mut bytes = vec![0; 4 + token.len() + content.encoded_len()];
+    let mut bytes = vec![0; 4 + encoded_token_len(token.len()) + content.encoded_len()];
     content.encode(&mut bytes, kind, MessageId(id), token).expect("it fits");
     bytes
 }

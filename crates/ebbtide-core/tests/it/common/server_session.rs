@@ -195,8 +195,8 @@ impl Bench {
             let mut length = 0;
             let (now, endpoint) = (self.now, &mut self.endpoint);
             let sent = response.with_content(Some(observe), |content| {
-                length = 4 + due.token.len() + content.encoded_len();
-                endpoint.notify(now, due.remote, due.token, content, Reliability::Confirmable)
+                length = 4 + due.token.encoded_len() + content.encoded_len();
+                endpoint.notify(now, due.remote, &due.token, content, Reliability::Confirmable)
             });
             match sent {
                 Ok(exchange) => {

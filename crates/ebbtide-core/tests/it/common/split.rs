@@ -19,7 +19,12 @@ const PATH: [Opt<'static>; 2] = [
 
 /// Feeds `bytes` in pieces of these lengths, over and over, and answers every request.
 pub(crate) fn hear(bytes: &[u8], pieces: &[u8]) -> Heard {
-    let config = Config { max_message_size: 4000, max_unanswered: 8, ..Config::default() };
+    let config = Config {
+        max_message_size: 4000,
+        max_unanswered: 8,
+        max_token_length: 40,
+        ..Config::default()
+    };
     let now = Instant::ZERO;
     let mut connection = Connection::new(now, Framing::Stream, config);
     for options in [&PATH[..], &PATH[1..]] {

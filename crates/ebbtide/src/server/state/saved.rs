@@ -6,8 +6,8 @@ use crate::net::dtls::{StoredSession, reserve};
 use crate::state_store::StateStore;
 use bytes::{Buf, BufMut};
 use ebbtide_core::session::SavedObserver;
-use ebbtide_core::wire::{Message, Token};
-use ebbtide_core::{PeerId, SessionKey};
+use ebbtide_core::wire::Message;
+use ebbtide_core::{PeerId, PeerToken, SessionKey};
 use std::collections::BTreeMap;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -161,7 +161,7 @@ impl SavedState {
 
 fn get_observer(socket: u32, mut key: &[u8], mut value: &[u8]) -> Option<SavedObserver> {
     let remote = get_peer(socket, &mut key)?;
-    let token = Token::new(key)?;
+    let token = PeerToken::new(key);
     let local = get_ip(&mut value)?;
     let sequence = value.try_get_u32().ok()?;
     let flags = value.try_get_u8().ok()?;
@@ -242,7 +242,7 @@ mod tests {
         let request: &[u8] = &[0x41, 1, 0, 7, 9, 0x60];
         SavedObserver {
             remote: PeerId::Address("[fe80::1%3]:5683".parse().unwrap()),
-            token: Token::new(&[9]).unwrap(),
+            token: PeerToken::new(&[9; 40]),
             local: Some("192.0.2.1".parse().unwrap()),
             sequence: 77,
             proven: true,

@@ -62,7 +62,7 @@ impl QBlockServer {
     }
 
     fn proceed(&mut self, now: Instant) -> Option<Instant> {
-        let (incoming, _) = self.last?;
+        let (incoming, _) = self.last.clone()?;
         loop {
             let receiver = match &mut self.state {
                 TransferState::Arriving(receiver) => receiver,
@@ -152,7 +152,7 @@ impl ServerEnd for QBlockServer {
     /// Answers what is due before it hands on what is to be sent.
     fn drain(&mut self, now: Instant, send: &mut dyn FnMut(&[u8], Tag)) -> Option<Instant> {
         let due = self.proceed(now);
-        let tag = self.last.map_or(Tag::default(), |(_, tag)| tag);
+        let tag = self.last.as_ref().map_or(Tag::default(), |(_, tag)| *tag);
         while let Output::Transmit(transmit) = self.endpoint.poll_output() {
             send(transmit.datagram, tag);
         }

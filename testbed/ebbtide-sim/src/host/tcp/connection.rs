@@ -55,7 +55,7 @@ pub(super) struct Connection {
 }
 
 /// A message for the application.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum StreamedMessage {
     /// To be answered.
     Request(Incoming),

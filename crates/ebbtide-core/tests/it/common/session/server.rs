@@ -4,7 +4,6 @@ use super::super::split_mix::SplitMix;
 use super::Flying;
 use super::body::{answer, mix, number, pattern, request_length, state};
 use ebbtide_core::ExchangeId;
-use ebbtide_core::PeerId;
 use ebbtide_core::endpoint::{
     Endpoint, EndpointConfig, Event, Incoming, Output, Received as Datagram, Reliability, Remember,
 };
@@ -15,9 +14,8 @@ use ebbtide_core::session::server::{
 };
 use ebbtide_core::session::{Finished, NotSent, ObserverId, Observers, Response, Room, Subject};
 use ebbtide_core::time::Instant;
-use ebbtide_core::wire::{
-    Code, Content, Message, MessageId, Opt, OptionNumber, Token, encode_uint,
-};
+use ebbtide_core::wire::{Code, Content, Message, MessageId, Opt, OptionNumber, encode_uint};
+use ebbtide_core::{PeerId, PeerToken};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -43,7 +41,7 @@ struct Waiting {
 /// A notification under way.
 struct Notification {
     observer: ObserverId,
-    whom: (PeerId, Token),
+    whom: (PeerId, PeerToken),
 }
 
 pub(crate) struct ServerSide {
@@ -133,7 +131,7 @@ impl ServerSide {
 
     fn request(&mut self, now: Instant, incoming: Incoming, message: Message<'_>, vouched: bool) {
         let sizes = self.session.datagram_sizes();
-        let mut place = RequestSlot::new();
+        let (copy, mut place) = ((incoming.remote, incoming.id), RequestSlot::new());
         let received = place.datagram(incoming, message, sizes, 0, None, false);
         if !vouched {
             let challenge = self.session.challenge(now, &received);
@@ -159,7 +157,6 @@ impl ServerSide {
             let handled = assembled.handled(Response::content(state(self.version)));
             return self.complete(now, handled);
         }
-        let copy = (incoming.remote, incoming.id);
         let lifetime = Parameters::default().exchange_lifetime();
         let handled = self.waiting.iter().any(|waiting| {
             waiting.message == copy && now.saturating_since(waiting.since) < lifetime
@@ -169,7 +166,7 @@ impl ServerSide {
         let Some(number) = number(body) else { panic!("{code} with {body:02x?}") };
         assert!(body == pattern(number, request_length(number)), "{number}: {} bytes", body.len());
         if code == Code::POST {
-            let whose = (number, incoming.remote);
+            let whose = (number, copy.0);
             assert!(self.ran.insert(whose), "the handler ran again for POST {whose:?}");
         }
         let fate = mix(number) >> 16;
@@ -278,8 +275,8 @@ impl ServerSide {
             };
             let mut length = 0;
             let sent = response.with_content(observe, |content| {
-                length = 4 + due.token.len() + content.encoded_len();
-                self.endpoint.notify(now, due.remote, due.token, content, how)
+                length = 4 + due.token.encoded_len() + content.encoded_len();
+                self.endpoint.notify(now, due.remote, &due.token, content, how)
             });
             match sent {
                 Ok(exchange) => {
@@ -291,8 +288,10 @@ impl ServerSide {
                         self.observers.remove(due.observer);
                     } else if due.confirmable {
                         self.observers.sent(&due, exchange);
-                        let notification =
-                            Notification { observer: due.observer, whom: (due.remote, due.token) };
+                        let notification = Notification {
+                            observer: due.observer,
+                            whom: (due.remote, due.token.clone()),
+                        };
                         let before = self.notifications.insert(exchange, notification);
                         assert!(before.is_none(), "a name given twice");
                     } else {
