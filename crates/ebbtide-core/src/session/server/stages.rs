@@ -27,6 +27,10 @@ pub enum Next<'p, 'm, T> {
 
 /// The answers to send, in this order; the list may be empty.
 #[derive(Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "it is sent where it is made, and a box would cost an allocation"
+)]
 pub enum Outgoing<'h> {
     /// The application's answer, which stays in its [`Handled`] request.
     Answer(FinishedRef<'h>),
