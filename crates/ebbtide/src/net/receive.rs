@@ -23,45 +23,45 @@ pub(super) const BATCHES: usize = 8;
 const UNTIMED: usize = 4;
 
 impl Shared {
-    /// Receives and handles a batch. Returns false if the socket was not ready; it will then wake
-    /// the waker of `cx`. With `busily` it receives without a readiness notification, too. The batch ends
+    /// Receives and handles a batch, and returns about the instant at which it was handled. Returns `None` if the socket
+    /// was not ready; it will then wake the waker of `cx`. With `busily` it receives without a readiness notification, too. The batch ends
     /// when a turn is over, and the rest of it comes first the next time.
-    pub(super) fn receive(self: &Arc<Self>, cx: &mut Context<'_>, busily: bool) -> bool {
+    pub(super) fn receive(self: &Arc<Self>, cx: &mut Context<'_>, busily: bool) -> Option<Instant> {
         let mut buffers = self.receiving.lock().unwrap_or_else(PoisonError::into_inner);
         if buffers.inbox.has_left() {
-            self.handle(&mut buffers);
-            return true;
+            return Some(self.handle(&mut buffers));
         }
         if self.is_deaf.load(Ordering::SeqCst) {
-            return false;
+            return None;
         }
         let Poll::Ready(received) = self.device.poll_receive(cx, &mut buffers.inbox, busily) else {
-            return false;
+            return None;
         };
         match received {
-            device::ReceiveOutcome::Datagrams => {
-                self.handle(&mut buffers);
-                true
-            }
-            device::ReceiveOutcome::Nothing => true,
+            device::ReceiveOutcome::Datagrams => Some(self.handle(&mut buffers)),
+            device::ReceiveOutcome::Nothing => Some(self.clock.now()),
             device::ReceiveOutcome::Error => {
                 drop(buffers);
                 // The network reported this error for an earlier datagram. Reading it clears it,
                 // and there may be datagrams after it.
                 self.take_errors();
-                true
+                Some(self.clock.now())
             }
         }
     }
 
-    fn handle(self: &Arc<Self>, buffers: &mut ReceiveBuffers) {
+    fn handle(self: &Arc<Self>, buffers: &mut ReceiveBuffers) -> Instant {
         let ReceiveBuffers { inbox, opened } = buffers;
         let now = self.clock.now();
+        let mut last = now;
         let speaks_dtls = self.speaks_dtls.load(Ordering::Relaxed);
         let mut count = 0;
         for datagram in inbox.datagrams() {
-            if count % UNTIMED == UNTIMED - 1 && self.time_answers(now) >= now + TURN {
-                break;
+            if count % UNTIMED == UNTIMED - 1 {
+                last = self.time_answers(now);
+                if last >= now + TURN {
+                    break;
+                }
             }
             count += 1;
             if speaks_dtls {
@@ -78,9 +78,10 @@ impl Shared {
             }
         }
         if self.untimed.load(Ordering::Relaxed) > 0 {
-            self.time_answers(now);
+            last = self.time_answers(now);
         }
         inbox.take(count);
+        last
     }
 
     /// Looks at the clock, and tells the service how long the answers since the last look took.
