@@ -3,7 +3,7 @@
 use crate::ask::{Ask, CacheKey, StoredUse};
 use crate::backend::Backends;
 use crate::cache::{self, Cache, Found};
-use crate::cell::Cells;
+use crate::cell::{Cells, GateLoad};
 use crate::config::GatewayConfig;
 use crate::observed::{Observations, State};
 use crate::open::FairPlaces;
@@ -20,6 +20,22 @@ use tokio::sync::watch;
 #[derive(Clone, Debug)]
 pub struct Gateway {
     pub(crate) inner: Arc<GatewayInner>,
+}
+
+/// The load of a cell.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CellStatus {
+    /// Its prefixes.
+    pub name: String,
+    /// The requests in flight.
+    pub in_flight: usize,
+    /// The requests that wait at the gateway for a place in the cell.
+    pub waiting: usize,
+    /// The number of requests that may be in flight now.
+    pub budget: usize,
+    /// The mean round trip; `None` before the first answer.
+    pub mean_round_trip: Option<Duration>,
 }
 
 #[derive(Debug)]
@@ -57,6 +73,17 @@ impl Gateway {
             max_body: config.max_body,
         };
         Self { inner: Arc::new(inner) }
+    }
+
+    /// The cells that are configured, and others that have been used, with their present loads.
+    #[must_use]
+    pub fn cells(&self) -> Vec<CellStatus> {
+        let loads = self.inner.upstream.cells.loads().into_iter();
+        let status = |(name, load): (String, GateLoad)| {
+            let GateLoad { in_flight, waiting, budget, mean } = load;
+            CellStatus { name, in_flight, waiting, budget: budget as usize, mean_round_trip: mean }
+        };
+        loads.map(status).collect()
     }
 
     /// Follows the states of the resource that a request names. Must be called within a tokio runtime.

@@ -50,4 +50,4 @@ pub use cell::CellConfig;
 pub use config::GatewayConfig;
 pub use directory::{Directory, DirectoryConfig};
 pub use explore::Explorer;
-pub use gateway::Gateway;
+pub use gateway::{CellStatus, Gateway};

@@ -2,13 +2,14 @@
 
 use super::serve_directory::DirectoryArgs;
 use super::serve_explore::ExploreArgs;
+use super::serve_metrics::{self, Exports};
 use super::serve_security::SecurityArgs;
 use crate::client::interrupt::Interrupt;
 use crate::client::psk::PskArgs;
 use crate::client::tls::TlsArgs;
 use crate::client::{block_on, control, seconds};
 use crate::failure::Failure;
-use crate::log::LogArgs;
+use crate::log::{LeftOut, LogArgs};
 use crate::settings::SettingsArgs;
 use clap::Args;
 use ebbtide::server::StateFile;
@@ -63,6 +64,9 @@ pub(crate) struct ProxyArgs {
     /// keys
     #[arg(long, value_name = "FILE")]
     state: Option<PathBuf>,
+    /// Serve metrics for Prometheus at http://ADDR/metrics, with the load of each cell
+    #[arg(long, value_name = "ADDR")]
+    metrics: Option<String>,
     #[command(flatten)]
     directory: DirectoryArgs,
     #[command(flatten)]
@@ -181,6 +185,8 @@ pub(crate) fn run(args: ProxyArgs) -> Result<(), Failure> {
         binds: args.bind,
         http: args.http,
         state: args.state,
+        metrics: args.metrics,
+        left_out: log.left_out(),
         directory: args.directory,
         explore: args.explore,
         security: args.security,
@@ -197,6 +203,8 @@ struct Served {
     binds: Vec<String>,
     http: Option<String>,
     state: Option<PathBuf>,
+    metrics: Option<String>,
+    left_out: LeftOut,
     directory: DirectoryArgs,
     explore: ExploreArgs,
     security: SecurityArgs,
@@ -204,7 +212,7 @@ struct Served {
 
 impl Served {
     async fn forward(self, config: GatewayConfig) -> Result<(), Failure> {
-        let Self { mut binds, http, state, directory, explore, security } = self;
+        let Self { mut binds, http, state, metrics, left_out, directory, explore, security } = self;
         if binds.is_empty() {
             // Not at all addresses: whoever is to be served by a proxy is named.
             binds.push(format!("127.0.0.1:{}", ebbtide::DEFAULT_PORT));
@@ -231,7 +239,7 @@ impl Served {
         for listener in binds.listeners {
             server = server.listen(listener).map_err(failed)?;
         }
-        security.at_hangup(&server, None)?;
+        let reloads = security.at_hangup(&server, None)?;
         for address in server.local_addrs() {
             writeln!(io::stdout(), "proxy at coap://{address}")?;
         }
@@ -250,6 +258,12 @@ impl Served {
             })?;
             writeln!(io::stdout(), "gateway at http://{}/hc/", listener.local_addr()?)?;
             tokio::spawn(async move { gateway.serve_http(listener).await });
+        }
+        if let Some(address) = metrics {
+            let listener = serve_metrics::bind(&address).await?;
+            writeln!(io::stdout(), "metrics at http://{}/metrics", listener.local_addr()?)?;
+            let exports = Exports::new(server.meter(), left_out, reloads, security.tls.clone());
+            tokio::spawn(serve_metrics::answer(listener, exports.gateway(explored.clone())));
         }
         explore.start(&explored, None, directory.as_ref()).await?;
         let mut interrupt = Interrupt::new()?;

@@ -23,6 +23,25 @@ fn a_path_of_the_proxy_stands_for_a_server() {
 }
 
 #[test]
+fn the_metrics_of_a_proxy_have_the_load_of_each_cell() {
+    let server = Serving::start(&[]);
+    let backend = format!("/far=coap://{}/", server.address);
+    let args = ["--backend", &backend, "--cell", "127.0.0.0/8=7", "--metrics", "127.0.0.1:0"];
+    let mut proxy = Serving::proxy(&args);
+    let metrics = proxy.after("metrics at http://").trim_end_matches("/metrics").to_owned();
+    succeed(&["get", &proxy.uri("/far/test")]);
+    let scraped = crate::metrics::scrape(&metrics);
+    let cell =
+        |name: &str, more: &str| scraped.get(&format!("{name}{{cell=\"127.0.0.0/8\"{more}}}"));
+    for state in ["in-flight", "waiting"] {
+        let more = format!(",state=\"{state}\"");
+        assert_eq!(cell("ebbtide_cell_requests", &more), Some(&0.0), "{scraped:?}");
+    }
+    assert!((1.0..=7.0).contains(cell("ebbtide_cell_budget", "").unwrap()));
+    assert!(*cell("ebbtide_cell_round_trip_seconds", "").unwrap() > 0.0);
+}
+
+#[test]
 fn the_proxy_and_the_devices_behind_it_have_keys_of_their_own() {
     let folder = tempfile::tempdir().unwrap();
     let file = |name: &str, text: &str| {

@@ -2,8 +2,9 @@
 
 use super::Explorer;
 use crate::ask::{Ask, StoredUse};
-use crate::cell::{Applicant, GateLoad};
+use crate::cell::Applicant;
 use crate::forward::URGENCY;
+use crate::gateway::CellStatus;
 use crate::options::{Forwarded, HOPS};
 use crate::system;
 use crate::target::{NamedBy, Target};
@@ -84,13 +85,13 @@ impl Explorer {
     /// The load of each cell, and what is known of the paths to devices.
     pub(super) fn paths(&self) -> Value {
         let upstream = &self.gateway.inner.upstream;
-        let cell = |(name, load): (String, GateLoad)| {
-            let GateLoad { in_flight, waiting, budget, mean } = load;
+        let cell = |cell: CellStatus| {
+            let CellStatus { name, in_flight, waiting, budget, mean_round_trip: mean } = cell;
             let mean = mean.map(milliseconds);
             json!({ "name": name, "in_flight": in_flight, "budget": budget, "waiting": waiting,
                     "round_trip": mean, "timeout": null })
         };
-        let cells = upstream.cells.loads().into_iter().map(cell);
+        let cells = self.gateway.cells().into_iter().map(cell);
         let devices = upstream.cells.addresses(DEVICES).into_iter().filter_map(|address| {
             let known = upstream.client.metrics(address)?;
             let span = |span: Micros| milliseconds(span.to_duration());

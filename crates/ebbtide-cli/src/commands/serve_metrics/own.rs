@@ -4,6 +4,7 @@ use super::super::serve_reload::Reloads;
 use crate::client::tls;
 use crate::log::LeftOut;
 use ebbtide::metrics::Meter;
+use ebbtide_proxy::{CellStatus, Gateway};
 use std::fmt::{self, Display, Write as _};
 use std::fs;
 use std::sync::Arc;
@@ -16,6 +17,7 @@ pub(crate) struct Exports {
     left_out: LeftOut,
     reloads: Arc<Reloads>,
     tls: Option<Arc<tls::Served>>,
+    gateway: Option<Gateway>,
     /// In seconds since 1970.
     started: u64,
 }
@@ -29,7 +31,13 @@ impl Exports {
         tls: Option<Arc<tls::Served>>,
     ) -> Self {
         let started = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-        Self { meter, left_out, reloads, tls, started }
+        Self { meter, left_out, reloads, tls, gateway: None, started }
+    }
+
+    /// Shows the cells of a gateway as well.
+    pub(crate) fn gateway(mut self, gateway: Gateway) -> Self {
+        self.gateway = Some(gateway);
+        self
     }
 
     /// Whether the server accepts requests.
@@ -83,6 +91,9 @@ impl Exports {
                 expiry,
             )?;
         }
+        if let Some(gateway) = &self.gateway {
+            write_cells(out, &gateway.cells())?;
+        }
         self.write_process(out)
     }
 
@@ -124,6 +135,31 @@ impl Exports {
         }
         Ok(())
     }
+}
+
+/// Cells beyond these have no metrics of their own.
+const MAX_CELLS: usize = 256;
+
+fn write_cells(out: &mut String, cells: &[CellStatus]) -> fmt::Result {
+    let cells = cells.get(..MAX_CELLS).unwrap_or(cells);
+    family(out, "ebbtide_cell_requests", "gauge", "Requests to a cell, by state.")?;
+    for CellStatus { name, in_flight, waiting, .. } in cells {
+        for (state, count) in [("in-flight", in_flight), ("waiting", waiting)] {
+            writeln!(out, "ebbtide_cell_requests{{cell=\"{name}\",state=\"{state}\"}} {count}")?;
+        }
+    }
+    family(out, "ebbtide_cell_budget", "gauge", "Requests that may be in flight to a cell.")?;
+    for CellStatus { name, budget, .. } in cells {
+        writeln!(out, "ebbtide_cell_budget{{cell=\"{name}\"}} {budget}")?;
+    }
+    let name = "ebbtide_cell_round_trip_seconds";
+    family(out, name, "gauge", "Mean round trip of a cell.")?;
+    for CellStatus { name: cell, mean_round_trip, .. } in cells {
+        if let Some(mean) = mean_round_trip {
+            writeln!(out, "{name}{{cell=\"{cell}\"}} {}", mean.as_secs_f64())?;
+        }
+    }
+    Ok(())
 }
 
 /// The version and the commit in a text such as `0.1.0 (1a2b3c4 2026-11-26)`.
