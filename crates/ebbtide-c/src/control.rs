@@ -163,7 +163,10 @@ impl PeerControl {
             // No exchange is given up sooner than under RFC 7252, however short the path is.
             Shell::wait(slot.armed, left, since_first, cx)
         });
-        let wait_ms = u32::try_from(wait.as_micros().div_ceil(1000)).unwrap_or(u32::MAX);
+        // Rounded up, and without the compiler's 64-bit division.
+        let whole = wait.scale(1, 1000).as_micros();
+        let wait_ms = whole + u64::from(whole * 1000 < wait.as_micros());
+        let wait_ms = u32::try_from(wait_ms).unwrap_or(u32::MAX);
         exchange.until_ms = exchange.until_ms.saturating_add(wait_ms);
         exchange.transmissions = ordinal.saturating_add(1);
         exchange.stage = WAITING;
