@@ -330,7 +330,13 @@ step_python() {
     debug_command
     export EBBTIDE_BIN=$target/debug/ebbtide
     [ -x "$venv/bin/pip" ] || python3 -m venv "$venv"
-    "$venv/bin/pip" install --quiet --disable-pip-version-check ruff mypy pytest "./python[test]"
+    # Its tests wait more than they compute, and the optimiser takes most of the build of a wheel. It shares what the release build
+    # has of the registry, but nothing of ours, and not what that has with other features.
+    local profile=() package
+    for package in ebbtide-{core,dtls,sim,map,fit} parquet rustls tokio; do profile+=(--config "profile.release.package.$package.opt-level=1"); done
+    for package in ebbtide ebbtide-{dtls13,report,reproduce,python}; do profile+=(--config "profile.release.package.$package.opt-level=0"); done
+    for package in ebbtide ebbtide-{core,dtls,dtls13,sim,map,fit,report,reproduce,python}; do profile+=(--config "profile.release.package.$package.debug=0"); done
+    MATURIN_PEP517_ARGS="${profile[*]}" "$venv/bin/pip" install --quiet --disable-pip-version-check ruff mypy pytest "./python[test]"
     export RUFF_CACHE_DIR=$target/ruff MYPY_CACHE_DIR=$target/mypy
     "$venv/bin/ruff" format --check python
     "$venv/bin/ruff" check python
