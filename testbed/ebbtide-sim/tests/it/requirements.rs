@@ -132,7 +132,7 @@ fn requirements_that_cannot_be_measured_are_refused_with_the_remedy() {
         ("[require]\ndelivered = 1.5\n", "above 0 and at most 1"),
         ("[require]\ndelivered = 0\n", "above 0 and at most 1"),
         ("[require]\ntransmissions = 0.5\n", "at least 1"),
-        ("[require]\npower_mw = 1.0\n", "known of LoRaWAN and of meshes only"),
+        ("[require]\npower_mw = 1.0\n", "known of LoRaWAN, NB-IoT and meshes only"),
         ("[require]\ndeadline = \"1 s\"\n", "unknown field `deadline`"),
         ("[class.require]\nleft_to_others = 0.5\n", "state it in [require]"),
         ("[class.require]\npower_mw = 0.5\n", "state it in [require]"),
