@@ -71,6 +71,27 @@ impl<S: SequenceStore> SecurityContext<S> {
         Ok(OuterMessage { code, value, payload })
     }
 
+    /// Protects the first answer in an exchange of new keys, to a request that the context `asked` has
+    /// accepted. It has the nonce of that request, which was used with another key.
+    ///
+    /// # Errors
+    ///
+    /// See [`ProtectError`].
+    pub fn protect_renewal<'b>(
+        &self,
+        asked: &Self,
+        request: RequestNumber,
+        content: &Content<'_>,
+        buf: &'b mut [u8],
+    ) -> Result<OuterMessage<'b>, ProtectError> {
+        check(content)?;
+        let nonce = asked.keys.nonce(&asked.keys.recipient, request.0);
+        let binding = Binding { request: request.0, kid: &self.keys.recipient.id, nonce };
+        let payload = self.seal(content, &binding, Role::Response, buf)?;
+        let value = OscoreOption::default().encode();
+        Ok(OuterMessage { code: Code::CHANGED, value, payload })
+    }
+
     fn seal<'b>(
         &self,
         content: &Content<'_>,

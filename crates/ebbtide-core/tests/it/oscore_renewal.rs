@@ -2,8 +2,8 @@
 
 use ebbtide_core::oscore::renewal::{self, ANSWERED, AnswerKey, DRAWN, Renewed};
 use ebbtide_core::oscore::{
-    Algorithm, ContextName, ContextTable, MasterSecret, NotificationOrder, OscoreOption, Refusal,
-    SecurityContext, Volatile,
+    Algorithm, ContextName, ContextTable, MasterSecret, OscoreOption, Refusal, SecurityContext,
+    Volatile,
 };
 use ebbtide_core::wire::{Code, Content, Message, MessageId, Opt, OptionNumber, Token, Type};
 
@@ -50,22 +50,22 @@ fn two_exchanges_give_keys_that_no_message_before_had() {
     // The server keeps nothing.
     let (key, renewed) = (AnswerKey::new([9; 16]), Renewed { kid: b"c", count: 0 });
     assert_eq!(part(outer.value.as_slice()), id1);
-    server(&id1).unprotect_request(&Message::parse(&request).unwrap(), &mut plain).unwrap();
+    let mut asked = server(&id1);
+    asked.unprotect_request(&Message::parse(&request).unwrap(), &mut plain).unwrap();
     let r2 = key.answer(&renewed, &id1);
     assert_eq!(key.answer(&renewed, &id1), r2, "a copy is answered in the same way");
     let whole = renewal::join(&r2, &id1).unwrap();
     let refusal = Content { code: Code::UNAUTHORIZED, options: &[], payload: &[] };
-    let sealed = server(whole.as_slice()).protect_response(number, &refusal, &mut plain).unwrap();
-    let value = OscoreOption::decode(sealed.value.as_slice()).unwrap();
-    assert_eq!(value.partial_iv, Some(0), "the new keys have numbers of their own");
+    let answering = server(whole.as_slice());
+    let sealed = answering.protect_renewal(&asked, number, &refusal, &mut plain).unwrap();
+    assert_eq!(sealed.value.as_slice(), b"", "it has the nonce of the request");
 
-    let (mut order, mut buf) = (NotificationOrder::default(), [0; 64]);
+    let mut buf = [0; 64];
     let whole = renewal::join(&r2, &id1).unwrap();
     let open = client(whole.as_slice());
     let payload = sealed.payload;
     let buf = &mut buf[..payload.len()];
-    let opened =
-        open.open_response(number, &mut order, Some(sealed.value.as_slice()), payload, buf);
+    let opened = open.open_renewal(&first, number, Some(sealed.value.as_slice()), payload, buf);
     assert_eq!(opened.unwrap().code, Code::UNAUTHORIZED);
 
     let whole = renewal::join(&r2, &[3; DRAWN]).unwrap();

@@ -152,7 +152,7 @@ impl OscoreContexts {
             }
             let opened = context.unprotect_request(outer, plain)?;
             let answer = answers.answer(&of, id_context);
-            let answer = first_answer(&renewed.given, &answer, id_context, opened.number);
+            let answer = first_answer(&renewed.given, &context, &answer, id_context, opened.number);
             return Err(answer.map_or_else(no_context, Unopened::NewKeys));
         }
         let opened = context.unprotect_request(outer, plain)?;
@@ -173,14 +173,15 @@ impl OscoreContexts {
 /// The answer to a first request: 4.01 under the keys of both parts, with ours in the option.
 fn first_answer(
     given: &OscoreContext,
+    asked: &SecurityContext<BoxedStore>,
     answer: &[u8],
     id1: &[u8],
     request: RequestNumber,
 ) -> Option<Response> {
-    let mut context = given.under(renewal::join(answer, id1)?.as_slice())?;
+    let context = given.under(renewal::join(answer, id1)?.as_slice())?;
     let refusal = Content { code: Code::UNAUTHORIZED, options: &[], payload: &[] };
     let mut sealed = [0; 32];
-    let outer = context.protect_response(request, &refusal, &mut sealed).ok()?;
+    let outer = context.protect_renewal(asked, request, &refusal, &mut sealed).ok()?;
     let sent = renewal::encode_part(answer)?;
     let option = OscoreOption::decode(outer.value.as_slice())?;
     let value = OscoreOption { kid_context: Some(sent.as_slice()), ..option }.encode();
