@@ -19,6 +19,11 @@ def number(row, name):
     return float(row[name])
 
 
+def figures(value):
+    """Three of them, or all in front of the point."""
+    return f"{value:.3g}" if value < 1000 else f"{value:.0f}"
+
+
 def airtime_lora(length):
     """Seconds of a frame with SF9 and 125 kHz (Semtech, AN1200.13), 13 bytes of LoRaWAN and 2 of SCHC in front."""
     symbols = 8 + max(math.ceil((8 * (length + 15) - 4 * 9 + 44) / (4 * 9)) * 5, 0)
@@ -69,9 +74,20 @@ def seconds(rows, devices):
     print("\n| network, loss | " + " | ".join(names) + " |\n|---|" + "---|" * len(names))
     for network, loss in dict.fromkeys((row["network"], row["loss_percent"]) for row in rows):
         of = {row["security"]: row for row in found(rows, network=network, loss_percent=loss, devices=devices)}
-        cells = [", ".join(f"{number(of[name], one):.3g}" for one in ("median_s", "last_s")) for name in names if of]
+        cells = [", ".join(figures(number(of[name], one)) for one in ("median_s", "last_s")) for name in names if of]
         if cells:
             print(f"| {network}, {loss} % | " + " | ".join(cells) + " |")
+
+
+def energy_of_storms(rows):
+    """The millijoules of each of the devices, by loss."""
+    names = list(COLOURS)
+    print("\n| mJ of each, loss | " + " | ".join(names) + " |\n|---|" + "---|" * len(names))
+    storms = [row for row in rows if row["devices"] != "1" and row["network"] in RADIOS]
+    for network, loss in dict.fromkeys((row["network"], row["loss_percent"]) for row in storms):
+        of = {row["security"]: row for row in found(storms, network=network, loss_percent=loss)}
+        cells = [f"{millijoules(of[name]):.3g}" for name in names]
+        print(f"| {network}, {loss} % | " + " | ".join(cells) + " |")
 
 
 def figure(rows, path):
@@ -105,6 +121,7 @@ def main(source, target="studies/img/what-a-device-pays.svg"):
     costs(rows)
     for devices in ("1", "400"):
         seconds(rows, devices)
+    energy_of_storms(rows)
     figure(rows, Path(target))
 
 

@@ -3,6 +3,8 @@
 //! of 400 behind one link. Prints a table in CSV, for `studies/scripts/what_a_device_pays.py`.
 //!
 //!     cargo run --release -p ebbtide-testnet --example what_a_device_pays > what-a-device-pays.csv
+//!
+//! Arguments are the names of networks, if not all of them are wanted.
 
 #![expect(clippy::panic, reason = "all parameters are constants")]
 
@@ -25,6 +27,7 @@ const DEVICES: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
 const FIRST_PORT: u16 = 10_000;
 const SEEDS: u64 = 20;
 const STORM: u16 = 400;
+const STORM_SEEDS: u64 = 3;
 const MILLISECOND: u64 = 1_000_000;
 
 // The keys and credentials of RFC 9529 chapter 3.
@@ -116,10 +119,14 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!(
         "network,loss_percent,devices,security,packets_up,packets_down,bytes_up,bytes_down,median_s,last_s"
     );
+    let wanted: Vec<String> = std::env::args().skip(1).collect();
     for (name, up, down) in networks()? {
+        if !wanted.is_empty() && !wanted.iter().any(|wanted| wanted == name) {
+            continue;
+        }
         for loss in [0, 5, 20] {
             // A paging window is of one device, and a channel of LoRaWAN is no queue.
-            let has_storm = loss == 0 && matches!(name, "nb-iot" | "802.15.4");
+            let has_storm = matches!(name, "nb-iot" | "802.15.4");
             for devices in if has_storm { &[1, STORM][..] } else { &[1] } {
                 for security in Security::ALL {
                     let share = f64::from(loss) / 100.0;
@@ -135,7 +142,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 fn measure(security: Security, devices: u16, links: (Conditions, Conditions)) -> String {
     let (up, down) = links;
-    let seeds = if devices == 1 { SEEDS } else { 1 };
+    let seeds = if devices == 1 { SEEDS } else { STORM_SEEDS };
     let tally = Arc::new(Mutex::new(Tally::default()));
     for seed in 0..seeds {
         let before = Arc::new(Mutex::new(0));
