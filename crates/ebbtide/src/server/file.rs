@@ -5,6 +5,8 @@ use super::call::Call;
 use super::into_response::HandlerError;
 use crate::message::Response;
 use bytes::Bytes;
+use ebbtide_core::PeerToken;
+use ebbtide_core::session::BlockSizes;
 use ebbtide_core::wire::{Block, Code, OptionNumber};
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -80,6 +82,14 @@ pub fn one_block(
         None => Block::new(0, false, Block::MAX_SZX),
         Some(option) => Block::from_option(&option),
     };
+    // An extended token takes room from the block (RFC 8974).
+    let token = PeerToken::new(call.message().token_bytes());
+    let most = BlockSizes::of_datagrams(1 << (4 + Block::MAX_SZX)).beside(&token).szx;
+    let wanted = wanted.and_then(|block| match block.szx().saturating_sub(most) {
+        0 => Ok(block),
+        // At most 20 bits and 6 more.
+        halvings => Block::new(block.num() << halvings, false, most),
+    });
     let Ok(wanted) = wanted else {
         return Ok(Response::error(Code::BAD_REQUEST, "the block option is not valid"));
     };

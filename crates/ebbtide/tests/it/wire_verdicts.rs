@@ -3,7 +3,7 @@
 //! `wire_verdicts.txt` has a script for each case, and `docs/conformance.md` names the cases beside their clauses.
 
 use ebbtide::server::{
-    Call, HandlerError, Router, Server, Subject, Verify, get, interface_index, post, put,
+    Call, HandlerError, Router, Server, Subject, Verify, get, interface_index, one_block, post, put,
 };
 use ebbtide::{
     Client, ClientConfig, Code, Error, OptionNumber, Peer, QBlockParameters, Request, Response,
@@ -85,6 +85,13 @@ fn serve() -> Served {
     let back = async |peer: Peer| -> Result<String, HandlerError> {
         Ok(peer.get("/t").await?.text().into_owned())
     };
+    let from_file = |call: &Call<'_>| {
+        let fill = |room: &mut [u8], _| {
+            room.fill(b'f');
+            Ok(room.len())
+        };
+        one_block(call, Response::new(Code::CONTENT), 2048, fill).unwrap()
+    };
     let long = || get(|_: &Call<'_>| Response::content(vec![b'b'; 2000]));
     let router = Router::new()
         .route("/t", get(|| async { "hi" }).put(changed))
@@ -93,7 +100,8 @@ fn serve() -> Served {
         .route("/o", get(observed).observable(&subject))
         .route("/b", long())
         .route("/back", get(back))
-        .route("/u", put(changed).max_body(100));
+        .route("/u", put(changed).max_body(100))
+        .route("/f", get(from_file));
     let start = |router, config: ServerConfig, at: &str| {
         let quick =
             QBlockParameters { non_timeout: Micros::from_millis(20), ..QBlockParameters::DEFAULT };
