@@ -231,8 +231,8 @@ def test_a_forked_process_may_run_too() -> None:
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
-def test_a_row_for_each_exchange_is_kept_and_the_verdict_compares_the_share_that_is_asked_for() -> None:
-    few: dict[str, Any] = {"clients": 4, "exchanges": 3}
+def test_a_row_for_each_exchange_is_kept_and_the_verdict_compares_the_given_share() -> None:
+    few: dict[str, int] = {"clients": 4, "exchanges": 3}
     result = ebbtide.run("nb-iot", set=few, cc="default", reps=2, exchanges=True, percentile=50)
     rows = result.exchanges()
     assert len(rows) == 4 * 3 * 2

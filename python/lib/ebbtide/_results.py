@@ -167,10 +167,10 @@ def run(
     (:class:`ebbtide.Control`), ``"all"``, or None for those that the command line compares.
     ``reps``, ``seed``: None for the scenario's. ``out``: a folder; what it already has is not run
     again. ``jobs``: threads, None for one per core. ``shard``: ``(i, n)`` computes
-    only part i (from 1) of n of the replications, into ``out``. ``percentile``: the verdict compares
-    the times by which 50, 90, 99 or 100 % of the exchanges were delivered. ``exchanges``: keep a row
-    for each exchange, for :meth:`Result.exchanges`. ``progress``: called with finished and all
-    replications, about ten times a second.
+    only part i (from 1) of n of the replications, into ``out``. ``percentile``: the verdict
+    compares the times by which 50, 90, 99 or 100 % of the exchanges were delivered.
+    ``exchanges``: keep a row for each exchange, for :meth:`Result.exchanges`. ``progress``: called
+    with finished and all replications, about ten times a second.
 
     Raises ValueError or TypeError for what is not possible, with argument, key and valid values;
     OSError if results cannot be kept (what is finished stays); RunError if a replication fails.

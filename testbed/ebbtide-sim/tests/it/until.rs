@@ -82,3 +82,18 @@ fn a_search_that_cannot_begin_is_refused_with_the_remedy() {
         assert!(error.contains(expected), "{text}: {error}");
     }
 }
+
+#[test]
+fn remedies_are_searched_for_under_the_keys_that_a_network_and_its_workload_have() {
+    let keys = |source: Source| source.scenario(&[]).unwrap().mending_keys();
+    assert_eq!(keys(source("")), ["network.up.rate", "network.up.buffer", "clients.count"]);
+    let clocked = source("").text.replace("\"continuous\"", "\"periodic\"");
+    let clocked = keys(Source::new("x.toml", clocked));
+    assert_eq!(clocked[2..], ["workload.period", "clients.count"]);
+    // Short names that stand for both directions, and for nothing else.
+    let named = "[keys]\nboth = [\"network.up.rate\", \"network.down.rate\"]\ndevices = [\"clients.count\"]\n";
+    assert_eq!(keys(source(named)), ["both", "network.up.buffer", "devices"]);
+    let classes = "[[class]]\nname = \"few\"\ncount = 3\n[[class]]\nname = \"many\"\ncount = 7\n";
+    let text = source("").text.replace("count = 10\n", "") + classes;
+    assert_eq!(keys(Source::new("x.toml", text))[2], "class.many.count");
+}
