@@ -472,3 +472,37 @@ fn every_command_is_in_the_document() {
         assert!(elsewhere || CLI.lines().any(in_heading), "docs/cli.md has no section '{name}'");
     }
 }
+
+#[test]
+fn what_would_mend_a_requirement_is_searched_if_no_control_meets_it() {
+    // A hundred requests of 100 bytes at once on 8 kbit/s: the n-th one is answered after 0.1 s times n, so 50 are in time.
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("x.toml");
+    let text = "name = \"x\"\ntitle = \"x\"\n[require]\nin_time = 1.0\n\
+        [network.up]\nrate = \"8 kbit/s\"\ndelay = \"0 s\"\nbuffer = \"infinite\"\n\
+        [network.down]\nrate = \"1 Gbit/s\"\ndelay = \"0 s\"\nbuffer = \"infinite\"\n\
+        [clients]\ncount = 100\n[coap]\nack_timeout = \"600 s\"\n\
+        [workload]\nkind = \"continuous\"\nexchanges = 1\nrequest_payload = 61\nresponse_payload = 0\n\
+        deadline = \"5.05 s\"\n";
+    std::fs::write(&file, text).unwrap();
+    let place = file.to_str().unwrap();
+    let run = |more: &[&str]| {
+        let fixed = ["run", place, "--cc", "default", "--reps", "1"];
+        succeed(&fixed.iter().copied().chain(more.iter().copied()).collect::<Vec<_>>())
+    };
+    let document: serde_json::Value = serde_json::from_str(&run(&["--mend", "--json"])).unwrap();
+    let mend = document["mend"].as_array().unwrap();
+    let of = |key: &str| {
+        mend.iter().flat_map(|one| one.as_array().unwrap()).find(|one| one["key"] == key)
+    };
+    assert_eq!(of("clients.count").unwrap()["meets"], "50");
+    let words = run(&["--mend"]).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        words.contains("Enough, each by itself: ")
+            && words.contains("clients.count up to 50 (default)"),
+        "{words}"
+    );
+    // A requirement that is met needs no remedy, and nothing is searched.
+    let met = run(&["--mend", "--set", "clients=50"]);
+    assert!(!met.contains("Enough"), "{met}");
+}

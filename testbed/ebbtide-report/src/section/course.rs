@@ -121,6 +121,12 @@ fn figure(context: &mut PageContext<'_>, drawn: &[DrawnCell<'_>], chart: &Chart)
     if most == 0.0 {
         return String::new();
     }
+    // Longer numbers would not fit beside the axis.
+    let is_long = chart.axis.starts_with("queue (B") && most >= 10_000.0;
+    let (unit, axis) = match is_long {
+        true => (1e3, chart.axis.replacen("(B", "(kB", 1)),
+        false => (1.0, chart.axis.to_owned()),
+    };
     let end = |one: &DrawnCell<'_>| {
         let steps = quantities(one, chart).iter().map(|(quantity, _)| quantity.points.len()).max();
         steps.unwrap_or(0) as f64 * one.course.step_s
@@ -140,7 +146,7 @@ fn figure(context: &mut PageContext<'_>, drawn: &[DrawnCell<'_>], chart: &Chart)
                 class: if line.look.is_empty() { class.clone() } else { line.look.to_owned() },
                 points: &line.medians,
                 band: &line.band,
-                unit: 1.0,
+                unit,
                 dots: false,
             })
             .collect();
@@ -148,10 +154,10 @@ fn figure(context: &mut PageContext<'_>, drawn: &[DrawnCell<'_>], chart: &Chart)
         let frame = ChartFrame {
             heading: &label,
             settings: &one.settings,
-            axis: chart.axis,
+            axis: &axis,
             time: Domain::linear(0.0, last),
             across: "time (s",
-            values: Domain::linear(0.0, most),
+            values: Domain::linear(0.0, most / unit),
         };
         let words = context.words(
             format!("{} over time: {}{}", chart.name, one.cell.cc, where_(&one.settings)),
