@@ -2,7 +2,8 @@
 
 use crate::common::node::Node;
 use std::io::{self, Write};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
+use tracing::Dispatch;
 use tracing_subscriber::fmt::MakeWriter;
 
 /// What was logged.
@@ -25,8 +26,17 @@ impl MakeWriter<'_> for Log {
     }
 }
 
+/// While a program has one dispatcher, tracing asks that of the present thread whether a call site is of
+/// interest, and remembers the answer: a test of another thread that reaches the call site first would
+/// silence it for this one.
+fn have_a_second_dispatcher() {
+    static SECOND: OnceLock<Dispatch> = OnceLock::new();
+    SECOND.get_or_init(|| Dispatch::new(tracing_subscriber::registry()));
+}
+
 /// The reasons why `node` waits in `scene`, with their spans.
 fn reasons(node: &mut Node, scene: impl FnOnce(&mut Node)) -> Vec<String> {
+    have_a_second_dispatcher();
     let log = Log::default();
     let subscriber = tracing_subscriber::fmt()
         .with_max_level(tracing::Level::TRACE)

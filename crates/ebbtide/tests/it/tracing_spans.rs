@@ -4,9 +4,9 @@ use ebbtide::dtls::{Credentials, DtlsBind, Psk};
 use ebbtide::server::{Call, Router, Server, get};
 use ebbtide::{Client, ClientConfig, Response, ServerConfig};
 use std::io::{self, Write};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
-use tracing::Level;
+use tracing::{Dispatch, Level};
 
 /// Where the subscriber writes: a line per event, the spans that it is in before it.
 #[derive(Clone, Default)]
@@ -32,6 +32,14 @@ impl Lines {
     }
 }
 
+/// While a program has one dispatcher, tracing asks that of the present thread whether a call site is of
+/// interest, and remembers the answer: a test of another thread that reaches the call site first would
+/// silence it for this one.
+fn have_a_second_dispatcher() {
+    static SECOND: OnceLock<Dispatch> = OnceLock::new();
+    SECOND.get_or_init(|| Dispatch::new(tracing_subscriber::registry()));
+}
+
 #[tokio::test]
 async fn events_are_in_the_span_of_their_request_and_name_its_exchange() {
     let lines = Lines::default();
@@ -40,6 +48,7 @@ async fn events_are_in_the_span_of_their_request_and_name_its_exchange() {
         .with_max_level(Level::DEBUG)
         .with_writer(move || writer.clone())
         .finish();
+    have_a_second_dispatcher();
     let _guard = tracing::subscriber::set_default(subscriber);
     let slow = get(|call: Call<'static>| async move {
         tokio::time::sleep(Duration::from_millis(1)).await;
@@ -78,6 +87,7 @@ async fn the_span_of_a_body_of_many_blocks_does_not_grow_and_peers_have_their_ow
         .with_max_level(Level::DEBUG)
         .with_writer(move || writer.clone())
         .finish();
+    have_a_second_dispatcher();
     let _guard = tracing::subscriber::set_default(subscriber);
     let router =
         Router::new().route("/long", get(|_: &Call<'_>| Response::content("x".repeat(9000))));
@@ -115,6 +125,7 @@ async fn timeouts_and_failures_are_told() {
         .with_max_level(Level::DEBUG)
         .with_writer(move || writer.clone())
         .finish();
+    have_a_second_dispatcher();
     let _guard = tracing::subscriber::set_default(subscriber);
     // It is bound and never answers.
     let silent = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
