@@ -22,12 +22,12 @@ pub(crate) const URGENCY: u8 = 3;
 #[derive(Clone, Debug)]
 struct Forward {
     gateway: Gateway,
-    role: Role,
+    role: TargetRole,
 }
 
 /// The part of a request that names its target.
 #[derive(Copy, Clone, Debug)]
-enum Role {
+enum TargetRole {
     /// Proxy-Uri or Proxy-Scheme.
     Forward,
     /// The path, which is that of a backend.
@@ -45,13 +45,13 @@ impl Gateway {
 }
 
 fn router(gateway: &Gateway) -> Router {
-    let router = Router::new().forward_proxy(resource(gateway, Role::Forward));
+    let router = Router::new().forward_proxy(resource(gateway, TargetRole::Forward));
     gateway.inner.backends.paths().fold(router, |router, path| {
-        router.route(&format!("{path}/{{*below}}"), resource(gateway, Role::Reverse).hidden())
+        router.route(&format!("{path}/{{*below}}"), resource(gateway, TargetRole::Reverse).hidden())
     })
 }
 
-fn resource(gateway: &Gateway, role: Role) -> Resource {
+fn resource(gateway: &Gateway, role: TargetRole) -> Resource {
     let forward = Forward { gateway: gateway.clone(), role };
     let observed = forward.clone();
     get(forward.clone())
@@ -92,8 +92,8 @@ fn registers(message: &Message<'_>) -> bool {
 impl Forward {
     fn target(&self, message: &Message<'_>) -> Result<Target, Response> {
         match self.role {
-            Role::Forward => Target::of_message(message),
-            Role::Reverse => {
+            TargetRole::Forward => Target::of_message(message),
+            TargetRole::Reverse => {
                 let (path, query) = Target::path_and_query(message)?;
                 let target = self.gateway.inner.backends.target(path, query);
                 target.ok_or_else(|| Response::new(Code::NOT_FOUND))

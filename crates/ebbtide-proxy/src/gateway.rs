@@ -7,7 +7,7 @@ use crate::cell::{Cells, GateLoad};
 use crate::config::GatewayConfig;
 use crate::observed::{Observations, State};
 use crate::open::FairPlaces;
-use crate::outcome::{self, Answered};
+use crate::outcome::{self, ForwardOutcome};
 use crate::shared::{RequestProgress, SharedRequest, SharedRequests};
 use crate::system;
 use crate::upstream::{SharedUpstream, Upstream, UpstreamConfig};
@@ -156,27 +156,28 @@ impl Gateway {
         let deadline = ask.deadline;
         self.inner.flights.join(shared_key, deadline, move |progress| async move {
             let outcome = gateway.inner.upstream.exchange(&ask, &progress).await;
-            let Answered::Answer(response) = outcome else { return outcome };
+            let ForwardOutcome::Answer(response) = outcome else { return outcome };
             let now = system::now();
             let cache = &gateway.inner.cache;
             if response.code() == Code::VALID && stored.is_some() {
                 return match cache.confirm(&key, &response, now) {
-                    Some(confirmed) => Answered::Answer(confirmed),
+                    Some(confirmed) => ForwardOutcome::Answer(confirmed),
                     // It was displaced meanwhile.
-                    None => {
-                        Answered::Refusal(outcome::unavailable(Duration::from_secs(1), "try again"))
-                    }
+                    None => ForwardOutcome::Refusal(outcome::unavailable(
+                        Duration::from_secs(1),
+                        "try again",
+                    )),
                 };
             }
             cache.store(key, &response, now, || !progress.is_outdated());
-            Answered::Answer(response)
+            ForwardOutcome::Answer(response)
         })
     }
 
     /// A request that may change the resource.
-    async fn change(&self, ask: &Ask, progress: &RequestProgress) -> Answered {
+    async fn change(&self, ask: &Ask, progress: &RequestProgress) -> ForwardOutcome {
         let outcome = self.inner.upstream.exchange(ask, progress).await;
-        if matches!(&outcome, Answered::Answer(response) if response.is_success()) {
+        if matches!(&outcome, ForwardOutcome::Answer(response) if response.is_success()) {
             let uri = CacheKey::of_uri(&ask.target);
             self.inner.flights.outdate(&uri);
             self.inner.cache.invalidate(&uri);

@@ -5,14 +5,14 @@ use std::time::Duration;
 
 /// The result of a request.
 #[derive(Clone, Debug)]
-pub(crate) enum Answered {
+pub(crate) enum ForwardOutcome {
     /// The server's answer.
     Answer(Response),
     /// The gateway's own, which is not stored.
     Refusal(Response),
 }
 
-impl Answered {
+impl ForwardOutcome {
     pub(crate) fn code(&self) -> Code {
         match self {
             Self::Answer(response) | Self::Refusal(response) => response.code(),

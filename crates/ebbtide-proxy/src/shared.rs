@@ -1,7 +1,7 @@
 //! Equal requests at the same time are sent once.
 
 use crate::ask::CacheKey;
-use crate::outcome::Answered;
+use crate::outcome::ForwardOutcome;
 use crate::system;
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, Shared, WeakShared};
@@ -58,7 +58,7 @@ impl RequestProgress {
 #[derive(Clone, Debug)]
 pub(crate) struct SharedRequest {
     pub(crate) progress: Arc<RequestProgress>,
-    pub(crate) outcome: Shared<BoxFuture<'static, Answered>>,
+    pub(crate) outcome: Shared<BoxFuture<'static, ForwardOutcome>>,
 }
 
 /// The requests under way, by key.
@@ -68,7 +68,7 @@ pub(crate) struct SharedRequests(Mutex<BTreeMap<Vec<u8>, Known>>);
 #[derive(Debug)]
 struct Known {
     progress: Arc<RequestProgress>,
-    outcome: WeakShared<BoxFuture<'static, Answered>>,
+    outcome: WeakShared<BoxFuture<'static, ForwardOutcome>>,
 }
 
 /// Forgets a request when it is over.
@@ -101,7 +101,7 @@ impl SharedRequests {
         begin: impl FnOnce(Arc<RequestProgress>) -> F,
     ) -> SharedRequest
     where
-        F: Future<Output = Answered> + Send + 'static,
+        F: Future<Output = ForwardOutcome> + Send + 'static,
     {
         let mut known = self.lock();
         if let Some(known) = known.get(&key)
@@ -162,7 +162,7 @@ mod tests {
                 began.fetch_add(1, Ordering::Relaxed);
                 let _held = held;
                 tokio::time::sleep(Duration::from_secs(10)).await;
-                Answered::Refusal(outcome::timed_out())
+                ForwardOutcome::Refusal(outcome::timed_out())
             })
         };
         let (first, second) = (join(), join());

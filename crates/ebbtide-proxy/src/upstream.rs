@@ -4,7 +4,7 @@ use crate::access::Reach;
 use crate::ask::Ask;
 use crate::cell::{Cells, ExchangeEnd, Permit};
 use crate::options;
-use crate::outcome::{self, Answered};
+use crate::outcome::{self, ForwardOutcome};
 use crate::shared::RequestProgress;
 use crate::system;
 use crate::target::{NamedBy, Target, TargetScheme};
@@ -116,7 +116,7 @@ impl Upstream {
     }
 
     /// Asks the server, when it is the request's turn.
-    pub(crate) async fn exchange(&self, ask: &Ask, progress: &RequestProgress) -> Answered {
+    pub(crate) async fn exchange(&self, ask: &Ask, progress: &RequestProgress) -> ForwardOutcome {
         let mut noted =
             NotedExchange { upstream: self, ask, progress, began: system::now(), code: None };
         let answered = self.ask(ask, progress).await;
@@ -124,25 +124,25 @@ impl Upstream {
         answered
     }
 
-    async fn ask(&self, ask: &Ask, progress: &RequestProgress) -> Answered {
+    async fn ask(&self, ask: &Ask, progress: &RequestProgress) -> ForwardOutcome {
         let address = match self.address(&ask.target).await {
             Ok(address) => address,
-            Err(refusal) => return Answered::Refusal(refusal),
+            Err(refusal) => return ForwardOutcome::Refusal(refusal),
         };
         if let TargetScheme::Web(scheme) = ask.target.scheme {
             return self.web.exchange(ask, scheme, address, &self.name, progress).await;
         }
         let uri = match ask.target.at(address) {
             Ok(uri) => uri,
-            Err(refusal) => return Answered::Refusal(refusal),
+            Err(refusal) => return ForwardOutcome::Refusal(refusal),
         };
         let request = match Self::request(ask, uri) {
             Ok(request) => request,
-            Err(error) => return Answered::Refusal(outcome::failed(&error)),
+            Err(error) => return ForwardOutcome::Refusal(outcome::failed(&error)),
         };
         let places = match self.enter(ask, address, progress).await {
             Ok(places) => places,
-            Err(refusal) => return Answered::Refusal(refusal),
+            Err(refusal) => return ForwardOutcome::Refusal(refusal),
         };
         progress.set_sent();
         let answered = self.client.request(request).await;
@@ -151,20 +151,20 @@ impl Upstream {
             Ok(response) if response.body().len().max(ask.payload.len()) > ONE_MESSAGE => {
                 ExchangeEnd::Unmeasured
             }
-            Ok(_) => ExchangeEnd::Answered(places.cell.age()),
+            Ok(_) => ExchangeEnd::ForwardOutcome(places.cell.age()),
             Err(error) if error.is_timeout() => ExchangeEnd::Lost,
             Err(_) => ExchangeEnd::Unmeasured,
         };
         // The device was occupied from before the wait for the cell on.
         let device_end = match end {
-            ExchangeEnd::Answered(_) => ExchangeEnd::Answered(places.device.age()),
+            ExchangeEnd::ForwardOutcome(_) => ExchangeEnd::ForwardOutcome(places.device.age()),
             end => end,
         };
         places.cell.end(end);
         places.device.end(device_end);
         match answered {
-            Ok(response) => Answered::Answer(options::of_response(response, &self.name)),
-            Err(error) => Answered::Refusal(outcome::failed(&error)),
+            Ok(response) => ForwardOutcome::Answer(options::of_response(response, &self.name)),
+            Err(error) => ForwardOutcome::Refusal(outcome::failed(&error)),
         }
     }
 

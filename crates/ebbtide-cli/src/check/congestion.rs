@@ -2,7 +2,7 @@
 #![expect(clippy::disallowed_methods, reason = "a plain socket waits by the system's clock")]
 
 use super::peer::Draft;
-use super::{Finding, Peer, Rule, Server};
+use super::{CheckSocket, CheckedServer, Finding, Rule};
 use ebbtide_core::wire::Type;
 use std::time::{Duration, Instant};
 
@@ -19,7 +19,7 @@ const YIELD: Duration = Duration::from_secs(1);
 const HEADERS: usize = 28;
 
 /// The bytes of a request of this path and of all that comes back when the client stays silent.
-fn yielded(peer: &mut Peer, path: &str) -> (usize, usize) {
+fn yielded(peer: &mut CheckSocket, path: &str) -> (usize, usize) {
     let kind = Type::NonConfirmable;
     let (datagram, _) = peer.encode(&Draft { path, kind, token: b"", ..Draft::default() });
     peer.send(&datagram);
@@ -32,7 +32,7 @@ fn yielded(peer: &mut Peer, path: &str) -> (usize, usize) {
 }
 
 /// The resource that yields most for a byte, if that is more than three bytes.
-fn amplification(peer: &mut Peer, server: &Server) -> Finding {
+fn amplification(peer: &mut CheckSocket, server: &CheckedServer) -> Finding {
     if server.is_local {
         return Finding::Untried("a stranger cannot forge addresses of this machine".to_owned());
     }

@@ -1,7 +1,7 @@
 //! Messages with format errors, and messages that fit nothing: RFC 7252 sections 3 and 4.
 
-use super::peer::Answer;
-use super::{Finding, Peer, Rule, Server};
+use super::peer::ReceivedMessage;
+use super::{CheckSocket, CheckedServer, Finding, Rule};
 use ebbtide_core::wire::Type;
 
 pub(super) const RULES: &[Rule] = &[
@@ -36,7 +36,7 @@ pub(super) const RULES: &[Rule] = &[
 ];
 
 /// A Confirmable message of this first byte, code and rest.
-fn confirmable(peer: &mut Peer, first: u8, code: u8, rest: &[u8]) -> (Vec<u8>, u16) {
+fn confirmable(peer: &mut CheckSocket, first: u8, code: u8, rest: &[u8]) -> (Vec<u8>, u16) {
     let id = peer.next_id();
     let [high, low] = id.to_be_bytes();
     ([&[first, code, high, low], rest].concat(), id)
@@ -46,7 +46,7 @@ fn confirmable(peer: &mut Peer, first: u8, code: u8, rest: &[u8]) -> (Vec<u8>, u
 const TRIES: u32 = 2;
 
 /// Broken unless each of these messages gets a Reset and nothing else.
-fn rejected(peer: &mut Peer, messages: &[(u8, u8, &[u8])]) -> Finding {
+fn rejected(peer: &mut CheckSocket, messages: &[(u8, u8, &[u8])]) -> Finding {
     for (first, code, rest) in messages {
         let (datagram, id) = confirmable(peer, *first, *code, rest);
         let mut answers = Vec::new();
@@ -72,7 +72,7 @@ fn rejected(peer: &mut Peer, messages: &[(u8, u8, &[u8])]) -> Finding {
 }
 
 /// Broken if one of these datagrams gets an answer.
-fn ignored(peer: &mut Peer, datagrams: &[Vec<u8>]) -> Finding {
+fn ignored(peer: &mut CheckSocket, datagrams: &[Vec<u8>]) -> Finding {
     for datagram in datagrams {
         let (answers, is_alive) = peer.provoke(datagram);
         if !is_alive {
@@ -89,22 +89,22 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().take(24).map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn version(peer: &mut Peer, _: &Server) -> Finding {
+fn version(peer: &mut CheckSocket, _: &CheckedServer) -> Finding {
     let datagrams: Vec<Vec<u8>> =
         [0x00, 0x80, 0xc0].map(|first| confirmable(peer, first, 1, b"").0).to_vec();
     ignored(peer, &datagrams)
 }
 
-fn token_length(peer: &mut Peer, _: &Server) -> Finding {
+fn token_length(peer: &mut CheckSocket, _: &CheckedServer) -> Finding {
     rejected(peer, &[(0x4f, 1, &[0; 15])])
 }
 
-fn extended_token(peer: &mut Peer, _: &Server) -> Finding {
+fn extended_token(peer: &mut CheckSocket, _: &CheckedServer) -> Finding {
     let long = [&[7][..], &[1; 20]].concat();
     for (first, rest, token) in [(0x49, &[1; 9][..], &[1; 9][..]), (0x4d, &long, &[1; 20])] {
         let (datagram, id) = confirmable(peer, first, 1, rest);
         let (answers, is_alive) = peer.provoke(&datagram);
-        let is_fine = |answer: &Answer| {
+        let is_fine = |answer: &ReceivedMessage| {
             answer.is_reset_of(id) || answer.code().is_empty() || answer.token() == token
         };
         if !is_alive || answers.is_empty() {
@@ -117,31 +117,31 @@ fn extended_token(peer: &mut Peer, _: &Server) -> Finding {
     Finding::Holds
 }
 
-fn marker(peer: &mut Peer, _: &Server) -> Finding {
+fn marker(peer: &mut CheckSocket, _: &CheckedServer) -> Finding {
     rejected(peer, &[(0x40, 1, b"\xff"), (0x40, 1, b"\xb1a\xff")])
 }
 
-fn nibble(peer: &mut Peer, _: &Server) -> Finding {
+fn nibble(peer: &mut CheckSocket, _: &CheckedServer) -> Finding {
     rejected(peer, &[(0x40, 1, b"\xf1a"), (0x40, 1, b"\xbfa")])
 }
 
-fn cut(peer: &mut Peer, _: &Server) -> Finding {
+fn cut(peer: &mut CheckSocket, _: &CheckedServer) -> Finding {
     rejected(peer, &[(0x40, 1, b"\xb5abc"), (0x40, 1, b"\xbd"), (0x40, 1, b"\xe1\x01")])
 }
 
-fn empty(peer: &mut Peer, _: &Server) -> Finding {
+fn empty(peer: &mut CheckSocket, _: &CheckedServer) -> Finding {
     rejected(peer, &[(0x40, 0, b"\xffx"), (0x41, 0, b"t"), (0x40, 0, b"\xb1a")])
 }
 
-fn reserved(peer: &mut Peer, _: &Server) -> Finding {
+fn reserved(peer: &mut CheckSocket, _: &CheckedServer) -> Finding {
     rejected(peer, &[(0x40, 0x20, b""), (0x40, 0xc0, b""), (0x40, 0xe1, b"")])
 }
 
-fn unexpected(peer: &mut Peer, _: &Server) -> Finding {
+fn unexpected(peer: &mut CheckSocket, _: &CheckedServer) -> Finding {
     rejected(peer, &[(0x42, 0x45, b"\x7e\x57\xffx")])
 }
 
-fn stray(peer: &mut Peer, _: &Server) -> Finding {
+fn stray(peer: &mut CheckSocket, _: &CheckedServer) -> Finding {
     let mut of = |kind: Type, code: u8| {
         let id = peer.next_id();
         let [high, low] = id.to_be_bytes();
@@ -157,11 +157,11 @@ fn stray(peer: &mut Peer, _: &Server) -> Finding {
     ignored(peer, &datagrams)
 }
 
-fn short(peer: &mut Peer, _: &Server) -> Finding {
+fn short(peer: &mut CheckSocket, _: &CheckedServer) -> Finding {
     ignored(peer, &[vec![], vec![0x40], vec![0x40, 1], vec![0x40, 1, 0]])
 }
 
-fn damaged(peer: &mut Peer, _: &Server) -> Finding {
+fn damaged(peer: &mut CheckSocket, _: &CheckedServer) -> Finding {
     let mut draw = xorshift(7252);
     for round in 0..50 {
         for _ in 0..10 {

@@ -12,7 +12,7 @@ mod peer;
 mod requests;
 mod writing;
 
-pub(crate) use peer::Peer;
+pub(crate) use peer::CheckSocket;
 
 use serde::Serialize;
 
@@ -44,7 +44,7 @@ impl Finding {
 
 /// The server as its list of resources describes it.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Server {
+pub(crate) struct CheckedServer {
     /// The paths of the resources that it lists, and of the one that the user named.
     pub(crate) paths: Vec<String>,
     /// Those of them that can be observed.
@@ -61,7 +61,7 @@ pub(crate) struct Rule {
     pub(crate) level: Level,
     /// The rule as a sentence about a server.
     pub(crate) text: &'static str,
-    pub(crate) attempt: fn(&mut Peer, &Server) -> Finding,
+    pub(crate) attempt: fn(&mut CheckSocket, &CheckedServer) -> Finding,
     /// Whether it takes minutes.
     pub(crate) is_slow: bool,
 }
@@ -70,7 +70,7 @@ impl Rule {
     const fn must(
         clause: &'static str,
         text: &'static str,
-        attempt: fn(&mut Peer, &Server) -> Finding,
+        attempt: fn(&mut CheckSocket, &CheckedServer) -> Finding,
     ) -> Self {
         Self { clause, level: Level::Must, text, attempt, is_slow: false }
     }
@@ -78,7 +78,7 @@ impl Rule {
     const fn should(
         clause: &'static str,
         text: &'static str,
-        attempt: fn(&mut Peer, &Server) -> Finding,
+        attempt: fn(&mut CheckSocket, &CheckedServer) -> Finding,
     ) -> Self {
         Self { level: Level::Should, ..Self::must(clause, text, attempt) }
     }
@@ -95,9 +95,9 @@ pub(crate) fn rules() -> impl Iterator<Item = &'static Rule> {
 }
 
 /// Asks the server for its resources (RFC 6690 section 4).
-pub(crate) fn discover(peer: &mut Peer, path: Option<String>) -> Server {
+pub(crate) fn discover(peer: &mut CheckSocket, path: Option<String>) -> CheckedServer {
     let paths = path.into_iter().collect();
-    let mut server = Server { paths, is_local: peer.is_local(), ..Server::default() };
+    let mut server = CheckedServer { paths, is_local: peer.is_local(), ..CheckedServer::default() };
     let Some(answer) = peer.get("/.well-known/core") else { return server };
     for link in String::from_utf8_lossy(&answer.payload()).split(',') {
         let Some((path, attributes)) =

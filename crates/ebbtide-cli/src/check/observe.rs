@@ -2,7 +2,7 @@
 #![expect(clippy::disallowed_methods, reason = "a plain socket waits by the system's clock")]
 
 use super::peer::Draft;
-use super::{Finding, Peer, Rule, Server};
+use super::{CheckSocket, CheckedServer, Finding, Rule};
 use ebbtide_core::wire::{OptionNumber, Type};
 use std::time::{Duration, Instant};
 
@@ -20,12 +20,12 @@ pub(super) const RULES: &[Rule] = &[
 const REGISTER: &[(OptionNumber, &[u8])] = &[(OptionNumber::OBSERVE, &[])];
 const DEREGISTER: &[(OptionNumber, &[u8])] = &[(OptionNumber::OBSERVE, &[1])];
 
-fn observed(server: &Server) -> Result<&str, Finding> {
+fn observed(server: &CheckedServer) -> Result<&str, Finding> {
     let none = || Finding::Untried("no resource is marked obs".to_owned());
     server.observable.first().map(String::as_str).ok_or_else(none)
 }
 
-fn register(peer: &mut Peer, server: &Server) -> Finding {
+fn register(peer: &mut CheckSocket, server: &CheckedServer) -> Finding {
     let path = match observed(server) {
         Ok(path) => path,
         Err(untried) => return untried,
@@ -39,7 +39,7 @@ fn register(peer: &mut Peer, server: &Server) -> Finding {
     })
 }
 
-fn deregister(peer: &mut Peer, server: &Server) -> Finding {
+fn deregister(peer: &mut CheckSocket, server: &CheckedServer) -> Finding {
     let path = match observed(server) {
         Ok(path) => path,
         Err(untried) => return untried,
@@ -62,7 +62,7 @@ const GIVEN_UP: Duration = Duration::from_secs(93);
 /// MAX_RETRANSMIT (RFC 7252 section 4.8).
 const COPIES: usize = 4;
 
-fn unacknowledged(peer: &mut Peer, server: &Server) -> Finding {
+fn unacknowledged(peer: &mut CheckSocket, server: &CheckedServer) -> Finding {
     let path = match observed(server) {
         Ok(path) => path,
         Err(untried) => return untried,

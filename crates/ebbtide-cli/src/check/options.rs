@@ -2,7 +2,7 @@
 
 use super::peer::Draft;
 use super::requests::expect;
-use super::{Finding, Peer, Rule, Server};
+use super::{CheckSocket, CheckedServer, Finding, Rule};
 use ebbtide_core::wire::{Block, Code, OptionNumber, Type};
 
 /// Options that are for experiments (RFC 7252 section 12.2): odd ones are critical.
@@ -35,21 +35,21 @@ pub(super) const RULES: &[Rule] = &[
     Rule::must("RFC 7959 2.2", "SZX 7 is answered with 4.00.", reserved_size),
 ];
 
-fn critical(peer: &mut Peer, _: &Server) -> Finding {
+fn critical(peer: &mut CheckSocket, _: &CheckedServer) -> Finding {
     let options = [(CRITICAL, &b"x"[..])];
     expect(peer, &Draft { options: &options, ..Draft::default() }, &[Code::BAD_OPTION])
 }
 
-fn critical_non(peer: &mut Peer, _: &Server) -> Finding {
+fn critical_non(peer: &mut CheckSocket, _: &CheckedServer) -> Finding {
     let options = [(CRITICAL, &b"x"[..])];
     let draft = Draft { kind: Type::NonConfirmable, options: &options, ..Draft::default() };
     let (datagram, _) = peer.encode(&draft);
     let (answers, _) = peer.provoke(&datagram);
     let served = answers.iter().find(|answer| answer.code().is_success());
-    Finding::unless(served.map(super::peer::Answer::describe))
+    Finding::unless(served.map(super::peer::ReceivedMessage::describe))
 }
 
-fn elective(peer: &mut Peer, _: &Server) -> Finding {
+fn elective(peer: &mut CheckSocket, _: &CheckedServer) -> Finding {
     let Some(plain) = peer.ask(&Draft::default()) else {
         return Finding::Untried("no answer to a GET of /.well-known/core".to_owned());
     };
@@ -57,7 +57,7 @@ fn elective(peer: &mut Peer, _: &Server) -> Finding {
     expect(peer, &Draft { options: &options, ..Draft::default() }, &[plain.code()])
 }
 
-fn accept(peer: &mut Peer, _: &Server) -> Finding {
+fn accept(peer: &mut CheckSocket, _: &CheckedServer) -> Finding {
     if !peer.get("/.well-known/core").is_some_and(|answer| answer.code().is_success()) {
         return Finding::Untried("no /.well-known/core".to_owned());
     }
@@ -65,14 +65,14 @@ fn accept(peer: &mut Peer, _: &Server) -> Finding {
     expect(peer, &Draft { options: &options, ..Draft::default() }, &[Code::NOT_ACCEPTABLE])
 }
 
-fn proxy(peer: &mut Peer, _: &Server) -> Finding {
+fn proxy(peer: &mut CheckSocket, _: &CheckedServer) -> Finding {
     // The host is one of TEST-NET-1 (RFC 5737), so that nobody is asked even by an open proxy.
     let options = [(OptionNumber::PROXY_URI, &b"coap://192.0.2.1/"[..])];
     let draft = Draft { path: "", options: &options, ..Draft::default() };
     expect(peer, &draft, &[Code::PROXYING_NOT_SUPPORTED])
 }
 
-fn block(peer: &mut Peer, server: &Server) -> Finding {
+fn block(peer: &mut CheckSocket, server: &CheckedServer) -> Finding {
     let mut tried = false;
     for path in server.paths.iter().map(String::as_str).chain(["/.well-known/core"]) {
         let options = [(OptionNumber::BLOCK2, &[][..])];
@@ -103,7 +103,7 @@ fn block(peer: &mut Peer, server: &Server) -> Finding {
     if tried { Finding::Holds } else { Finding::Untried("no resource to get".to_owned()) }
 }
 
-fn reserved_size(peer: &mut Peer, _: &Server) -> Finding {
+fn reserved_size(peer: &mut CheckSocket, _: &CheckedServer) -> Finding {
     let options = [(OptionNumber::BLOCK2, &b"\x07"[..])];
     expect(
         peer,

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 /// A datagram of the server, of which a message can be read.
 #[derive(Clone, Debug)]
-pub(crate) struct Answer {
+pub(crate) struct ReceivedMessage {
     bytes: Vec<u8>,
     /// When it arrived.
     pub(super) at: Instant,
@@ -18,7 +18,7 @@ pub(crate) struct Answer {
     pub(super) is_separate: bool,
 }
 
-impl Answer {
+impl ReceivedMessage {
     fn parse(&self) -> Result<Message<'_>, ParseError> {
         Message::parse(&self.bytes)
     }
@@ -94,7 +94,7 @@ impl Default for Draft<'_> {
 }
 
 /// The socket towards the server.
-pub(crate) struct Peer {
+pub(crate) struct CheckSocket {
     socket: UdpSocket,
     next_id: u16,
     /// How long an answer may take.
@@ -106,7 +106,7 @@ const TRIES: u32 = 3;
 /// How long after the marker's answer an answer to the datagram before it may still arrive.
 const GRACE: Duration = Duration::from_millis(60);
 
-impl Peer {
+impl CheckSocket {
     /// Connects a socket, so that only datagrams of this address arrive.
     pub(crate) fn connect(server: SocketAddr, wait: Duration) -> io::Result<Self> {
         let any: SocketAddr = match server {
@@ -155,7 +155,7 @@ impl Peer {
     }
 
     /// The next datagram until `deadline`.
-    pub(super) fn receive(&self, deadline: Instant) -> Option<Answer> {
+    pub(super) fn receive(&self, deadline: Instant) -> Option<ReceivedMessage> {
         let mut buf = vec![0; 65_536];
         loop {
             let left = deadline.checked_duration_since(Instant::now()).filter(|d| !d.is_zero())?;
@@ -163,7 +163,7 @@ impl Peer {
             match self.socket.recv(&mut buf) {
                 Ok(len) => {
                     let bytes = buf.get(..len).unwrap_or_default().to_vec();
-                    return Some(Answer { bytes, at: Instant::now(), is_separate: false });
+                    return Some(ReceivedMessage { bytes, at: Instant::now(), is_separate: false });
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return None,
                 // An ICMP report: the server may be about to start.
@@ -179,13 +179,18 @@ impl Peer {
     }
 
     /// Sends a request until an answer to it arrives. A separate response is acknowledged.
-    pub(super) fn ask(&mut self, draft: &Draft<'_>) -> Option<Answer> {
+    pub(super) fn ask(&mut self, draft: &Draft<'_>) -> Option<ReceivedMessage> {
         let (datagram, id) = self.encode(draft);
         self.ask_again(&datagram, id, draft.token)
     }
 
     /// Sends this datagram, which may have been sent before, until an answer arrives.
-    pub(super) fn ask_again(&self, datagram: &[u8], id: u16, token: &[u8]) -> Option<Answer> {
+    pub(super) fn ask_again(
+        &self,
+        datagram: &[u8],
+        id: u16,
+        token: &[u8],
+    ) -> Option<ReceivedMessage> {
         let mut is_separate = false;
         for _ in 0..TRIES {
             self.send(datagram);
@@ -204,7 +209,7 @@ impl Peer {
                     self.reply(Type::Acknowledgement, answer.id());
                 }
                 if is_of_id || (is_response && answer.kind() != Type::Acknowledgement) {
-                    return Some(Answer { is_separate, ..answer });
+                    return Some(ReceivedMessage { is_separate, ..answer });
                 }
             }
         }
@@ -212,7 +217,7 @@ impl Peer {
     }
 
     /// The answer to a GET of this path.
-    pub(crate) fn get(&mut self, path: &str) -> Option<Answer> {
+    pub(crate) fn get(&mut self, path: &str) -> Option<ReceivedMessage> {
         self.ask(&Draft { path, ..Draft::default() })
     }
 
@@ -224,7 +229,7 @@ impl Peer {
     /// Sends a GET whose answer tells that everything before it was dealt with, and waits for it.
     /// Other datagrams go into `others`. A ping would not do: libcoap answers one of two that
     /// arrive together.
-    fn marker_arrives(&mut self, others: &mut Vec<Answer>) -> bool {
+    fn marker_arrives(&mut self, others: &mut Vec<ReceivedMessage>) -> bool {
         let token = b"marker";
         let (datagram, id) = self.encode(&Draft { token, path: "/m", ..Draft::default() });
         self.send(&datagram);
@@ -240,7 +245,7 @@ impl Peer {
     }
 
     /// Everything that the server sends after this datagram, and whether it is alive then.
-    pub(super) fn provoke(&mut self, datagram: &[u8]) -> (Vec<Answer>, bool) {
+    pub(super) fn provoke(&mut self, datagram: &[u8]) -> (Vec<ReceivedMessage>, bool) {
         let mut answers = Vec::new();
         self.send(datagram);
         if !self.marker_arrives(&mut answers) {

@@ -1,7 +1,7 @@
 //! Requests and responses: RFC 7252 sections 4 and 5.
 
 use super::peer::Draft;
-use super::{Finding, Peer, Rule, Server};
+use super::{CheckSocket, CheckedServer, Finding, Rule};
 use ebbtide_core::wire::{Code, OptionNumber, Type};
 
 pub(super) const RULES: &[Rule] = &[
@@ -18,7 +18,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule::should("RFC 7252 4.6", "A message fits into 1,152 bytes.", size),
 ];
 
-fn ping(peer: &mut Peer, _: &Server) -> Finding {
+fn ping(peer: &mut CheckSocket, _: &CheckedServer) -> Finding {
     let id = peer.next_id();
     let [high, low] = id.to_be_bytes();
     let (answers, _) = peer.provoke(&[0x40, 0, high, low]);
@@ -29,7 +29,7 @@ fn ping(peer: &mut Peer, _: &Server) -> Finding {
     })
 }
 
-fn token(peer: &mut Peer, _: &Server) -> Finding {
+fn token(peer: &mut CheckSocket, _: &CheckedServer) -> Finding {
     for token in [&b""[..], b"\0", b"\x01\x02\x03\x04\x05\x06\x07\x08"] {
         let Some(answer) = peer.ask(&Draft { token, ..Draft::default() }) else {
             return Finding::Broken(format!("no answer to a token of {} bytes", token.len()));
@@ -41,7 +41,7 @@ fn token(peer: &mut Peer, _: &Server) -> Finding {
     Finding::Holds
 }
 
-fn duplicate(peer: &mut Peer, _: &Server) -> Finding {
+fn duplicate(peer: &mut CheckSocket, _: &CheckedServer) -> Finding {
     let draft = Draft::default();
     let (datagram, id) = peer.encode(&draft);
     let Some(first) = peer.ask_again(&datagram, id, draft.token) else {
@@ -61,22 +61,22 @@ fn duplicate(peer: &mut Peer, _: &Server) -> Finding {
     })
 }
 
-fn non_confirmable(peer: &mut Peer, _: &Server) -> Finding {
+fn non_confirmable(peer: &mut CheckSocket, _: &CheckedServer) -> Finding {
     let (datagram, _) = peer.encode(&Draft { kind: Type::NonConfirmable, ..Draft::default() });
     let (answers, _) = peer.provoke(&datagram);
     let acknowledgement = answers.iter().find(|answer| answer.kind() == Type::Acknowledgement);
-    Finding::unless(acknowledgement.map(super::peer::Answer::describe))
+    Finding::unless(acknowledgement.map(super::peer::ReceivedMessage::describe))
 }
 
-fn unknown_method(peer: &mut Peer, _: &Server) -> Finding {
+fn unknown_method(peer: &mut CheckSocket, _: &CheckedServer) -> Finding {
     expect(peer, &Draft { code: Code::new(0, 31), ..Draft::default() }, &[Code::METHOD_NOT_ALLOWED])
 }
 
-fn not_found(peer: &mut Peer, _: &Server) -> Finding {
+fn not_found(peer: &mut CheckSocket, _: &CheckedServer) -> Finding {
     expect(peer, &Draft { path: "/no-such-resource-7252", ..Draft::default() }, &[Code::NOT_FOUND])
 }
 
-fn size(peer: &mut Peer, server: &Server) -> Finding {
+fn size(peer: &mut CheckSocket, server: &CheckedServer) -> Finding {
     for path in &server.paths {
         let block = (OptionNumber::BLOCK2, &[][..]);
         // Without Block2 first: a server decides by itself.
@@ -91,7 +91,7 @@ fn size(peer: &mut Peer, server: &Server) -> Finding {
 }
 
 /// Broken unless the answer has one of these codes.
-pub(super) fn expect(peer: &mut Peer, draft: &Draft<'_>, codes: &[Code]) -> Finding {
+pub(super) fn expect(peer: &mut CheckSocket, draft: &Draft<'_>, codes: &[Code]) -> Finding {
     Finding::unless(match peer.ask(draft) {
         Some(answer) if codes.contains(&answer.code()) => None,
         Some(answer) => Some(answer.describe()),

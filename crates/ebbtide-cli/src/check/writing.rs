@@ -1,7 +1,7 @@
 //! Requests that change a resource, which the user has named for it: RFC 7252 section 4.5, RFC 7959 section 2.5.
 
-use super::peer::{Answer, Draft};
-use super::{Finding, Peer, Rule, Server};
+use super::peer::{Draft, ReceivedMessage};
+use super::{CheckSocket, CheckedServer, Finding, Rule};
 use ebbtide_core::wire::{Code, OptionNumber};
 
 pub(super) const RULES: &[Rule] = &[
@@ -29,7 +29,7 @@ pub(super) const RULES: &[Rule] = &[
 
 /// Sends a request with a payload, and perhaps a Block1 option, to the resource.
 fn write(
-    peer: &mut Peer,
+    peer: &mut CheckSocket,
     path: &str,
     code: Code,
     block: Option<u8>,
@@ -51,7 +51,7 @@ struct WriteRequest {
 }
 
 impl WriteRequest {
-    fn ask(&self, peer: &Peer) -> Option<Answer> {
+    fn ask(&self, peer: &CheckSocket) -> Option<ReceivedMessage> {
         peer.ask_again(&self.datagram, self.id, Draft::default().token)
     }
 }
@@ -60,13 +60,13 @@ fn untried() -> Finding {
     Finding::Untried("no resource that may be changed: --write PATH".to_owned())
 }
 
-fn copy_of_a_post(peer: &mut Peer, server: &Server) -> Finding {
+fn copy_of_a_post(peer: &mut CheckSocket, server: &CheckedServer) -> Finding {
     let Some(path) = &server.writable else { return untried() };
     let post = write(peer, path, Code::POST, None, b"x");
     let (Some(first), Some(copy)) = (post.ask(peer), post.ask(peer)) else {
         return Finding::Broken("no answer".to_owned());
     };
-    let content = |answer: &Answer| (answer.code(), answer.payload());
+    let content = |answer: &ReceivedMessage| (answer.code(), answer.payload());
     Finding::unless((content(&first) != content(&copy)).then(|| {
         let [first, copy] = [first, copy].map(|answer| {
             let payload =
@@ -88,7 +88,7 @@ const fn last_block(number: u8) -> u8 {
 }
 
 /// Sends these blocks of an upload; broken if the last one is accepted.
-fn not_accepted(peer: &mut Peer, server: &Server, blocks: &[(u8, usize)]) -> Finding {
+fn not_accepted(peer: &mut CheckSocket, server: &CheckedServer, blocks: &[(u8, usize)]) -> Finding {
     let Some(path) = &server.writable else { return untried() };
     let mut last = None;
     for (value, len) in blocks {
@@ -101,14 +101,14 @@ fn not_accepted(peer: &mut Peer, server: &Server, blocks: &[(u8, usize)]) -> Fin
     Finding::Broken(last.map_or_else(|| "no answer".to_owned(), |answer| answer.describe()))
 }
 
-fn second_without_first(peer: &mut Peer, server: &Server) -> Finding {
+fn second_without_first(peer: &mut CheckSocket, server: &CheckedServer) -> Finding {
     not_accepted(peer, server, &[(last_block(2), 64)])
 }
 
-fn gap(peer: &mut Peer, server: &Server) -> Finding {
+fn gap(peer: &mut CheckSocket, server: &CheckedServer) -> Finding {
     not_accepted(peer, server, &[(block(0), 64), (last_block(2), 64)])
 }
 
-fn short(peer: &mut Peer, server: &Server) -> Finding {
+fn short(peer: &mut CheckSocket, server: &CheckedServer) -> Finding {
     not_accepted(peer, server, &[(block(0), 40)])
 }

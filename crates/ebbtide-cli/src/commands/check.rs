@@ -1,7 +1,7 @@
 //! `ebbtide check`: whether a server or a client keeps the rules of the RFCs.
 
 use crate::check::client::{Copies, IDLE, LESSONS, Lesson, Listener, REQUESTS};
-use crate::check::{Finding, Level, Peer, Rule, Server, discover, rules};
+use crate::check::{CheckSocket, CheckedServer, Finding, Level, Rule, discover, rules};
 use crate::client::{block_on, seconds};
 use crate::failure::Failure;
 use crate::text::paragraph;
@@ -84,13 +84,13 @@ fn check_server(args: &CheckArgs, uri: &str) -> Result<Vec<Row>, Failure> {
         return Err(Failure::usage(text));
     }
     let address = block_on(async { Ok(ebbtide::Client::new().resolve(&uri).await?) })?;
-    let mut peer = Peer::connect(address, args.wait)?;
+    let mut peer = CheckSocket::connect(address, args.wait)?;
     if !peer.is_alive() {
         return Err(Failure::work(format_args!("{address} answers neither a GET nor two more")));
     }
     let path = uri.path().fold(String::new(), |path, segment| path + "/" + segment);
     let path = (!path.is_empty()).then_some(path);
-    let server = Server { writable: args.write.clone(), ..discover(&mut peer, path) };
+    let server = CheckedServer { writable: args.write.clone(), ..discover(&mut peer, path) };
     let mut rows = Vec::new();
     for rule in rules() {
         let mut finding = match rule.is_slow && !args.slow {
@@ -102,7 +102,7 @@ fn check_server(args: &CheckArgs, uri: &str) -> Result<Vec<Row>, Failure> {
                 break;
             }
             // What is still under way does not reach another port.
-            peer = Peer::connect(address, args.wait)?;
+            peer = CheckSocket::connect(address, args.wait)?;
             if (rule.attempt)(&mut peer, &server) == Finding::Holds {
                 finding = Finding::Holds;
             }

@@ -5,7 +5,7 @@ mod response;
 mod tls;
 
 use crate::ask::Ask;
-use crate::outcome::{self, Answered};
+use crate::outcome::{self, ForwardOutcome};
 use crate::shared::RequestProgress;
 use crate::web_uri::WebScheme;
 use bytes::Bytes;
@@ -52,13 +52,16 @@ impl WebClient {
         address: SocketAddr,
         name: &str,
         progress: &RequestProgress,
-    ) -> Answered {
+    ) -> ForwardOutcome {
         let request = match request::of(ask, name) {
             Ok(request) => request,
-            Err(refusal) => return Answered::Refusal(refusal),
+            Err(refusal) => return ForwardOutcome::Refusal(refusal),
         };
         let Ok(_place) = self.places.acquire().await else {
-            return Answered::Refusal(outcome::unavailable(Duration::from_secs(1), "it ends"));
+            return ForwardOutcome::Refusal(outcome::unavailable(
+                Duration::from_secs(1),
+                "it ends",
+            ));
         };
         progress.set_sent();
         let answered = async {
@@ -75,7 +78,7 @@ impl WebClient {
         match answered.await {
             Ok((head, body)) => response::of(ask, &head, body),
             Err(Broken(why)) => {
-                Answered::Refusal(Response::error(Code::BAD_GATEWAY, why).max_age(1))
+                ForwardOutcome::Refusal(Response::error(Code::BAD_GATEWAY, why).max_age(1))
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use crate::ask::Ask;
 use crate::media;
-use crate::outcome::Answered;
+use crate::outcome::ForwardOutcome;
 use bytes::Bytes;
 use ebbtide::{Code, ContentFormat, OptionNumber, Response};
 use hyper::StatusCode;
@@ -14,11 +14,11 @@ use hyper::http::response::Parts;
 const DIRECT: usize = 7;
 
 /// The answer for a server's response.
-pub(super) fn of(ask: &Ask, head: &Parts, body: Bytes) -> Answered {
+pub(super) fn of(ask: &Ask, head: &Parts, body: Bytes) -> ForwardOutcome {
     let Some(code) = code(ask.code, head.status) else {
         let to = field(&head.headers, header::LOCATION).unwrap_or("elsewhere");
         let why = format!("the server answers {}, and refers to {to}", head.status.as_u16());
-        return Answered::Refusal(Response::error(Code::BAD_GATEWAY, why));
+        return ForwardOutcome::Refusal(Response::error(Code::BAD_GATEWAY, why));
     };
     let mut answer = Response::new(code);
     if code.class() == 2 {
@@ -29,7 +29,7 @@ pub(super) fn of(ask: &Ask, head: &Parts, body: Bytes) -> Answered {
             Some(format) if !body.is_empty() => answer = answer.format(ContentFormat(format)),
             None if coding.is_some() => {
                 let why = "the server's content coding has no number";
-                return Answered::Refusal(Response::error(Code::BAD_GATEWAY, why));
+                return ForwardOutcome::Refusal(Response::error(Code::BAD_GATEWAY, why));
             }
             // A type without a number: the client sees the payload, and no format.
             _ => {}
@@ -48,7 +48,7 @@ pub(super) fn of(ask: &Ask, head: &Parts, body: Bytes) -> Answered {
     } else {
         answer = answer.payload(diagnostic(&head.headers, body));
     }
-    Answered::Answer(match max_age(code, &head.headers) {
+    ForwardOutcome::Answer(match max_age(code, &head.headers) {
         Some(seconds) => answer.max_age(seconds),
         None => answer,
     })

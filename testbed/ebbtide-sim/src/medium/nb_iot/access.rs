@@ -26,7 +26,7 @@ pub(super) struct Occasion {
 
 /// The preambles of all levels.
 #[derive(Debug)]
-pub(super) struct Access {
+pub(super) struct RandomAccess {
     period: u64,
     subcarriers: u64,
     missed: Probability,
@@ -36,7 +36,7 @@ pub(super) struct Access {
     detection: ChaCha8Rng,
 }
 
-impl Access {
+impl RandomAccess {
     pub(super) fn new(settings: &NbIot, streams: &Streams) -> Self {
         Self {
             period: settings.preamble_period.0,

@@ -1,6 +1,6 @@
 //! Devices around a base station: connections, transmissions and sleep.
 
-use super::access::{Access, Occasion, Preamble};
+use super::access::{Occasion, Preamble, RandomAccess};
 use super::counts::NbIotCounts;
 use super::settings::NbIot;
 use crate::engine::Engine;
@@ -52,7 +52,7 @@ impl NbIotStep {
 
 /// The state of a device (TS 36.331; TS 24.301 section 5.3.11 for the power saving mode).
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
-enum Connection {
+enum DeviceState {
     /// It sleeps (PSM), or has not been needed yet.
     #[default]
     Asleep,
@@ -66,7 +66,7 @@ enum Connection {
 
 #[derive(Debug, Default)]
 struct NbIotDevice {
-    connection: Connection,
+    connection: DeviceState,
     /// Packets that wait here, and those that wait for this device in the network: tokens and bytes.
     up: VecDeque<(u32, u32)>,
     down: VecDeque<(u32, u32)>,
@@ -94,7 +94,7 @@ struct NbIotDevice {
 pub struct NbIotCell {
     settings: NbIot,
     devices: Vec<NbIotDevice>,
-    access: Access,
+    access: RandomAccess,
     /// Until when the shared channels of both directions carry something, ns.
     busy_until: [u64; 2],
     outcomes: VecDeque<Crossing>,
@@ -107,8 +107,8 @@ impl NbIotCell {
     pub fn new(settings: &NbIot, devices: u32, streams: &Streams) -> Self {
         let mut paging = streams.stream("nb_iot/paging");
         let first = match settings.active_time {
-            None => Connection::Idle,
-            Some(_) => Connection::Asleep,
+            None => DeviceState::Idle,
+            Some(_) => DeviceState::Asleep,
         };
         let device = |_| NbIotDevice {
             connection: first,
@@ -118,7 +118,7 @@ impl NbIotCell {
         Self {
             settings: settings.clone(),
             devices: (0..devices).map(device).collect(),
-            access: Access::new(settings, streams),
+            access: RandomAccess::new(settings, streams),
             busy_until: [0; 2],
             outcomes: VecDeque::new(),
             counts: NbIotCounts::default(),
@@ -132,9 +132,9 @@ impl NbIotCell {
         for device in &self.devices {
             let spent = now.as_nanos().saturating_sub(device.since);
             match device.connection {
-                Connection::Asleep => {}
-                Connection::Idle => counts.times.idle_ns += spent,
-                Connection::Accessing | Connection::Connected => counts.times.listen_ns += spent,
+                DeviceState::Asleep => {}
+                DeviceState::Idle => counts.times.idle_ns += spent,
+                DeviceState::Accessing | DeviceState::Connected => counts.times.listen_ns += spent,
             }
         }
         // What is on the air at the end counts whole.
@@ -172,13 +172,13 @@ impl NbIotCell {
         }
         push_back(queue, (token, bytes));
         match own.connection {
-            Connection::Connected => self.carry(now, device, engine),
+            DeviceState::Connected => self.carry(now, device, engine),
             // What waits is carried when the connection is there.
-            Connection::Accessing => {}
-            Connection::Idle | Connection::Asleep if upwards => self.ask(now, device, engine),
-            Connection::Idle => self.page(now, device, engine),
+            DeviceState::Accessing => {}
+            DeviceState::Idle | DeviceState::Asleep if upwards => self.ask(now, device, engine),
+            DeviceState::Idle => self.page(now, device, engine),
             // A device that sleeps is not reached until it sends.
-            Connection::Asleep => {}
+            DeviceState::Asleep => {}
         }
         true
     }
@@ -214,7 +214,7 @@ impl NbIotCell {
             NbIotStep::Release => self.release(now, device, engine),
             NbIotStep::Paging => {
                 own.is_paging_due = false;
-                if own.connection == Connection::Idle && !own.down.is_empty() {
+                if own.connection == DeviceState::Idle && !own.down.is_empty() {
                     self.counts.paged += 1;
                     self.ask(now, device, engine);
                 }
@@ -222,8 +222,8 @@ impl NbIotCell {
             NbIotStep::Sleep => {
                 let active = self.settings.active_time.map_or(0, |time| time.0);
                 let is_due = own.last + active == now.as_nanos();
-                if own.connection == Connection::Idle && is_due {
-                    self.enter(now, device, Connection::Asleep);
+                if own.connection == DeviceState::Idle && is_due {
+                    self.enter(now, device, DeviceState::Asleep);
                 }
             }
         }
@@ -236,7 +236,7 @@ impl NbIotCell {
         device: u32,
         engine: &mut Engine<E>,
     ) {
-        self.enter(now, device, Connection::Accessing);
+        self.enter(now, device, DeviceState::Accessing);
         self.counts.accesses += 1;
         let level = self.settings.level(device);
         let own = &mut self.devices[device as usize];
@@ -329,7 +329,7 @@ impl NbIotCell {
         let lost = own.up.drain(..).map(|(token, _)| Crossing::Lost { token, upwards: true });
         self.outcomes.extend(lost);
         let is_wanted = !own.down.is_empty();
-        self.enter(now, device, Connection::Idle);
+        self.enter(now, device, DeviceState::Idle);
         if is_wanted {
             self.page(now, device, engine);
         }
@@ -343,7 +343,7 @@ impl NbIotCell {
     ) {
         self.counts.connections += 1;
         self.counts.access_ns += now.as_nanos() - self.devices[device as usize].asked;
-        self.enter(now, device, Connection::Connected);
+        self.enter(now, device, DeviceState::Connected);
         self.has_traffic(now, device, engine);
         self.carry(now, device, engine);
     }
@@ -400,11 +400,11 @@ impl NbIotCell {
         let own = &mut self.devices[device as usize];
         let is_due = own.last.saturating_add(self.settings.inactivity.0) == now.as_nanos();
         let is_quiet = own.carried_up.is_empty() && own.carried_down.is_empty();
-        if own.connection != Connection::Connected || !is_due || !is_quiet {
+        if own.connection != DeviceState::Connected || !is_due || !is_quiet {
             return;
         }
         own.last = now.as_nanos();
-        self.enter(now, device, Connection::Idle);
+        self.enter(now, device, DeviceState::Idle);
         if let Some(active) = self.settings.active_time {
             let at = Instant::from_nanos(now.as_nanos().saturating_add(active.0));
             engine.schedule(at, NbIotStep::Sleep.at_device(device).into());
@@ -429,15 +429,15 @@ impl NbIotCell {
     }
 
     /// A device enters a state; the time in the one before counts.
-    fn enter(&mut self, now: Instant, device: u32, connection: Connection) {
+    fn enter(&mut self, now: Instant, device: u32, connection: DeviceState) {
         let own = &mut self.devices[device as usize];
         let spent = now.as_nanos().saturating_sub(own.since);
         let times = &mut self.counts.times;
         match own.connection {
-            Connection::Asleep => {}
-            Connection::Idle => times.idle_ns += spent,
+            DeviceState::Asleep => {}
+            DeviceState::Idle => times.idle_ns += spent,
             // Without what it transmits meanwhile, which `counts` takes away.
-            Connection::Accessing | Connection::Connected => times.listen_ns += spent,
+            DeviceState::Accessing | DeviceState::Connected => times.listen_ns += spent,
         }
         (own.connection, own.since) = (connection, now.as_nanos());
     }
