@@ -151,13 +151,13 @@ impl Upstream {
             Ok(response) if response.body().len().max(ask.payload.len()) > ONE_MESSAGE => {
                 ExchangeEnd::Unmeasured
             }
-            Ok(_) => ExchangeEnd::ForwardOutcome(places.cell.age()),
+            Ok(_) => ExchangeEnd::Answered(places.cell.age()),
             Err(error) if error.is_timeout() => ExchangeEnd::Lost,
             Err(_) => ExchangeEnd::Unmeasured,
         };
         // The device was occupied from before the wait for the cell on.
         let device_end = match end {
-            ExchangeEnd::ForwardOutcome(_) => ExchangeEnd::ForwardOutcome(places.device.age()),
+            ExchangeEnd::Answered(_) => ExchangeEnd::Answered(places.device.age()),
             end => end,
         };
         places.cell.end(end);
