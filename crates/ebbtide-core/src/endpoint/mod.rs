@@ -249,7 +249,7 @@ impl Endpoint {
     #[must_use]
     pub fn last_heard(&self, remote: PeerId) -> Option<Instant> {
         let index = self.peers.find(self.config.scope.key(remote))?;
-        self.peers.get(index).heard
+        self.peers.get(index).heard.get()
     }
 
     /// The length of the datagram of an exchange in bytes, while it may be sent again; `None` if the exchange

@@ -106,12 +106,12 @@ pub(crate) struct Peer {
     pub(crate) queued: u16,
     /// Exchanges of this peer, including queued and waiting ones.
     exchanges: u32,
-    pub(crate) last_non: Option<Instant>,
+    pub(crate) last_non: LastTime,
     pub(crate) nons_since_con: u8,
     pub(crate) unanswered_bytes: u32,
     pub(crate) unanswered_since: Instant,
     /// When it last responded to a message of ours.
-    pub(crate) heard: Option<Instant>,
+    pub(crate) heard: LastTime,
     last_used: Instant,
     /// The option PM; `None` unless both ends send it.
     pub(super) waves: Option<Box<Waves>>,
@@ -120,11 +120,31 @@ pub(crate) struct Peer {
     older: u32,
 }
 
+/// When something happened last, if it has. An option of an instant takes twice the bytes, for each peer.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct LastTime(Instant);
+
+impl LastTime {
+    pub(crate) const NEVER: Self = Self(Instant::MAX);
+
+    #[inline]
+    pub(crate) fn get(self) -> Option<Instant> {
+        (self.0 < Instant::MAX).then_some(self.0)
+    }
+}
+
+impl From<Instant> for LastTime {
+    #[inline]
+    fn from(at: Instant) -> Self {
+        Self(at)
+    }
+}
+
 impl Peer {
     pub(crate) fn load(&self) -> Load {
         Load {
             open: 0,
-            last_non: self.last_non,
+            last_non: self.last_non.get(),
             nons_since_con: self.nons_since_con,
             unanswered_bytes: self.unanswered_bytes,
             unanswered_since: self.unanswered_since,
@@ -148,7 +168,7 @@ impl Peer {
     #[inline]
     pub(crate) fn hear(&mut self, now: Instant) {
         self.unanswered_bytes = 0;
-        self.heard = Some(now);
+        self.heard = now.into();
     }
 }
 
@@ -242,11 +262,11 @@ impl Peers {
             tail: NONE,
             queued: 0,
             exchanges: 0,
-            last_non: None,
+            last_non: LastTime::NEVER,
             nons_since_con: 0,
             unanswered_bytes: 0,
             unanswered_since: now,
-            heard: None,
+            heard: LastTime::NEVER,
             last_used: now,
             waves: None,
             newer: NONE,

@@ -275,7 +275,7 @@ impl Endpoint {
                 Admission::SendAsConfirmable if exchange.remote.is_multicast() => None,
                 Admission::SendAsConfirmable => {
                     // It counts towards the pace of the Non-confirmable messages.
-                    peer.last_non = Some(now);
+                    peer.last_non = now.into();
                     let exchange = self.table.get_mut(index);
                     exchange.confirmable = true;
                     // The type is bits 4 and 5 of the first byte (RFC 7252 section 3); CON is 0.
@@ -415,7 +415,7 @@ impl Endpoint {
             peer.unanswered_since = now;
         }
         peer.unanswered_bytes = peer.unanswered_bytes.saturating_add(bytes);
-        peer.last_non = Some(now);
+        peer.last_non = now.into();
         peer.nons_since_con = peer.nons_since_con.saturating_add(1);
         let wait = match self.table.get(index).purpose {
             Purpose::Request | Purpose::Ping => self.config.params_of_path().response_wait(),
