@@ -76,9 +76,9 @@ async fn a_peer_with_congestion_state_and_an_observation_takes_at_most_400_bytes
 
 #[tokio::test]
 #[ignore = "a minute: ./ci.sh statistics"]
-async fn of_a_hundred_thousand_peers_each_takes_at_most_360_bytes() {
+async fn of_a_hundred_thousand_peers_each_takes_at_most_400_bytes_as_well() {
     let work = tokio::time::timeout(Duration::from_secs(300), bytes_per_peer(100_000));
     let bytes = work.await.expect("it is stuck");
     println!("{bytes} bytes a peer");
-    assert!(bytes <= 360, "{bytes}");
+    assert!(bytes <= 400, "{bytes}");
 }
