@@ -37,6 +37,7 @@ mod medium_geometry;
 mod medium_saturation;
 mod medium_waits;
 mod nb_iot;
+mod nb_iot_cell;
 mod over_time;
 mod q_block;
 mod queue_disciplines;

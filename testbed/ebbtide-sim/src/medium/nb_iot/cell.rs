@@ -28,6 +28,8 @@ pub enum NbIotStep {
     Failed,
     /// It may send a preamble again.
     Retry,
+    /// The network answers its preamble.
+    Answer,
     /// The network's part of the signalling that sets its connection up is done.
     SetupHalf,
     /// Its connection is there.
@@ -81,12 +83,23 @@ struct NbIotDevice {
     asked: u64,
     /// From when on it is in its state, ns.
     since: u64,
-    /// When it last had traffic or was released, ns.
+    /// When it last had traffic or entered [`DeviceState::Idle`], ns.
     last: u64,
     /// The instant in its paging cycle at which it listens, ns.
     paging: u64,
     /// Whether an event for its paging is scheduled.
     is_paging_due: bool,
+}
+
+impl NbIotDevice {
+    /// Packets that wait one way, also for their time on the shared channel, without the first that is being carried.
+    fn waiting(&self, upwards: bool) -> usize {
+        let (queue, carried) = match upwards {
+            true => (&self.up, &self.carried_up),
+            false => (&self.down, &self.carried_down),
+        };
+        queue.len() + carried.len().saturating_sub(1)
+    }
 }
 
 /// The base station, with devices around it.
@@ -137,16 +150,17 @@ impl NbIotCell {
                 DeviceState::Accessing | DeviceState::Connected => counts.times.listen_ns += spent,
             }
         }
-        // What is on the air at the end counts whole.
+        // What devices have yet to transmit is the rest of their channel's reservations, which leave no gap.
+        let rest = self.busy_until[0].saturating_sub(now.as_nanos());
+        counts.times.transmit_ns = counts.times.transmit_ns.saturating_sub(rest);
         counts.times.listen_ns = counts.times.listen_ns.saturating_sub(counts.times.transmit_ns);
         counts
     }
 
-    /// Packets that wait at a device, or for it in the network, without those that are being carried.
+    /// Packets that wait at a device, or for it in the network, without the one that is being carried.
     #[must_use]
     pub fn waiting(&self, device: u32, upwards: bool) -> usize {
-        let device = &self.devices[device as usize];
-        if upwards { device.up.len() } else { device.down.len() }
+        self.devices[device as usize].waiting(upwards)
     }
 
     /// The next outcome.
@@ -165,11 +179,11 @@ impl NbIotCell {
         engine: &mut Engine<E>,
     ) -> bool {
         let own = &mut self.devices[device as usize];
-        let queue = if upwards { &mut own.up } else { &mut own.down };
-        if queue.len() >= self.settings.queue as usize {
+        if own.waiting(upwards) >= self.settings.queue as usize {
             self.counts.overflows[usize::from(!upwards)] += 1;
             return false;
         }
+        let queue = if upwards { &mut own.up } else { &mut own.down };
         push_back(queue, (token, bytes));
         match own.connection {
             DeviceState::Connected => self.carry(now, device, engine),
@@ -195,6 +209,11 @@ impl NbIotCell {
             NbIotStep::PreambleEnd(level) => self.preambles_end(now, usize::from(level), engine),
             NbIotStep::Failed => self.fails(now, device, engine),
             NbIotStep::Retry => self.send_preamble(now, device, engine),
+            NbIotStep::Answer => {
+                let (level, bytes) = (own.level, self.settings.setup_bytes);
+                let at = self.reserve(now, level, false, bytes);
+                engine.schedule(at, NbIotStep::SetupHalf.at_device(device).into());
+            }
             NbIotStep::SetupHalf => {
                 let (level, bytes) = (own.level, self.settings.setup_bytes);
                 let at = self.reserve(now, level, true, bytes);
@@ -256,7 +275,6 @@ impl NbIotCell {
         let level = own.level;
         let time = self.settings.preamble_ns(level);
         self.counts.preambles += 1;
-        self.counts.times.transmit_ns += time;
         let (occasion, is_first) = self.access.choose(now.as_nanos(), device, level);
         if is_first {
             // At most three levels.
@@ -272,14 +290,16 @@ impl NbIotCell {
         level: usize,
         engine: &mut Engine<E>,
     ) {
-        let start = now.as_nanos() - self.settings.preamble_ns(level);
+        let time = self.settings.preamble_ns(level);
+        let start = now.as_nanos() - time;
         let answer = now.as_nanos() + self.settings.answer_ns(level);
         for (device, preamble) in self.access.ends(Occasion { start, level }) {
+            self.counts.times.transmit_ns += time;
             match preamble {
                 Preamble::Heard => {
-                    let bytes = self.settings.setup_bytes;
-                    let at = self.reserve(Instant::from_nanos(answer), level, false, bytes);
-                    engine.schedule(at, NbIotStep::SetupHalf.at_device(device).into());
+                    // The channel carries other things until then.
+                    let event = NbIotStep::Answer.at_device(device).into();
+                    engine.schedule(Instant::from_nanos(answer), event);
                 }
                 Preamble::Collided => {
                     self.counts.collided += 1;
@@ -329,7 +349,7 @@ impl NbIotCell {
         let lost = own.up.drain(..).map(|(token, _)| Crossing::Lost { token, upwards: true });
         self.outcomes.extend(lost);
         let is_wanted = !own.down.is_empty();
-        self.enter(now, device, DeviceState::Idle);
+        self.idles(now, device, engine);
         if is_wanted {
             self.page(now, device, engine);
         }
@@ -369,10 +389,10 @@ impl NbIotCell {
     }
 
     /// Takes the next free time of a shared channel for so many bytes. Returns when it ends.
-    fn reserve(&mut self, from: Instant, level: usize, upwards: bool, bytes: u32) -> Instant {
+    fn reserve(&mut self, now: Instant, level: usize, upwards: bool, bytes: u32) -> Instant {
         let time = self.settings.transmission_ns(level, upwards, bytes);
         let busy = &mut self.busy_until[usize::from(!upwards)];
-        *busy = from.as_nanos().max(*busy).saturating_add(time);
+        *busy = now.as_nanos().max(*busy).saturating_add(time);
         if upwards {
             self.counts.times.transmit_ns += time;
         }
@@ -403,7 +423,17 @@ impl NbIotCell {
         if own.connection != DeviceState::Connected || !is_due || !is_quiet {
             return;
         }
-        own.last = now.as_nanos();
+        self.idles(now, device, engine);
+    }
+
+    /// A device listens for its paging from now on, and falls asleep after its active time.
+    fn idles<E: From<NbIotEvent> + Copy>(
+        &mut self,
+        now: Instant,
+        device: u32,
+        engine: &mut Engine<E>,
+    ) {
+        self.devices[device as usize].last = now.as_nanos();
         self.enter(now, device, DeviceState::Idle);
         if let Some(active) = self.settings.active_time {
             let at = Instant::from_nanos(now.as_nanos().saturating_add(active.0));
