@@ -1,6 +1,7 @@
 //! `[[class]]`: devices of several kinds in one network.
 
 use super::limits::{LONGEST_SPAN, MAX_CLIENTS};
+use super::request_log::RequestLog;
 use super::units::{Buffer, Rate, Time};
 use super::workload_kinds::ClassWorkload;
 use super::{Activity, Requirements, Scenario, WorkloadKind};
@@ -131,7 +132,11 @@ impl Scenario {
             if class.link.is_some() {
                 clients.link.clone_from(&class.link);
             }
-            let keys = class.workload.over(self.workload.keys());
+            let mut keys = class.workload.over(self.workload.keys());
+            if keys.kind != WorkloadKind::Log && !class.workload.sets("log") {
+                // The scenario's log is for its classes of that kind.
+                keys.log = RequestLog::default();
+            }
             let in_range = keys.check("workload", &KeyRange::ANY);
             let workload = in_range.and_then(|()| keys.read());
             scenario.require = class.require;

@@ -33,8 +33,10 @@ struct LoggedRequests {
 impl From<String> for RequestLog {
     fn from(text: String) -> Self {
         // What is written for a scenario that was loaded names the content, too.
-        let file = text.split_once(" (").map_or(text.as_str(), |(file, _)| file).to_owned();
-        Self { file, content: None }
+        let is_hash = |text: &str| text.len() == 32 && text.bytes().all(|b| b.is_ascii_hexdigit());
+        let named = text.strip_suffix(')').and_then(|text| text.rsplit_once(" ("));
+        let file = named.filter(|(_, hash)| is_hash(hash)).map(|(file, _)| file.to_owned());
+        Self { file: file.unwrap_or(text), content: None }
     }
 }
 
@@ -183,6 +185,19 @@ mod tests {
     fn times_count_from_the_first_request_and_devices_as_they_appear() {
         let text = "time,device\n1700000010.5,b\n1700000010,a\n\n1700000012, b\n";
         assert_eq!(parse(text).unwrap(), [vec![500_000_000, 2_000_000_000], vec![0]]);
+    }
+
+    #[test]
+    fn only_a_hash_in_brackets_is_no_part_of_the_name_of_a_file() {
+        for name in ["requests.csv", "requests (1).csv", "requests (1)", "a (b) (c).csv"] {
+            let content = LoggedRequests { devices: vec![vec![0]], hash: 0xab };
+            let loaded = RequestLog { file: name.to_owned(), content: Some(Arc::new(content)) };
+            let written = serde_json::to_value(&loaded).unwrap();
+            assert_eq!(written, format!("{name} ({:032x})", 0xab));
+            for text in [name, written.as_str().unwrap()] {
+                assert_eq!(RequestLog::from(text.to_owned()).file, name, "{text}");
+            }
+        }
     }
 
     #[test]

@@ -253,6 +253,11 @@ impl Workload {
              most the period",
         )?;
         require(
+            keys.log.is_none() || keys.kind == WorkloadKind::Log,
+            "workload.log",
+            "is for the workload log; leave it out, or set it to \"\"",
+        )?;
+        require(
             keys.kind != WorkloadKind::Log || !keys.log.is_none(),
             "workload.log",
             "must name a file of lines seconds,device for the workload log",

@@ -375,3 +375,30 @@ fn a_log_is_part_of_the_identity_of_a_scenario_and_its_faults_are_named() {
         !serde_json::to_string(&scenario(1, "kind = \"periodic\"", "")).unwrap().contains("log")
     );
 }
+
+#[test]
+fn a_log_is_refused_where_the_workload_would_not_read_it() {
+    let refused = |source: Source, key: &str| {
+        let error = source.scenario(&[]).unwrap_err().to_string();
+        assert!(error.contains(&format!("{key}: is for the workload log")), "{error}");
+    };
+    refused(source(1, "kind = \"periodic\"\nlog = \"requests.csv\"", ""), "workload.log");
+    let class = |rest: &str| {
+        format!("[[class]]\nname = \"a\"\ncount = 1\n[class.workload]\nkind = \"poisson\"\n{rest}")
+    };
+    let own = source(1, "kind = \"periodic\"", &class("log = \"requests.csv\"\n"));
+    refused(
+        Source { text: own.text.replace("count = 1\n[work", "[work"), ..own },
+        "class.a.workload.log",
+    );
+    // A class of another kind has nothing to do with the log of the others.
+    let other = class("") + "[[class]]\nname = \"b\"\ncount = 1\n";
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("requests (1).csv"), "0,a\n7,a\n").unwrap();
+    let text = source(1, "kind = \"log\"\nlog = \"requests (1).csv\"", &other).text;
+    let place = folder.path().join("x.toml").to_string_lossy().into_owned();
+    let text = text.replace("count = 1\n[work", "[work");
+    let sent = sent(&Source::new(place, text).scenario(&[]).unwrap());
+    assert_eq!(times(&sent, 1), [0.0, 7.0]);
+    assert!(times(&sent, 0).len() > 1);
+}
