@@ -54,8 +54,8 @@ pub struct NbIotPower {
 }
 
 impl NbIotPower {
-    /// The assumptions of 3GPP's study of battery lives for a device of 23 dBm with an integrated power amplifier
-    /// (TR 45.820 section 7.2.4.5).
+    /// The powers of transmission and sleep of 3GPP's study of battery lives (TR 45.820, by the method of section 5.4),
+    /// as M. Sauter quotes them in "From GSM to LTE-Advanced Pro and 5G". Those of listening and idle are assumptions.
     pub const TR_45_820: Self =
         Self { transmit_mw: 500.0, listen_mw: 80.0, idle_mw: 3.0, sleep_mw: 0.015 };
 
