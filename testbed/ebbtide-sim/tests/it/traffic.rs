@@ -5,7 +5,7 @@ use ebbtide_core::time::Instant;
 use ebbtide_core::wire::{Code, Message, OptionNumber, Type};
 use ebbtide_sim::net::Fate;
 use ebbtide_sim::run::{Details, Recorder, simulate_with};
-use ebbtide_sim::scenario::{Scenario, Source};
+use ebbtide_sim::scenario::{Override, Scenario, Source};
 
 /// A fast network with this workload; `rest` are more tables.
 fn scenario(clients: u32, workload: &str, rest: &str) -> Scenario {
@@ -391,6 +391,12 @@ fn a_log_is_refused_where_the_workload_would_not_read_it() {
         Source { text: own.text.replace("count = 1\n[work", "[work"), ..own },
         "class.a.workload.log",
     );
+    let change = |key: &str, value: &str| Override { key: key.into(), value: value.into() };
+    let logged = source(1, "kind = \"log\"\nlog = \"requests.csv\"", "");
+    let other_kind = change("workload.kind", "poisson");
+    let error = logged.scenario(std::slice::from_ref(&other_kind)).unwrap_err().to_string();
+    assert!(error.contains("workload.log"), "{error}");
+    logged.scenario(&[other_kind, change("workload.log", "")]).unwrap();
     // A class of another kind has nothing to do with the log of the others.
     let other = class("") + "[[class]]\nname = \"b\"\ncount = 1\n";
     let folder = tempfile::tempdir().unwrap();
