@@ -95,15 +95,31 @@ async fn an_answer_is_stored_as_long_as_http_allows_and_then_confirmed() {
             reply("200 OK\r\nCache-Control: max-age=60", "1")
         }
         known if known.contains("if-none-match: \"v1\"\r\n") => {
-            reply("304 Not Modified\r\nETag: \"v1\"", "")
+            let tag = match known {
+                weak if weak.starts_with("GET /weak") => "\r\nETag: W/\"v1\"",
+                bare if bare.starts_with("GET /bare") => "",
+                _ => "\r\nETag: \"v1\"",
+            };
+            reply(&format!("304 Not Modified{tag}"), "")
         }
+        unsuitable if unsuitable.contains("if-none-match") => reply("400 Bad Request", ""),
         // Without a statement, and for this client alone.
-        old if old.starts_with("GET /old") => reply("200 OK\r\nETag: \"v1\"", "1"),
+        old if ["old", "weak", "bare"]
+            .iter()
+            .any(|path| old.starts_with(&format!("GET /{path}"))) =>
+        {
+            reply("200 OK\r\nETag: \"v1\"", "1")
+        }
+        lines if lines.starts_with("GET /lines") => {
+            reply("200 OK\r\nCache-Control: max-age=60\r\nCache-Control: private", "1")
+        }
         _ => reply("200 OK\r\nCache-Control: private, max-age=60", "1"),
     })
     .await;
     let through = gateway();
-    for (path, requests) in [("fresh", 1), ("old", 3), ("private", 3)] {
+    for (path, requests) in
+        [("fresh", 1), ("old", 3), ("weak", 3), ("bare", 3), ("private", 3), ("lines", 3)]
+    {
         asked.lock().unwrap().clear();
         for _ in 0..3 {
             let answer = through.send(through.get(&format!("http://{server}/{path}"))).await;

@@ -1,5 +1,6 @@
 //! From a CoAP request to an HTTP request.
 
+use super::response::known_tag;
 use crate::ask::Ask;
 use crate::media::{self, Media};
 use crate::options::HOPS;
@@ -86,12 +87,6 @@ pub(super) fn of(ask: &Ask, name: &str) -> Result<hyper::Request<Full<Bytes>>, R
     }
     let request = request.body(Full::new(ask.payload.clone()));
     request.map_err(|_| Response::error(Code::BAD_REQUEST, "the URI is not one of HTTP"))
-}
-
-/// The ETag of HTTP for one of CoAP, if it is the same bytes.
-fn known_tag(etag: &[u8]) -> Option<String> {
-    let text = core::str::from_utf8(etag).ok()?;
-    (super::response::is_direct(text)).then(|| format!("\"{text}\""))
 }
 
 /// An entry for each hop so far, so that a loop ends that leads over both protocols (RFC 8768).

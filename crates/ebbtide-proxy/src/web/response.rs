@@ -22,7 +22,8 @@ pub(super) fn of(ask: &Ask, head: &Parts, body: Bytes) -> ForwardOutcome {
     };
     let mut answer = Response::new(code);
     if code.class() == 2 {
-        let coding = field(&head.headers, header::CONTENT_ENCODING);
+        let coding = list(&head.headers, header::CONTENT_ENCODING);
+        let coding = coding.as_deref();
         let media = field(&head.headers, header::CONTENT_TYPE);
         let format = media.and_then(|media| media::to_format(media, coding));
         match format {
@@ -34,10 +35,14 @@ pub(super) fn of(ask: &Ask, head: &Parts, body: Bytes) -> ForwardOutcome {
             // A type without a number: the client sees the payload, and no format.
             _ => {}
         }
-        if matches!(code, Code::CONTENT | Code::VALID)
-            && let Some(tag) = field(&head.headers, header::ETAG)
-        {
-            answer = answer.etag(&etag(tag));
+        let tag = || field(&head.headers, header::ETAG).map(etag);
+        let tag = match code {
+            Code::CONTENT => tag(),
+            Code::VALID => only_version(ask).or_else(tag),
+            _ => None,
+        };
+        if let Some(tag) = tag {
+            answer = answer.etag(&tag);
         }
         if code == Code::CREATED {
             answer = created(answer, &head.headers);
@@ -90,6 +95,23 @@ fn field(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
     headers.get(name)?.to_str().ok()
 }
 
+/// The text of a field that is a list: several lines count as one (RFC 9110 section 5.3).
+fn list(headers: &HeaderMap, name: HeaderName) -> Option<String> {
+    let lines = headers.get_all(name).iter();
+    let lines: Vec<_> = lines.map(|line| String::from_utf8_lossy(line.as_bytes())).collect();
+    (!lines.is_empty()).then(|| lines.join(", "))
+}
+
+/// The version that a 304 confirms, if the request named one alone. The server may have left it out, or written it as a
+/// weak one: If-None-Match compares without regard to that (RFC 9110 section 13.1.2).
+fn only_version(ask: &Ask) -> Option<Vec<u8>> {
+    let options = ask.forwarded.options.iter();
+    let mut sent =
+        options.filter(|opt| opt.number == OptionNumber::ETAG && known_tag(opt.value).is_some());
+    let only = sent.next()?.value.to_vec();
+    sent.next().is_none().then_some(only)
+}
+
 /// How long an answer is fresh (RFC 9111 section 4.2.1). Without a statement it is not stored here: the 60 s of CoAP's
 /// default are not HTTP's.
 fn max_age(code: Code, headers: &HeaderMap) -> Option<u32> {
@@ -99,7 +121,7 @@ fn max_age(code: Code, headers: &HeaderMap) -> Option<u32> {
     if !matches!(code, Code::CONTENT | Code::VALID) {
         return None;
     }
-    let control = field(headers, header::CACHE_CONTROL).unwrap_or_default();
+    let control = list(headers, header::CACHE_CONTROL).unwrap_or_default();
     let directives = || control.split(',').map(str::trim);
     let is_stored = |directive: &str| {
         !["no-store", "no-cache", "private"].iter().any(|word| {
@@ -120,9 +142,15 @@ fn max_age(code: Code, headers: &HeaderMap) -> Option<u32> {
 }
 
 /// Whether the text of an ETag is taken over as it is.
-pub(super) fn is_direct(tag: &str) -> bool {
+fn is_direct(tag: &str) -> bool {
     (1..=DIRECT).contains(&tag.len())
         && tag.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'"')
+}
+
+/// The ETag of HTTP for one of CoAP, if it is the same bytes.
+pub(super) fn known_tag(etag: &[u8]) -> Option<String> {
+    let text = core::str::from_utf8(etag).ok()?;
+    is_direct(text).then(|| format!("\"{text}\""))
 }
 
 /// An ETag as CoAP has it: its bytes, or eight that stand for it.
@@ -169,7 +197,11 @@ mod tests {
     use super::*;
 
     fn headers(fields: &[(&'static str, &'static str)]) -> HeaderMap {
-        fields.iter().map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap())).collect()
+        let mut headers = HeaderMap::new();
+        for (name, value) in fields {
+            headers.append(*name, value.parse().unwrap());
+        }
+        headers
     }
 
     #[test]
@@ -199,6 +231,8 @@ mod tests {
             (&[("cache-control", "max-age=60, s-maxage=5")], 5),
             (&[("cache-control", "max-age=60, no-cache=\"x\"")], 0),
             (&[("cache-control", "Private, max-age=60")], 0),
+            (&[("cache-control", "max-age=60"), ("cache-control", "private")], 0),
+            (&[("cache-control", "public"), ("cache-control", "max-age=60")], 60),
             (&[("cache-control", "max-age=60"), ("vary", "accept")], 0),
             (&[], 0),
         ] {
