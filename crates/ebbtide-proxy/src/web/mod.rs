@@ -5,6 +5,7 @@ mod response;
 mod tls;
 
 use crate::ask::Ask;
+use crate::open::FairPlaces;
 use crate::outcome::{self, ForwardOutcome};
 use crate::shared::RequestProgress;
 use crate::web_uri::WebScheme;
@@ -15,13 +16,13 @@ use hyper::body::Incoming;
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 use tls::WebTls;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
-use tokio::sync::Semaphore;
 
-/// Connections to HTTP servers at the same time; further requests wait.
+/// Connections to HTTP servers at the same time. A client's address has at most as many as are free.
 const MAX_CONNECTIONS: usize = 256;
 /// The most bytes of the head of an answer.
 const MAX_HEAD: usize = 16 << 10;
@@ -29,7 +30,7 @@ const MAX_HEAD: usize = 16 << 10;
 /// See the [module](self).
 #[derive(Debug)]
 pub(crate) struct WebClient {
-    places: Semaphore,
+    places: Arc<FairPlaces>,
     tls: WebTls,
     max_body: usize,
 }
@@ -41,7 +42,7 @@ pub(super) struct Broken(&'static str);
 impl WebClient {
     /// Answers with bodies of at most `max_body` bytes.
     pub(crate) fn new(max_body: usize) -> Self {
-        Self { places: Semaphore::new(MAX_CONNECTIONS), tls: WebTls::default(), max_body }
+        Self { places: FairPlaces::new(MAX_CONNECTIONS), tls: WebTls::default(), max_body }
     }
 
     /// Asks the server at this address. Dropping the future closes the connection.
@@ -57,11 +58,9 @@ impl WebClient {
             Ok(request) => request,
             Err(refusal) => return ForwardOutcome::Refusal(refusal),
         };
-        let Ok(_place) = self.places.acquire().await else {
-            return ForwardOutcome::Refusal(outcome::unavailable(
-                Duration::from_secs(1),
-                "it ends",
-            ));
+        let Some(_place) = self.places.admit(ask.applicant.client) else {
+            let why = "too many connections to HTTP servers are open";
+            return ForwardOutcome::Refusal(outcome::unavailable(Duration::from_secs(1), why));
         };
         progress.set_sent();
         let answered = async {
@@ -116,5 +115,48 @@ impl WebClient {
             Err(error) if error.is::<LengthLimitError>() => Err(Broken("the answer is too long")),
             Err(_) => Err(Broken("the answer has no end")),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ask::StoredUse;
+    use crate::cell::Applicant;
+    use crate::options::Forwarded;
+    use crate::system;
+    use crate::target::{Target, TargetScheme};
+    use futures_util::FutureExt;
+
+    #[tokio::test]
+    async fn one_client_leaves_as_many_connections_as_it_takes() {
+        let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = silent.local_addr().unwrap();
+        let deadline = system::now() + Duration::from_secs(60);
+        let mut target = Target::parse(&format!("coap://{address}/")).unwrap();
+        target.scheme = TargetScheme::Web(WebScheme::Http);
+        let ask = |client: [u8; 4]| Ask {
+            applicant: Applicant { client: client.into(), urgency: 3 },
+            target: target.clone(),
+            code: Code::GET,
+            forwarded: Forwarded { options: ebbtide::Options::new(), hop_limit: 15 },
+            payload: Bytes::new(),
+            deadline,
+            freshness: StoredUse::Stored,
+        };
+        let (web, progress) = (WebClient::new(1000), RequestProgress::new(deadline));
+        let (greedy, other) = (ask([192, 0, 2, 1]), ask([192, 0, 2, 2]));
+        let exchange =
+            |ask| web.exchange(ask, WebScheme::Http, address, "gateway", &progress).boxed();
+        let mut under_way = Vec::new();
+        for _ in 0..MAX_CONNECTIONS {
+            let mut one = exchange(&greedy);
+            match (&mut one).now_or_never() {
+                None => under_way.push(one),
+                Some(outcome) => assert_eq!(outcome.code(), Code::SERVICE_UNAVAILABLE),
+            }
+        }
+        assert_eq!(under_way.len(), MAX_CONNECTIONS / 2);
+        assert!(exchange(&other).now_or_never().is_none());
     }
 }
