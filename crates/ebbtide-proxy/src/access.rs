@@ -52,10 +52,12 @@ impl Prefix {
         Self { bits: bits(address) & mask(length), length }
     }
 
-    /// Whether an address has this prefix.
+    /// Whether an address has this prefix. One of IPv6, such as `::/0`, has no addresses of IPv4.
     #[must_use]
     pub fn contains(self, address: IpAddr) -> bool {
-        bits(address.to_canonical()) & mask(self.length) == self.bits
+        let address = address.to_canonical();
+        let is_comparable = address.is_ipv6() || self.length >= 96;
+        is_comparable && bits(address) & mask(self.length) == self.bits
     }
 
     fn is_within(self, other: Self) -> bool {
@@ -108,7 +110,38 @@ fn special_range(address: IpAddr) -> Option<Prefix> {
         v6(0xfe80, 10),
         v6(0xff00, 8),
     ];
-    ranges.into_iter().find(|range| range.contains(address))
+    let found = ranges.into_iter().find(|range| range.contains(address));
+    found.or_else(|| {
+        let embedding = Embedding::of(address)?;
+        let range = special_range(IpAddr::V4(embedding.address))?;
+        Some(embedding.translated(range))
+    })
+}
+
+/// An IPv4 address that a translator finds within an IPv6 address.
+struct Embedding {
+    network: Prefix,
+    address: Ipv4Addr,
+}
+
+impl Embedding {
+    fn of(address: IpAddr) -> Option<Self> {
+        let v6 = |first, second, length| {
+            Prefix::new(IpAddr::V6(Ipv6Addr::new(first, second, 0, 0, 0, 0, 0, 0)), length)
+        };
+        // NAT64 (RFC 6052 section 2.1) and 6to4 (RFC 3056 section 2).
+        let networks = [v6(0x64, 0xff9b, 96), v6(0x2002, 0, 16)];
+        let network = networks.into_iter().find(|network| network.contains(address))?;
+        let address = (bits(address) >> (96 - network.length)) as u32;
+        Some(Self { network, address: Ipv4Addr::from_bits(address) })
+    }
+
+    /// A prefix of IPv4 as IPv6 addresses of this network.
+    fn translated(&self, prefix: Prefix) -> Prefix {
+        let bits = (prefix.bits & u128::from(u32::MAX)) << (96 - self.network.length);
+        let length = self.network.length + (prefix.length - 96);
+        Prefix { bits: self.network.bits | bits, length }
+    }
 }
 
 /// The addresses that clients may reach, and the clients.
@@ -138,7 +171,9 @@ impl Reach {
 fn is_allowed(targets: &[Prefix], address: IpAddr) -> bool {
     let address = address.to_canonical();
     // A group's members would all answer, each with its own message.
-    if address.is_multicast() {
+    let is_embedded_group =
+        Embedding::of(address).is_some_and(|embedding| embedding.address.is_multicast());
+    if address.is_multicast() || is_embedded_group {
         return false;
     }
     let special = special_range(address);
@@ -189,5 +224,29 @@ mod tests {
         assert!(reaches(&["127.0.0.1"], "::ffff:127.0.0.1"));
         assert!(reaches(&["fe80::/10"], "fe80::1"));
         assert!(!reaches(&["224.0.0.0/4", "ff00::/8"], "224.0.1.187"));
+    }
+
+    #[test]
+    fn a_prefix_of_ipv6_has_no_addresses_of_ipv4() {
+        for address in ["192.0.2.7", "::ffff:192.0.2.7"] {
+            assert!(!reaches(&["::/0", "::/64"], address), "{address}");
+            assert!(reaches(&["0.0.0.0/0"], address), "{address}");
+        }
+        assert!(reaches(&["::/0"], "2001:db8::1"));
+        assert!(!reaches(&["0.0.0.0/0"], "2001:db8::1"));
+    }
+
+    #[test]
+    fn what_a_translator_reaches_is_as_special_as_its_ipv4_address() {
+        for address in
+            ["64:ff9b::127.0.0.1", "64:ff9b::169.254.169.254", "2002:7f00:1::1", "2002:a9fe:a9fe::"]
+        {
+            assert!(!reaches(&["::/0", "64:ff9b::/96", "2002::/16"], address), "{address}");
+            assert!(reaches(&[address], address), "{address}");
+        }
+        assert!(reaches(&["64:ff9b::127.0.0.0/104"], "64:ff9b::127.0.0.1"));
+        assert!(reaches(&["2002:7f00::/24"], "2002:7f00:1::1"));
+        assert!(reaches(&["::/0"], "64:ff9b::192.0.2.7"));
+        assert!(!reaches(&["64:ff9b::224.0.0.0/100"], "64:ff9b::224.0.1.187"));
     }
 }
