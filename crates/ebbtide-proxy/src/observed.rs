@@ -148,8 +148,12 @@ impl Entered {
             if !response.is_success() || matches!(goes_on, Ok(None)) {
                 return Some(response);
             }
-            self.observed.latest.send_replace(Some(State::Current { response, at: system::now() }));
-            self.observed.subject.changed();
+            let state = State::Current { response, at: system::now() };
+            let former = self.observed.latest.send_replace(Some(state));
+            // Those that wait for the first state have it as the answer to their registration.
+            if former.is_some() {
+                self.observed.subject.changed();
+            }
             next = match goes_on {
                 Ok(next) => next,
                 Err(_) => loop {

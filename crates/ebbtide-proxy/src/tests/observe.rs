@@ -22,7 +22,7 @@ async fn all_clients_share_one_observation_and_see_each_state() {
     for n in 0..3 {
         let wanted = format!("state {n}");
         for observation in &mut observations {
-            while observation.next().await.unwrap().unwrap().text() != wanted {}
+            assert_eq!(observation.next().await.unwrap().unwrap().text(), wanted);
         }
         assert_eq!(subject.observers(), 1);
         count.fetch_add(1, Ordering::SeqCst);
