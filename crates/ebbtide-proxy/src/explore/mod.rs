@@ -25,7 +25,8 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; i
                       form-action 'none'; base-uri 'none'; frame-ancestors 'none'";
 
 /// A page for browsers: the devices behind a [`Gateway`] and their resources, requests, observations, the measurements
-/// of each path, and the latest exchanges. It reaches what the gateway's clients reach, and needs a token.
+/// of each path, and the latest exchanges. It reaches what the gateway's clients reach, serves
+/// the addresses of [`GatewayConfig::only_for`](crate::GatewayConfig::only_for), and needs a token.
 ///
 /// ```no_run
 /// # use ebbtide_proxy::{Explorer, Gateway, GatewayConfig};
@@ -100,6 +101,9 @@ impl Explorer {
                 StatusCode::UNAUTHORIZED,
                 "open the address with its token, as the command prints it",
             );
+        }
+        if !self.gateway.inner.upstream.access.may_ask(from.ip()) {
+            return refused(StatusCode::FORBIDDEN, "this gateway does not serve your address");
         }
         if path.starts_with(http::PREFIX) {
             return http::answer(&self.gateway, from, request).await;

@@ -69,6 +69,20 @@ async fn without_the_token_there_is_only_the_page() {
 }
 
 #[tokio::test]
+async fn an_address_that_the_gateway_does_not_serve_sees_nothing_with_the_token() {
+    let config = config().only_for("192.0.2.0/24".parse().unwrap());
+    let explorer = Opened::new(Explorer::new(&Gateway::new(config)).unwrap()).await;
+    for path in ["/api/devices", "/api/links?of=coap://127.0.0.1", "/api/paths", "/api/exchanges"]
+        .into_iter()
+        .chain(["/hc/coap://127.0.0.1/"])
+    {
+        let (head, body) = explorer.request(&format!("GET {path}"), &explorer.token).await;
+        assert!(head.starts_with("HTTP/1.1 403 "), "{path}: {head}");
+        assert_eq!(body.trim_end(), "this gateway does not serve your address", "{path}");
+    }
+}
+
+#[tokio::test]
 async fn devices_resources_exchanges_and_paths_are_listed() {
     let subject = Subject::new();
     let light = get(|_: &Call<'_>| "on").attribute("rt", "light").observable(&subject);
