@@ -293,7 +293,8 @@ impl Session {
     /// How a request is to be transferred.
     pub(super) fn settings(&self, request: &Request, parts: &RequestParts) -> TransferSettings {
         let sizes = self.sizes(&parts.options, parts.block_size);
-        let mut settings = TransferSettings::new(sizes, self.requests().config.max_body);
+        let max_body = request.max_body.unwrap_or(self.requests().config.max_body);
+        let mut settings = TransferSettings::new(sizes, max_body);
         settings.repeat = request.reliability == Reliability::Confirmable;
         if self.socket().is_some() {
             settings.patience = Patience {

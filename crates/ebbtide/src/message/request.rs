@@ -30,6 +30,7 @@ pub struct Request {
     pub(crate) reliability: Reliability,
     pub(crate) timeout: Option<Duration>,
     pub(crate) block_size: Option<usize>,
+    pub(crate) max_body: Option<usize>,
     pub(crate) q_block: bool,
 }
 
@@ -81,6 +82,7 @@ impl Request {
             reliability: Reliability::Confirmable,
             timeout: None,
             block_size: None,
+            max_body: None,
             q_block: false,
         })
     }
@@ -165,6 +167,15 @@ impl Request {
     #[must_use]
     pub fn block_size(mut self, bytes: usize) -> Self {
         self.block_size = Some(bytes);
+        self
+    }
+
+    /// Sets the maximum length of the response's body, in bytes, if it comes in blocks: at a block beyond it the request
+    /// ends with [`ErrorKind::TooLarge`](crate::ErrorKind::TooLarge). Default: that of the client
+    /// ([`ClientConfig::max_body`](crate::ClientConfig::max_body)).
+    #[must_use]
+    pub fn max_body(mut self, bytes: usize) -> Self {
+        self.max_body = Some(bytes);
         self
     }
 
