@@ -48,6 +48,17 @@ impl LinkAttribute {
     }
 }
 
+impl WebLink {
+    /// The length of its text.
+    pub(crate) fn written_length(&self) -> usize {
+        let of_attribute = |attribute: &LinkAttribute| {
+            let value = attribute.written.as_ref().map_or(0, |written| 1 + written.len());
+            1 + attribute.name.len() + value
+        };
+        2 + self.target.len() + self.attributes.iter().map(of_attribute).sum::<usize>()
+    }
+}
+
 impl fmt::Display for WebLink {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "<{}>", self.target)?;
@@ -90,8 +101,14 @@ pub(crate) fn parse(text: &str) -> Result<Vec<WebLink>, String> {
         while let Some(behind) = rest.strip_prefix(';') {
             let (attribute, behind) =
                 attribute(behind.trim_start()).ok_or_else(|| wrong("an attribute is not valid"))?;
-            if attribute.name == "anchor" && !is_limited_reference(&attribute.value()) {
-                return Err(wrong("the anchor is neither a URI nor a path that begins with /"));
+            if attribute.name == "anchor" {
+                if !is_limited_reference(&attribute.value()) {
+                    return Err(wrong("the anchor is neither a URI nor a path that begins with /"));
+                }
+                // Each would be resolved against the base, and a link has one context (RFC 8288 section 3.2).
+                if link.attributes.iter().any(|known| known.name == "anchor") {
+                    return Err(wrong("there are two anchors"));
+                }
             }
             link.attributes.push(attribute);
             rest = behind.trim_start();
@@ -188,6 +205,10 @@ mod tests {
             ("<>", "neither a URI"),
             ("</a b>", "neither a URI"),
             ("</a>;anchor=b", "the anchor is neither"),
+            (
+                "</a>;anchor=\"/b\";rt=c;anchor=\"/b\"",
+                "there are two anchors in the link at byte 0",
+            ),
             ("</a>;=b", "an attribute is not valid"),
             ("</a>;b=", "an attribute is not valid"),
             ("</a>;b=\"c", "an attribute is not valid"),

@@ -1,7 +1,10 @@
 //! Look-ups of endpoints and of resources (RFC 9176 section 6).
 
 use super::endpoint::RegisteredEndpoint;
-use crate::web_link::{self, LinkAttribute, WebLink};
+use crate::web_link::{LinkAttribute, WebLink};
+
+/// The longest result of a look-up, in bytes.
+const MAX_RESULT: usize = 1 << 20;
 
 /// The links that a look-up returns.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -60,19 +63,29 @@ impl Lookup {
     }
 
     /// The links that match, of registrations that the client may see.
+    ///
+    /// # Errors
+    ///
+    /// The reason for the client, if their text is too long.
     pub(super) fn find<'t>(
         &self,
         kind: LookupKind,
         all: impl Iterator<Item = Numbered<'t>>,
-    ) -> String {
+    ) -> Result<Vec<WebLink>, String> {
         let found = all.flat_map(|numbered| match kind {
             LookupKind::Endpoints => self.endpoint(numbered).into_iter().collect(),
             LookupKind::Resources => self.resources(numbered),
         });
         let first = self.page.unwrap_or(0).saturating_mul(self.count.unwrap_or(0));
-        let links: Vec<WebLink> =
-            found.skip(first).take(self.count.unwrap_or(usize::MAX)).collect();
-        web_link::text(&links)
+        let mut left = MAX_RESULT;
+        let fits = |link: WebLink| {
+            left = left.checked_sub(link.written_length() + 1)?;
+            Some(link)
+        };
+        let links = found.skip(first).take(self.count.unwrap_or(usize::MAX)).map(fits);
+        links.collect::<Option<Vec<_>>>().ok_or_else(|| {
+            format!("more than {MAX_RESULT} bytes: ask for pages, as in page=0&count=100")
+        })
     }
 
     fn endpoint(&self, numbered: Numbered<'_>) -> Option<WebLink> {
@@ -152,6 +165,7 @@ impl Criterion {
 mod tests {
     use super::super::endpoint::{BaseSource, BaseUri, EndpointName};
     use super::*;
+    use crate::web_link;
 
     /// The endpoints of the examples (RFC 9176 sections 6.3 and 6.4).
     fn endpoint(name: &str, base: &str, kind: &str, links: &str) -> RegisteredEndpoint {
@@ -182,7 +196,30 @@ mod tests {
     fn find(kind: LookupKind, query: &[&str]) -> String {
         let all = all();
         let lookup = Lookup::read(query.iter().copied()).unwrap();
-        lookup.find(kind, all.iter().enumerate().map(|(n, endpoint)| (n as u32 + 1, endpoint)))
+        let all = all.iter().enumerate().map(|(n, endpoint)| (n as u32 + 1, endpoint));
+        web_link::text(&lookup.find(kind, all).unwrap())
+    }
+
+    #[test]
+    fn a_result_that_is_too_long_is_refused_and_returned_in_pages() {
+        let links = vec![format!("</{}>", "x".repeat(1000)); 60].join(",");
+        let one = endpoint("a", "coap://a", "b", &links);
+        let found = |query: &[&str]| {
+            let lookup = Lookup::read(query.iter().copied()).unwrap();
+            lookup.find(LookupKind::Resources, (1..=20).map(|number| (number, &one)))
+        };
+        assert_eq!(
+            found(&[]).unwrap_err(),
+            "more than 1048576 bytes: ask for pages, as in page=0&count=100"
+        );
+        let pages: Vec<_> = ["page=0", "page=1", "page=2"]
+            .iter()
+            .map(|page| found(&[page, "count=500"]).unwrap())
+            .collect();
+        assert_eq!(pages.iter().map(Vec::len).collect::<Vec<_>>(), [500, 500, 200]);
+        let text = web_link::text(&pages[0]);
+        let length: usize = pages[0].iter().map(|link| link.written_length() + 1).sum();
+        assert_eq!(length, text.len() + 1);
     }
 
     #[test]

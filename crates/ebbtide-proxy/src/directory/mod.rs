@@ -16,7 +16,7 @@ use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 use storing::Durable;
-use table::{DirectoryFull, DirectoryTable};
+use table::DirectoryTable;
 
 /// How often expired registrations are removed.
 const EXPIRY: Duration = Duration::from_secs(1);
@@ -92,6 +92,17 @@ struct DirectoryInner {
     fetches: Arc<FairPlaces>,
 }
 
+/// Why an endpoint is not kept.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+enum NotKept {
+    /// There is no place for it.
+    Full,
+    /// Another one owns the name (RFC 9176 section 7.5: the one that came first).
+    NotOwner,
+    /// The registration to be updated has ended.
+    Gone,
+}
+
 impl Directory {
     /// Opens a directory with the registrations that are stored, which it reads in the calling thread.
     ///
@@ -154,16 +165,29 @@ impl DirectoryInner {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Keeps an endpoint. Returns its number, and the version of the table to wait for.
-    fn put(&self, endpoint: RegisteredEndpoint) -> Result<(u32, u64), DirectoryFull> {
+    /// Keeps an endpoint, in the place of the registration `updated` if there is a number. Returns its number, and the
+    /// version of the table to wait for.
+    fn put(
+        &self,
+        endpoint: RegisteredEndpoint,
+        updated: Option<u32>,
+    ) -> Result<(u32, u64), NotKept> {
         let mut table = self.table();
         let number = table.number(&endpoint.name);
+        // Under the lock: others may have registered the name, or removed it, since the request came.
+        if updated.is_some() && updated != number {
+            return Err(NotKept::Gone);
+        }
+        let known = number.and_then(|number| table.get(number));
+        if known.is_some_and(|known| known.owner.is_some() && known.owner != endpoint.owner) {
+            return Err(NotKept::NotOwner);
+        }
         // What look-ups return is the same if only the lifetime begins again.
-        let is_same = number.and_then(|number| table.get(number)).is_some_and(|known| {
+        let is_same = known.is_some_and(|known| {
             (&known.base, &known.attributes, &known.links)
                 == (&endpoint.base, &endpoint.attributes, &endpoint.links)
         });
-        let number = table.put(system::now(), endpoint)?;
+        let number = table.put(system::now(), endpoint).map_err(|_| NotKept::Full)?;
         let version = table.version();
         drop(table);
         if !is_same {
@@ -190,5 +214,56 @@ async fn expire(directory: Weak<DirectoryInner>) {
                 durable.wake();
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tests::serve;
+    use ebbtide::server::{Call, get};
+    use ebbtide::{Client, ClientConfig, Code, ContentFormat, Response};
+    use endpoint::{BaseSource, BaseUri, EndpointName};
+
+    fn owned_by(owner: Option<&[u8]>) -> RegisteredEndpoint {
+        let text = "coap://192.0.2.1".to_owned();
+        RegisteredEndpoint {
+            name: EndpointName { name: "node1".to_owned(), sector: None },
+            lifetime: 60,
+            base: BaseUri { text, named_by: BaseSource::Parameter, interface: None },
+            attributes: Vec::new(),
+            links: Vec::new(),
+            owner: owner.map(<[u8]>::to_vec),
+            client: [192, 0, 2, 1].into(),
+        }
+    }
+
+    #[tokio::test]
+    async fn a_name_that_got_an_owner_while_a_device_was_asked_remains_the_owners() {
+        let directory = Directory::open(DirectoryConfig::new()).unwrap();
+        let address = serve(directory.router());
+        let inner = directory.inner.clone();
+        let core = get(move |_: &Call<'_>| {
+            inner.put(owned_by(Some(b"owner")), None).unwrap();
+            Response::content("").format(ContentFormat::LINK_FORMAT)
+        });
+        let router = Router::new().route("/.well-known/core", core);
+        let device = Client::serving(router, ClientConfig::new()).unwrap();
+        let uri = format!("coap://{address}/.well-known/rd?ep=node1");
+        assert_eq!(device.post(&*uri, "").await.unwrap().code(), Code::FORBIDDEN);
+        let table = directory.table();
+        let kept: Vec<_> = table.iter().map(|(_, endpoint)| endpoint.owner.as_deref()).collect();
+        assert_eq!(kept, [Some(&b"owner"[..])]);
+    }
+
+    #[tokio::test]
+    async fn an_update_does_not_bring_back_what_was_removed_meanwhile() {
+        let directory = Directory::open(DirectoryConfig::new()).unwrap();
+        let inner = &directory.inner;
+        let (number, _) = inner.put(owned_by(None), None).unwrap();
+        assert_eq!(inner.put(owned_by(None), Some(number)).map(|(number, _)| number), Ok(number));
+        assert!(directory.table().remove(number));
+        assert_eq!(inner.put(owned_by(None), Some(number)), Err(NotKept::Gone));
+        assert_eq!(directory.table().iter().count(), 0);
     }
 }

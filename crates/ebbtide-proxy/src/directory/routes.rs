@@ -1,10 +1,11 @@
 //! The directory's resources.
 
-use super::Directory;
 use super::endpoint::{
     BaseSource, BaseUri, EndpointName, Parameters, RegisteredEndpoint, interface,
 };
 use super::lookup::{Lookup, LookupKind};
+use super::table::DirectoryTable;
+use super::{Directory, NotKept};
 use crate::outcome;
 use crate::web_link::{self, WebLink};
 use ebbtide::server::{Call, Resource, Router, get, post};
@@ -47,7 +48,8 @@ pub(super) fn router(directory: &Directory) -> Router {
     Router::new()
         .route("/rd", listed(bounded(registration), "core.rd"))
         .route("/rd/{number}", bounded(existing).hidden())
-        .route("/.well-known/rd", bounded(simple).hidden())
+        // A forged address would be sent a request, and one to which nobody listens would keep a place until it ends.
+        .route("/.well-known/rd", simple.max_body(MAX_LINKS).max_unverified(0).hidden())
         .route(
             "/rd-lookup/ep",
             listed(directory.lookup(LookupKind::Endpoints), "core.rd-lookup-ep"),
@@ -70,6 +72,17 @@ fn gone() -> Response {
     Response::error(Code::NOT_FOUND, "there is no such registration, or it has expired")
 }
 
+fn not_owner() -> Response {
+    Response::error(Code::FORBIDDEN, "the name is another one's")
+}
+
+/// Whether the sender may change a registration (RFC 9176 section 7.5: the one that came first).
+fn permit(table: &DirectoryTable, number: u32, call: &Call<'_>) -> Result<(), Response> {
+    let known = table.get(number).and_then(|endpoint| endpoint.owner.as_ref());
+    let is_permitted = known.is_none_or(|known| owner(call).as_ref() == Some(known));
+    if is_permitted { Ok(()) } else { Err(not_owner()) }
+}
+
 fn parameters(call: &Call<'_>) -> Result<Parameters, Response> {
     let query: Vec<_> = call.query().collect();
     Parameters::read(query.iter().map(AsRef::as_ref)).map_err(bad)
@@ -84,6 +97,12 @@ fn links(format: Option<ContentFormat>, body: &[u8]) -> Result<Vec<WebLink>, Res
     }
     let text = std::str::from_utf8(body).map_err(|_| bad("the links are not UTF-8"))?;
     web_link::parse(text).map_err(bad)
+}
+
+/// The number of the registration that a request names.
+fn number(call: &Call<'_>) -> Result<u32, Response> {
+    let text = call.param("number").filter(|text| text.len() == 8);
+    text.and_then(|text| u32::from_str_radix(text, 16).ok()).ok_or_else(gone)
 }
 
 /// The identity that the sender of a request has proved.
@@ -104,22 +123,19 @@ fn own_base(call: &Call<'_>) -> Result<BaseUri, Response> {
 }
 
 impl Directory {
-    /// Whether the sender may change a registration (RFC 9176 section 7.5: the one that came first).
-    fn permit(&self, number: u32, call: &Call<'_>) -> Result<(), Response> {
-        let table = self.table();
-        let known = table.get(number).and_then(|endpoint| endpoint.owner.clone());
-        match known {
-            Some(known) if owner(call).as_ref() != Some(&known) => {
-                Err(Response::error(Code::FORBIDDEN, "the name is another one's"))
-            }
-            _ => Ok(()),
-        }
-    }
-
-    /// Keeps an endpoint, and waits until it is stored. Returns its number.
-    async fn keep(&self, endpoint: RegisteredEndpoint) -> Result<u32, Response> {
-        let full = || outcome::unavailable(FETCH, "the directory has no place for it");
-        let (number, version) = self.inner.put(endpoint).map_err(|_| full())?;
+    /// Keeps an endpoint, in the place of the registration `updated` if there is a number, and waits until it is stored.
+    /// Returns its number.
+    async fn keep(
+        &self,
+        endpoint: RegisteredEndpoint,
+        updated: Option<u32>,
+    ) -> Result<u32, Response> {
+        let refusal = |why: NotKept| match why {
+            NotKept::Full => outcome::unavailable(FETCH, "the directory has no place for it"),
+            NotKept::NotOwner => not_owner(),
+            NotKept::Gone => gone(),
+        };
+        let (number, version) = self.inner.put(endpoint, updated).map_err(refusal)?;
         self.settle(version).await?;
         Ok(number)
     }
@@ -136,8 +152,9 @@ impl Directory {
     fn name(&self, read: &mut Parameters, call: &Call<'_>) -> Result<EndpointName, Response> {
         let name = read.name.take().ok_or_else(|| bad("name the endpoint, as in ep=node1"))?;
         let name = EndpointName { name, sector: read.sector.take() };
-        let known = self.table().number(&name);
-        known.map_or(Ok(()), |number| self.permit(number, call))?;
+        let table = self.table();
+        table.number(&name).map_or(Ok(()), |number| permit(&table, number, call))?;
+        drop(table);
         Ok(name)
     }
 
@@ -155,7 +172,7 @@ impl Directory {
         let attributes = read.attributes;
         let endpoint =
             RegisteredEndpoint { name, lifetime, base, attributes, links, owner, client };
-        let number = self.keep(endpoint).await?;
+        let number = self.keep(endpoint, None).await?;
         let created = Response::new(Code::CREATED).option(OptionNumber::LOCATION_PATH, b"rd");
         Ok(created.option(OptionNumber::LOCATION_PATH, format!("{number:08x}").as_bytes()))
     }
@@ -176,16 +193,8 @@ impl Directory {
         let (owner, attributes) = (owner(call), read.attributes);
         let endpoint =
             RegisteredEndpoint { name, lifetime, base, attributes, links, owner, client };
-        self.keep(endpoint).await?;
+        self.keep(endpoint, None).await?;
         Ok(Response::new(Code::CHANGED))
-    }
-
-    /// The number of the registration that a request names.
-    fn number(&self, call: &Call<'_>) -> Result<u32, Response> {
-        let text = call.param("number").filter(|text| text.len() == 8);
-        let number = text.and_then(|text| u32::from_str_radix(text, 16).ok()).ok_or_else(gone)?;
-        self.permit(number, call)?;
-        Ok(number)
     }
 
     /// Update (RFC 9176 section 5.3.1).
@@ -194,8 +203,12 @@ impl Directory {
             return Err(bad("an update has no links: register again to change them"));
         }
         let read = parameters(call)?;
-        let number = self.number(call)?;
-        let mut endpoint = self.table().get(number).cloned().ok_or_else(gone)?;
+        let number = number(call)?;
+        let mut endpoint = {
+            let table = self.table();
+            permit(&table, number, call)?;
+            table.get(number).cloned().ok_or_else(gone)?
+        };
         let is_same = |given: &Option<String>, known: Option<&String>| {
             given.is_none() || given.as_ref() == known
         };
@@ -219,15 +232,16 @@ impl Directory {
             .attributes
             .retain(|known| read.attributes.iter().all(|attribute| attribute.name != known.name));
         endpoint.attributes.extend(read.attributes);
-        self.keep(endpoint).await?;
+        self.keep(endpoint, Some(number)).await?;
         Ok(Response::new(Code::CHANGED))
     }
 
     /// Removal (RFC 9176 section 5.3.2).
     async fn remove(&self, call: &Call<'_>) -> Result<Response, Response> {
-        let number = self.number(call)?;
+        let number = number(call)?;
         let version = {
             let mut table = self.table();
+            permit(&table, number, call)?;
             if !table.remove(number) {
                 return Err(gone());
             }
@@ -255,13 +269,20 @@ impl Directory {
                 Err(why) => return bad(why),
             };
             let viewer = interface(call.remote());
-            let table = directory.table();
-            // Link-local addresses mean something on their link alone (RFC 9176 section 6.1).
-            let seen = table.iter().filter(|(_, endpoint)| {
-                endpoint.base.interface.is_none() || endpoint.base.interface == viewer
-            });
-            let found = lookup.find(kind, seen);
-            Response::content(found).format(ContentFormat::LINK_FORMAT).max_age(FRESH)
+            let found = {
+                let table = directory.table();
+                // Link-local addresses mean something on their link alone (RFC 9176 section 6.1).
+                let seen = table.iter().filter(|(_, endpoint)| {
+                    endpoint.base.interface.is_none() || endpoint.base.interface == viewer
+                });
+                lookup.find(kind, seen)
+            };
+            match found {
+                Ok(links) => Response::content(web_link::text(&links))
+                    .format(ContentFormat::LINK_FORMAT)
+                    .max_age(FRESH),
+                Err(why) => bad(why),
+            }
         };
         get(find).observable(subject).max_unverified(UNVERIFIED)
     }
@@ -274,7 +295,7 @@ async fn fetch(call: &Call<'_>) -> Result<Vec<WebLink>, Response> {
     let peer = call.peer();
     let uri = peer.uri("/.well-known/core").map_err(|error| failed(error.to_string()))?;
     let request = Request::get(uri).map_err(|error| failed(error.to_string()))?;
-    let request = request.accept(ContentFormat::LINK_FORMAT).timeout(FETCH);
+    let request = request.accept(ContentFormat::LINK_FORMAT).timeout(FETCH).max_body(MAX_LINKS);
     let response = peer.request(request).await.map_err(|error| outcome::failed(&error))?;
     if !response.is_success() {
         return Err(failed(response.code().to_string()));

@@ -2,8 +2,13 @@
 
 use super::serve;
 use crate::{Directory, DirectoryConfig};
-use ebbtide::server::{Call, Router, StateFile, get};
-use ebbtide::{Client, ClientConfig, Code, ContentFormat, OptionNumber, Request, Response};
+
+use ebbtide::server::{Call, Router, StateFile, Verify, get};
+use ebbtide::{
+    Client, ClientConfig, Code, ContentFormat, OptionNumber, Request, Response, Server,
+    ServerConfig,
+};
+use ebbtide_core::wire::{Content, Message, MessageId, Opt, Token, Type};
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -81,6 +86,44 @@ async fn a_device_that_only_names_itself_is_asked_for_its_resources() {
         let refused = device.post(simple(query), payload).await.unwrap();
         assert_eq!(refused.code(), Code::BAD_REQUEST, "{query}");
     }
+}
+
+#[tokio::test]
+async fn an_address_that_may_be_forged_is_not_asked_for_its_resources() {
+    let directory = Directory::open(DirectoryConfig::new()).unwrap();
+    let config = ServerConfig::new().verify(Verify::All);
+    let server = Server::with_config(directory.router(), config, ["127.0.0.1:0"]).unwrap();
+    let address = server.local_addrs()[0];
+    tokio::spawn(server.run());
+    let socket = tokio::net::UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    let paths =
+        [&b".well-known"[..], b"rd"].map(|value| Opt { number: OptionNumber::URI_PATH, value });
+    let options = [paths[0], paths[1], Opt { number: OptionNumber::URI_QUERY, value: b"ep=a" }];
+    let content = Content { code: Code::POST, options: &options, payload: b"" };
+    let mut buf = [0; 1500];
+    let encoded = content.encode(&mut buf, Type::Confirmable, MessageId(1), Token::EMPTY).unwrap();
+    socket.send_to(&buf[..encoded.len], address).await.unwrap();
+    let length = socket.recv(&mut buf).await.unwrap();
+    let first = Message::parse(&buf[..length]).unwrap();
+    assert_eq!(first.code(), Code::UNAUTHORIZED);
+    assert!(first.option(OptionNumber::ECHO).is_some());
+    // A device proves its address, and is registered.
+    let core = Router::new().route("/t", get(|_: &Call<'_>| "22"));
+    let device = Client::serving(core, ClientConfig::new()).unwrap();
+    let uri = format!("coap://{address}/.well-known/rd?ep=b");
+    assert_eq!(device.post(&*uri, "").await.unwrap().code(), Code::CHANGED);
+}
+
+#[tokio::test]
+async fn a_device_whose_list_has_no_end_is_left_after_what_may_be_registered() {
+    let directory = open();
+    let endless = get(|_: &Call<'_>| Response::content(vec![b'x'; 200_000]));
+    let core = Router::new().route("/.well-known/core", endless);
+    let device = Client::serving(core, ClientConfig::new()).unwrap();
+    let uri = format!("coap://{directory}/.well-known/rd?ep=a");
+    let refused = device.post(&*uri, "").await.unwrap();
+    // It is the transfer that ends, not the whole body that is refused.
+    assert_eq!((refused.code(), refused.text().as_ref()), (Code::BAD_GATEWAY, "TooLarge"));
 }
 
 #[tokio::test]

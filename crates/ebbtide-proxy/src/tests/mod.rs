@@ -31,7 +31,7 @@ fn config() -> GatewayConfig {
 }
 
 /// Serves a router on a free port of loopback until the runtime ends.
-fn serve(router: Router) -> SocketAddr {
+pub(crate) fn serve(router: Router) -> SocketAddr {
     let server = Server::bind(router, ["127.0.0.1:0"]).unwrap();
     let address = server.local_addrs()[0];
     tokio::spawn(server.run());
