@@ -14,9 +14,6 @@ const SQUARE: u8 = 0x80;
 /// request to a single peer, and into each response and notification to a peer that has sent it.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Measurement {
-    /// The number of the option, for which none is assigned. Default 65022, from the experimental
-    /// range; elective, unsafe to forward. Both endpoints must use the same.
-    pub option: OptionNumber,
     /// Messages after which the square bit flips. Both endpoints must use the same number. Default
     /// 64, the draft's example; 0 counts as 1.
     pub block: u16,
@@ -24,7 +21,7 @@ pub struct Measurement {
 
 impl Default for Measurement {
     fn default() -> Self {
-        Self { option: OptionNumber(65_022), block: 64 }
+        Self { block: 64 }
     }
 }
 
@@ -43,8 +40,7 @@ pub struct Measured {
 }
 
 impl Measured {
-    /// Lost messages of a million; `None` until the end of a block was seen. Negative if the
-    /// network duplicates messages.
+    /// Lost messages of a million; `None` until the end of a block was seen.
     #[must_use]
     pub fn loss_ppm(&self) -> Option<i32> {
         let sent = i64::try_from(self.sent).ok()?;
@@ -56,7 +52,6 @@ impl Measured {
 /// The option of one message.
 #[derive(Copy, Clone)]
 pub(super) struct PmOption {
-    pub(super) number: OptionNumber,
     pub(super) value: u8,
 }
 
@@ -95,8 +90,8 @@ impl Endpoint {
 
     /// A message has arrived: counts its place in the wave.
     pub(super) fn read_wave(&mut self, now: Instant, from: PeerId, message: &Message<'_>) {
-        let Some(Measurement { option, block }) = self.config.measurement else { return };
-        let value = message.option(option).and_then(|option| option.as_uint());
+        let Some(Measurement { block }) = self.config.measurement else { return };
+        let value = message.option(OptionNumber::PM).and_then(|option| option.as_uint());
         let Some(value) = value.and_then(|value| u8::try_from(value).ok()) else { return };
         let Some(waves) = self.waves(now, from) else { return };
         if let Some(ended) = waves.reader.read(value & SQUARE != 0, block.max(1)) {
@@ -114,7 +109,7 @@ impl Endpoint {
     /// of its own in the wave.
     #[inline]
     pub(super) fn next_option(&mut self) -> Option<PmOption> {
-        let Measurement { option: number, block } = self.config.measurement?;
+        let Measurement { block } = self.config.measurement?;
         let (to, code) = self.output.next_message()?;
         // An empty message has no options (RFC 7252 section 4.1), and a group is no single path.
         if code.is_empty() || to.is_multicast() {
@@ -127,7 +122,7 @@ impl Endpoint {
         }
         let waves = self.waves(self.now, to)?;
         let square = if waves.out.next(block.max(1)) { SQUARE } else { 0 };
-        Some(PmOption { number, value: square | waves.events })
+        Some(PmOption { value: square | waves.events })
     }
 
     /// The waves between this endpoint and a remote. `None` without measurement, or if there is no

@@ -6,7 +6,7 @@ use super::types::{Event, Output, Sent, Transmit};
 use crate::exchange::mark::with_option;
 use crate::exchange::outbox::Outbox;
 use crate::peer::PeerId;
-use crate::wire::Code;
+use crate::wire::{Code, OptionNumber};
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -73,9 +73,9 @@ impl OutputBuffers {
             return queues.events.pop_front().map(Output::Event);
         }
         let (to, what, mut datagram) = queues.outbox.pop()?;
-        if let Some(PmOption { number, value }) = option {
+        if let Some(PmOption { value }) = option {
             queues.measured.clear();
-            with_option(datagram, number, &[value], &mut queues.measured);
+            with_option(datagram, OptionNumber::PM, &[value], &mut queues.measured);
             datagram = &queues.measured;
         }
         Some(Output::Transmit(Transmit { to, datagram, what }))

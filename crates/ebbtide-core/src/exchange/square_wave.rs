@@ -62,10 +62,11 @@ impl WaveReader {
         }
         let ended = self.whole.then(|| {
             // A block with too many messages is at least two of this value, and all between them
-            // was lost (section 3.2.3.1).
+            // was lost (section 3.2.3.1). A few too many are duplicates.
             let length = u32::from(block);
-            let hidden = self.arrived.saturating_sub(length).div_ceil(2 * length);
-            Block { sent: length * (1 + 2 * hidden), arrived: self.arrived }
+            let hidden = self.arrived.saturating_sub(length + length / 2).div_ceil(2 * length);
+            let sent = length * (1 + 2 * hidden);
+            Block { sent, arrived: self.arrived.min(sent) }
         });
         *self = Self { value: Some(value), arrived: self.beyond.into(), beyond: 0, whole: true };
         ended
@@ -120,6 +121,14 @@ mod tests {
         let mut bits = wave(5);
         bits.drain(16..24);
         assert_eq!(ended(bits), [(24, 16)]);
+    }
+
+    #[test]
+    fn duplicates_are_no_block_that_was_lost() {
+        let mut bits = wave(4);
+        bits.insert(12, true);
+        bits.insert(20, false);
+        assert_eq!(ended(bits), [(8, 8), (8, 8)]);
     }
 
     #[test]

@@ -81,7 +81,9 @@ fn hash(message: &Message<'_>, leave_out: impl Fn(OptionNumber) -> bool) -> SipH
     for opt in message.options() {
         let number = opt.number;
         let no_cache_key = number.is_no_cache_key() && number != OptionNumber::REQUEST_TAG;
-        if number != OptionNumber::ECHO && !no_cache_key && !leave_out(number) {
+        // PM differs in the messages of one transfer.
+        let is_of_message = matches!(number, OptionNumber::ECHO | OptionNumber::PM);
+        if !is_of_message && !no_cache_key && !leave_out(number) {
             let value =
                 if number == OptionNumber::OSCORE { context_of(opt.value) } else { opt.value };
             hasher.write_u16(number.0);

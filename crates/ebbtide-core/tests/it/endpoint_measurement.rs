@@ -7,10 +7,7 @@ use ebbtide_core::wire::{Code, Content, Opt, OptionNumber, Type};
 const PM: u16 = 65022;
 
 fn measured(block: u16) -> EndpointConfig {
-    EndpointConfig {
-        measurement: Some(Measurement { block, ..Measurement::default() }),
-        ..config("default")
-    }
+    EndpointConfig { measurement: Some(Measurement { block }), ..config("default") }
 }
 
 /// A node that measures with blocks of this many messages.

@@ -30,7 +30,14 @@ impl Shared {
                 call.exchange = Some(exchange);
             }
             let owner = Owner::Call(index);
-            state.pending.opened(Open { exchange, owner, remote, local, reported: None });
+            state.pending.opened(Open {
+                exchange,
+                owner,
+                remote,
+                local,
+                reported: None,
+                is_repeated: false,
+            });
             Ok(index)
         })
     }

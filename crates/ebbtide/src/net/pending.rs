@@ -111,6 +111,8 @@ pub(crate) struct Open {
     pub(crate) local: Option<IpAddr>,
     /// The last error that the system or the network reported for it, as a number of the system.
     pub(crate) reported: Option<i32>,
+    /// Whether it was sent more than once.
+    pub(crate) is_repeated: bool,
 }
 
 /// All open exchanges, by their place in the endpoint's table, and all calls.
@@ -142,6 +144,14 @@ impl Pending {
         let place = self.open.get_mut(exchange.index()).and_then(Option::as_mut);
         if let Some(open) = place.filter(|open| open.exchange == exchange) {
             open.reported = errno;
+        }
+    }
+
+    /// It is sent once more, which an earlier error does not concern.
+    pub(crate) fn repeat(&mut self, exchange: ExchangeId) {
+        let place = self.open.get_mut(exchange.index()).and_then(Option::as_mut);
+        if let Some(open) = place.filter(|open| open.exchange == exchange) {
+            (open.reported, open.is_repeated) = (None, true);
         }
     }
 

@@ -115,7 +115,7 @@ impl SocketState {
                             // The first transmission leaves before the exchange is recorded.
                             let local = open.map_or(from, |open| open.local);
                             if ordinal > 0 {
-                                self.pending.report(exchange, None);
+                                self.pending.repeat(exchange);
                             }
                             local
                         }
@@ -197,7 +197,7 @@ impl SocketState {
         match received {
             Received::Response { exchange, sample, message } => {
                 self.learnt(peer, from, exchange, sample.as_ref());
-                let repeated = sample.is_none_or(|sample| sample.transmissions > 1);
+                let repeated = self.pending.get(exchange).is_some_and(|open| open.is_repeated);
                 let response = Response::from_message(&message).with_repeated(repeated);
                 self.end(exchange, Answer::Response { from, response });
             }

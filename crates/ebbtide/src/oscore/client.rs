@@ -147,7 +147,10 @@ impl ResponseOpener {
             handshake.complete();
         }
         opened.map_err(|fault| match fault {
-            ResponseFault::Unprotected if !response.is_success() && response.is_repeated() => {
+            // The code by which a replay is refused (RFC 8613 section 8.2).
+            ResponseFault::Unprotected
+                if response.code() == Code::UNAUTHORIZED && response.is_repeated() =>
+            {
                 let answer = format!("{} {}", response.code(), response.text());
                 OscoreFailure::CopyRefused(answer.trim_end().into())
             }

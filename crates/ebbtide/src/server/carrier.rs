@@ -249,7 +249,14 @@ impl Sink for SocketState {
                 self.endpoint.limit_transmissions(exchange, requester.allowance.max(1));
             }
             let (owner, remote) = (Owner::Response, requester.peer());
-            self.pending.opened(Open { exchange, owner, remote, local, reported: None });
+            self.pending.opened(Open {
+                exchange,
+                owner,
+                remote,
+                local,
+                reported: None,
+                is_repeated: false,
+            });
         }
         self.drain(local);
         Ok(())
@@ -299,7 +306,14 @@ impl Sink for SocketState {
                     self.observers.remove(due.observer);
                     Owner::Response
                 };
-                self.pending.opened(Open { exchange, owner, remote, local, reported: None });
+                self.pending.opened(Open {
+                    exchange,
+                    owner,
+                    remote,
+                    local,
+                    reported: None,
+                    is_repeated: false,
+                });
             }
             Err(error) if error.is_for_want_of_room() => {
                 let peer = self.shown(remote);

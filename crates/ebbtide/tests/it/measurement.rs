@@ -1,14 +1,14 @@
 //! The option PM (draft-ietf-core-coap-pm) on real sockets.
 
 use ebbtide::congestion::Measurement;
-use ebbtide::server::{Call, Router, Server, get};
-use ebbtide::{Client, ClientConfig, Response, ServerConfig};
+use ebbtide::server::{Call, Router, Server, get, put};
+use ebbtide::{Client, ClientConfig, Code, Request, Response, ServerConfig};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use tokio::net::UdpSocket;
 
 fn blocks_of(block: u16) -> Measurement {
-    Measurement { block, ..Measurement::default() }
+    Measurement { block }
 }
 
 fn hello() -> Router {
@@ -111,4 +111,21 @@ async fn a_server_without_the_option_ignores_it() {
     let answers = relay.down.lock().unwrap().clone();
     assert!(answers.iter().all(|answer| !answer.windows(2).any(|at| at == [0xe1, 0xfc])));
     assert_eq!((client.measured(relay.front), server.measured(relay.back)), (None, None));
+}
+
+/// The option differs between the blocks of a body, and is no part of what names the transfer.
+#[tokio::test]
+async fn bodies_in_blocks_pass_although_the_option_differs_between_their_messages() {
+    let store = |call: &Call<'_>| {
+        assert!(call.payload().iter().all(|byte| *byte == 7));
+        Response::new(Code::CHANGED).payload(vec![8; call.payload().len()])
+    };
+    let router = Router::new().route("/a", put(store));
+    let server = Server::bind(router, ["127.0.0.1:0"]).unwrap();
+    let uri = format!("coap://{}/a", server.local_addrs()[0]);
+    tokio::spawn(server.run());
+    let client = Client::with_config(ClientConfig::new().measurement(blocks_of(3)));
+    let request = Request::put(&*uri).unwrap().payload(vec![7; 2000]).block_size(64);
+    let answer = client.request(request).await.unwrap();
+    assert_eq!((answer.code(), &answer.body()[..]), (Code::CHANGED, &[8; 2000][..]));
 }

@@ -39,10 +39,14 @@ impl StoredMap {
         let stored = store.load()?;
         let store: Arc<dyn StateStore> = Arc::new(store);
         let length = stored.as_ref().map_or(0, Vec::len);
-        let mut log = RecordLog::new(store.clone(), length);
+        let mut log = RecordLog::new(store.clone(), 0, 0);
         let decoded = stored.as_deref().map(journal::decode);
         let entries = match decoded {
-            Some(Ok((entries, false))) => return Ok(Self { entries, log }),
+            Some(Ok((entries, false))) => {
+                let whole = journal::encode(&entries).len();
+                let log = RecordLog::new(store, whole, length.saturating_sub(whole));
+                return Ok(Self { entries, log });
+            }
             Some(Ok((entries, true))) => {
                 tracing::warn!(target: "ebbtide::state", "the last change of what is stored is cut, and is left out");
                 entries
@@ -68,11 +72,19 @@ impl StoredMap {
     ///
     /// # Errors
     ///
-    /// Returns an error if they cannot be stored. The map has them all the same, and the next call stores them.
+    /// Returns an error if they cannot be stored. The map has them all the same, and the next call stores them. A key of
+    /// more than 65535 bytes is an error before anything is changed.
     pub fn write(
         &mut self,
         changes: impl IntoIterator<Item = (Vec<u8>, Option<Vec<u8>>)>,
     ) -> io::Result<()> {
+        let changes: Vec<_> = changes.into_iter().collect();
+        if changes.iter().any(|(key, _)| key.len() > usize::from(u16::MAX)) {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "a key of more than 65535 bytes",
+            ));
+        }
         let mut records = Vec::new();
         for (key, value) in changes {
             match value {
@@ -114,10 +126,14 @@ mod tests {
         cut.write([put(4)]).unwrap();
         assert_eq!(keys(&load()), [2, 4]);
         for _ in 0..200 {
+            map = load();
             map.write([put(5)]).unwrap();
         }
         let length = path.metadata().unwrap().len();
-        assert!(length < 80_000, "{length}: what is appended is bounded");
+        assert!(length < 80_000, "{length}: what is appended is bounded, over restarts too");
+        let long = map.write([(vec![0; 65_536], None), put(6)]).unwrap_err();
+        assert_eq!(long.kind(), std::io::ErrorKind::InvalidInput);
+        assert!(!keys(&load()).contains(&6));
         std::fs::write(&path, "something else").unwrap();
         assert_eq!(keys(&load()), [0u8; 0]);
         assert!(folder.path().join("state.bad").exists());
