@@ -39,7 +39,8 @@ fuzz_target!(|datagram: &[u8]| {
     assert!(client.unprotect_response(number, &mut order, &message, &mut buf).is_err());
     let outer_options: Vec<_> = outer.options(&content).collect();
     let sealed = Content { code: outer.code, options: &outer_options, payload: outer.payload };
-    let mut sent = vec![0; 12 + sealed.encoded_len()];
+    // Header, and a token with what extends its length.
+    let mut sent = vec![0; 6 + message.token_bytes().len() + sealed.encoded_len()];
     let encoded = sealed
         .encode(&mut sent, message.kind(), message.message_id(), message.token_bytes())
         .expect("there is room");
