@@ -20,7 +20,7 @@ const CONTENT: u8 = 0x45;
 const INTERNAL_SERVER_ERROR: u8 = 0xa0;
 const CONFIRMABLE: u8 = 0;
 const ACKNOWLEDGEMENT: u8 = 2;
-/// The exit code of an adapter without what is asked for.
+/// The exit code of an adapter that does not support what it is asked for.
 const UNSUPPORTED: i32 = 127;
 
 /// `/test`: 60 digits.

@@ -49,12 +49,6 @@ impl Measured {
     }
 }
 
-/// The option of one message.
-#[derive(Copy, Clone)]
-pub(super) struct PmOption {
-    pub(super) value: u8,
-}
-
 /// The waves between this endpoint and a peer.
 #[derive(Debug, Default)]
 pub(super) struct Waves {
@@ -104,11 +98,11 @@ impl Endpoint {
         }
     }
 
-    /// The option of the datagram that leaves next; `None` if it leaves without. The draft
+    /// The option's value in the datagram that leaves next; `None` if it leaves without. The draft
     /// recommends to insert it immediately before the transmission, so that each copy has a place
     /// of its own in the wave.
     #[inline]
-    pub(super) fn next_option(&mut self) -> Option<PmOption> {
+    pub(super) fn next_option(&mut self) -> Option<u8> {
         let Measurement { block } = self.config.measurement?;
         let (to, code) = self.output.next_message()?;
         // An empty message has no options (RFC 7252 section 4.1), and a group is no single path.
@@ -122,7 +116,7 @@ impl Endpoint {
         }
         let waves = self.waves(self.now, to)?;
         let square = if waves.out.next(block.max(1)) { SQUARE } else { 0 };
-        Some(PmOption { value: square | waves.events })
+        Some(square | waves.events)
     }
 
     /// The waves between this endpoint and a remote. `None` without measurement, or if there is no

@@ -1,7 +1,6 @@
 //! The output of an endpoint for its driver: datagrams to be sent, and events.
 
 use super::Endpoint;
-use super::measurement::PmOption;
 use super::types::{Event, Output, Sent, Transmit};
 use crate::exchange::mark::with_option;
 use crate::exchange::outbox::Outbox;
@@ -65,15 +64,15 @@ impl OutputBuffers {
         Some((to, Code(*datagram.get(1)?)))
     }
 
-    /// The next datagram, with this option if there is one, or the next event if there is no datagram.
+    /// The next datagram, with this value of the option PM if there is one, or the next event if there is no datagram.
     #[inline]
-    pub(super) fn pop(&mut self, option: Option<PmOption>) -> Option<Output<'_>> {
+    pub(super) fn pop(&mut self, pm: Option<u8>) -> Option<Output<'_>> {
         let queues = self.0.as_deref_mut()?;
         if queues.outbox.is_empty() {
             return queues.events.pop_front().map(Output::Event);
         }
         let (to, what, mut datagram) = queues.outbox.pop()?;
-        if let Some(PmOption { value }) = option {
+        if let Some(value) = pm {
             queues.measured.clear();
             with_option(datagram, OptionNumber::PM, &[value], &mut queues.measured);
             datagram = &queues.measured;

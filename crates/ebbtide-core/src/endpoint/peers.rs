@@ -113,7 +113,7 @@ pub(crate) struct Peer {
     /// When it last responded to a message of ours.
     pub(crate) heard: LastTime,
     last_used: Instant,
-    /// The option PM; `None` unless both ends send it.
+    /// The option PM; `None` as long as neither end has sent it.
     pub(super) waves: Option<Box<Waves>>,
     /// Neighbours in the order of use, while the peer has no exchange.
     newer: u32,

@@ -30,14 +30,7 @@ impl Shared {
                 call.exchange = Some(exchange);
             }
             let owner = Owner::Call(index);
-            state.pending.opened(Open {
-                exchange,
-                owner,
-                remote,
-                local,
-                reported: None,
-                is_repeated: false,
-            });
+            state.pending.opened(Open::new(exchange, owner, remote, local));
             Ok(index)
         })
     }

@@ -115,6 +115,18 @@ pub(crate) struct Open {
     pub(crate) is_repeated: bool,
 }
 
+impl Open {
+    /// An exchange that has just begun.
+    pub(crate) const fn new(
+        exchange: ExchangeId,
+        owner: Owner,
+        remote: PeerId,
+        local: Option<IpAddr>,
+    ) -> Self {
+        Self { exchange, owner, remote, local, reported: None, is_repeated: false }
+    }
+}
+
 /// All open exchanges, by their place in the endpoint's table, and all calls.
 #[derive(Debug, Default)]
 pub(crate) struct Pending {
@@ -139,18 +151,21 @@ impl Pending {
         (open.exchange == exchange).then_some(open)
     }
 
+    fn get_mut(&mut self, exchange: ExchangeId) -> Option<&mut Open> {
+        let open = self.open.get_mut(exchange.index())?.as_mut()?;
+        (open.exchange == exchange).then_some(open)
+    }
+
     /// The system or the network has reported an error for an exchange, which goes on.
     pub(crate) fn report(&mut self, exchange: ExchangeId, errno: Option<i32>) {
-        let place = self.open.get_mut(exchange.index()).and_then(Option::as_mut);
-        if let Some(open) = place.filter(|open| open.exchange == exchange) {
+        if let Some(open) = self.get_mut(exchange) {
             open.reported = errno;
         }
     }
 
     /// It is sent once more, which an earlier error does not concern.
     pub(crate) fn repeat(&mut self, exchange: ExchangeId) {
-        let place = self.open.get_mut(exchange.index()).and_then(Option::as_mut);
-        if let Some(open) = place.filter(|open| open.exchange == exchange) {
+        if let Some(open) = self.get_mut(exchange) {
             (open.reported, open.is_repeated) = (None, true);
         }
     }

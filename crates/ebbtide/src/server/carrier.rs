@@ -249,14 +249,7 @@ impl Sink for SocketState {
                 self.endpoint.limit_transmissions(exchange, requester.allowance.max(1));
             }
             let (owner, remote) = (Owner::Response, requester.peer());
-            self.pending.opened(Open {
-                exchange,
-                owner,
-                remote,
-                local,
-                reported: None,
-                is_repeated: false,
-            });
+            self.pending.opened(Open::new(exchange, owner, remote, local));
         }
         self.drain(local);
         Ok(())
@@ -306,14 +299,7 @@ impl Sink for SocketState {
                     self.observers.remove(due.observer);
                     Owner::Response
                 };
-                self.pending.opened(Open {
-                    exchange,
-                    owner,
-                    remote,
-                    local,
-                    reported: None,
-                    is_repeated: false,
-                });
+                self.pending.opened(Open::new(exchange, owner, remote, local));
             }
             Err(error) if error.is_for_want_of_room() => {
                 let peer = self.shown(remote);
