@@ -3,7 +3,7 @@
 #
 #   ./ci.sh              all steps (about 21 minutes on 2 cores)
 #   ./ci.sh quick        prose, links, format, lints, tests
-#   ./ci.sh rest         all steps but tools, peers and test, which .ci/run has run before
+#   ./ci.sh rest         all steps but tools, peers, release and test, which .ci/run has run before
 #   ./ci.sh --full       all steps, plus the tests as optimised, all combinations of features, ten minutes of fuzzing per target, statistical tests
 #                        (those marked #[ignore]) and benchmarks
 #   ./ci.sh STEP...      only these steps; ./ci.sh --list names them
@@ -34,9 +34,9 @@ FUZZ_SECONDS=5    # per target, as many targets at once as there are cores
 # a new one each time, to find what this one does not.
 export PROPTEST_RNG_SEED=${PROPTEST_RNG_SEED-7252}
 
-STEPS=(sizes prose links fmt tools deny clippy features no-std doc book packages peers test same-answer attacks firmware documents python c fuzz clean)
-# They mostly wait, so those that follow run beside them.
-BESIDE=(firmware)
+STEPS=(sizes prose links fmt tools deny clippy features no-std doc book packages peers release test same-answer attacks firmware documents python c fuzz clean)
+# They mostly wait, or give way, so those that follow run beside them.
+BESIDE=(release firmware)
 QUICK=(prose links fmt clippy test)
 FULL=("${STEPS[@]:0:${#STEPS[@]}-1}" test-release statistics web embassy bench floods long-path matrix semver mutants clean)
 
@@ -292,6 +292,10 @@ step_peers() {
     note "$(grep -c ": built" "$logs/$step.log" || true) peers built"
 }
 
+# What same-answer, attacks and documents run, built with what the tests leave of the cores, since they wait as much as they
+# compute. Those steps call the same again, and find nothing to do.
+step_release() { nice -n 19 env CARGO_PROFILE_RELEASE_LTO="$ANSWER_LTO" cargo build "${locked[@]}" -p ebbtide-cli --release; }
+
 # README shows it. DTLS 1.3 is not part of the published programs, but tested.
 step_test() { run_tests --workspace --features ebbtide/dtls13; }
 
@@ -312,13 +316,13 @@ debug_command() {
 step_same-answer() {
     [ -e scenarios/nb-iot.toml ] || skip "no scenarios/nb-iot.toml"
     debug_command
-    CARGO_PROFILE_RELEASE_LTO=$ANSWER_LTO cargo build "${locked[@]}" -p ebbtide-cli --release
+    step_release
     bash scripts/same-answer.sh "$target/debug/ebbtide" "$target/release/ebbtide"
 }
 
 # The commands that documents show, as a reader pastes them.
 step_documents() {
-    CARGO_PROFILE_RELEASE_LTO=$ANSWER_LTO cargo build "${locked[@]}" -p ebbtide-cli --release
+    step_release
     python3 scripts/documents.py "$target/release/ebbtide"
     note "$(tail -1 "$logs/$step.log")"
 }
@@ -457,8 +461,7 @@ step_bench() {
 # What attacks cost an honest client, and whether they stay within their bounds (docs/security.md): a short round of each. With
 # --full all rounds; step floods has the floods of forged addresses and of slow connections.
 step_attacks() {
-    # As same-answer builds it, so that nothing is built again there, and never an older program.
-    CARGO_PROFILE_RELEASE_LTO=$ANSWER_LTO cargo build "${locked[@]}" -p ebbtide-cli --release
+    step_release # never an older program
     unshare -Urn true || skip "no right to make network namespaces"
     python3 interop/attack/attack.py --ebbtide "$target/release/ebbtide" $ATTACKS
     note "$(grep -c '^| [a-z]*:' "$logs/$step.log") attacks within their bounds"
@@ -521,7 +524,7 @@ chosen=()
 for arg; do
     case $arg in
         quick) chosen+=("${QUICK[@]}") ;;
-        rest) for step in "${STEPS[@]}"; do [[ $step =~ ^(tools|peers|test)$ ]] || chosen+=("$step"); done ;;
+        rest) for step in "${STEPS[@]}"; do [[ $step =~ ^(tools|peers|release|test)$ ]] || chosen+=("$step"); done ;;
         --full) chosen+=("${FULL[@]}") FEATURES=("${ALL_FEATURES[@]}") FUZZ_SECONDS=600 TEST_LIMIT=7200 ANSWER_LTO=thin ATTACKS= FIRMWARE=--full; unset PROPTEST_RNG_SEED ;;
         -v) verbose=1 ;;
         --list) printf '%s\n' "${FULL[@]}"; exit ;;
