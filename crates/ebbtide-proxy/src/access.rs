@@ -109,6 +109,12 @@ fn special_range(address: IpAddr) -> Option<Prefix> {
         Prefix::new(IpAddr::V6(Ipv6Addr::LOCALHOST), 128),
         v6(0xfe80, 10),
         v6(0xff00, 8),
+        // Addresses whose IPv4 address is not taken out here: of Teredo (RFC 4380 section 4), which hides it, of
+        // translators for one site (RFC 8215), which place it where they like, and the old form ::192.0.2.7 (RFC 4291
+        // section 2.5.5.1).
+        Prefix { bits: 0x2001_0000 << 96, length: 32 },
+        Prefix { bits: 0x0064_ff9b_0001 << 80, length: 48 },
+        Prefix { bits: 0, length: 96 },
     ];
     let found = ranges.into_iter().find(|range| range.contains(address));
     found.or_else(|| {
@@ -238,14 +244,22 @@ mod tests {
 
     #[test]
     fn what_a_translator_reaches_is_as_special_as_its_ipv4_address() {
-        for address in
-            ["64:ff9b::127.0.0.1", "64:ff9b::169.254.169.254", "2002:7f00:1::1", "2002:a9fe:a9fe::"]
-        {
+        for address in [
+            "2001:0:c000:207::1",
+            "64:ff9b:1::1",
+            "::127.0.0.1",
+            "64:ff9b::127.0.0.1",
+            "64:ff9b::169.254.169.254",
+            "2002:7f00:1::1",
+            "2002:a9fe:a9fe::",
+        ] {
             assert!(!reaches(&["::/0", "64:ff9b::/96", "2002::/16"], address), "{address}");
             assert!(reaches(&[address], address), "{address}");
         }
         assert!(reaches(&["64:ff9b::127.0.0.0/104"], "64:ff9b::127.0.0.1"));
         assert!(reaches(&["2002:7f00::/24"], "2002:7f00:1::1"));
+        assert!(reaches(&["64:ff9b:1::/96"], "64:ff9b:1::127.0.0.1"));
+        assert!(reaches(&["2001::/16"], "2001:db8::1"));
         assert!(reaches(&["::/0"], "64:ff9b::192.0.2.7"));
         assert!(!reaches(&["64:ff9b::224.0.0.0/100"], "64:ff9b::224.0.1.187"));
     }

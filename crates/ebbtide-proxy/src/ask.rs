@@ -19,6 +19,16 @@ pub(crate) struct Ask {
     /// When the client no longer waits.
     pub(crate) deadline: Instant,
     pub(crate) freshness: StoredUse,
+    pub(crate) body: BodyForm,
+}
+
+/// How the client receives a long body.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum BodyForm {
+    /// Whole, since its own transfer has the size of blocks that it chooses.
+    Held,
+    /// Block by block.
+    Streamed,
 }
 
 /// Which stored answers the client takes.

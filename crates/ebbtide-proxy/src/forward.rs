@@ -1,6 +1,6 @@
 //! Requests of CoAP clients.
 
-use crate::ask::{Ask, StoredUse};
+use crate::ask::{Ask, BodyForm, StoredUse};
 use crate::cell::Applicant;
 use crate::gateway::Gateway;
 use crate::observed;
@@ -80,7 +80,7 @@ impl Handler<Forward, ()> for Forward {
             return Reply::now(stored);
         }
         let gateway = self.gateway.clone();
-        Reply::later(async move { gateway.answer(ask).await })
+        Reply::later(async move { gateway.answer(ask).await.response })
     }
 }
 
@@ -132,6 +132,7 @@ impl Forward {
             payload: Bytes::copy_from_slice(message.payload()),
             deadline: now + inner.deadline,
             freshness: StoredUse::Stored,
+            body: BodyForm::Held,
         };
         let key = ask.key();
         let known = inner.observations.subject(&key);
@@ -161,6 +162,7 @@ impl Forward {
             payload: call.body(),
             deadline: system::now() + self.gateway.inner.deadline,
             freshness: StoredUse::Stored,
+            body: BodyForm::Held,
         })
     }
 }

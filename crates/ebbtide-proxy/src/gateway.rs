@@ -1,12 +1,14 @@
 //! The gateway: from a request to its answer, whatever the protocols on both sides.
 
-use crate::ask::{Ask, CacheKey, StoredUse};
+use crate::ask::{Ask, BodyForm, CacheKey, StoredUse};
 use crate::backend::Backends;
+use crate::blocks::BodyRest;
 use crate::cache::{self, Cache, Found};
 use crate::cell::{Cells, GateLoad};
 use crate::config::GatewayConfig;
+use crate::http::UploadsUnderWay;
 use crate::observed::{Observations, State};
-use crate::open::FairPlaces;
+use crate::open::{Counted, FairPlaces};
 use crate::outcome::{self, ForwardOutcome};
 use crate::shared::{RequestProgress, SharedRequest, SharedRequests};
 use crate::system;
@@ -48,6 +50,20 @@ pub(crate) struct GatewayInner {
     pub(crate) backends: Backends,
     pub(crate) deadline: Duration,
     pub(crate) max_body: usize,
+    pub(crate) uploads: Arc<UploadsUnderWay>,
+}
+
+/// An answer, with the rest of its body if that is still to come.
+#[derive(Debug)]
+pub(crate) struct Answered {
+    pub(crate) response: Response,
+    pub(crate) rest: Option<BodyRest>,
+}
+
+impl From<Response> for Answered {
+    fn from(response: Response) -> Self {
+        Self { response, rest: None }
+    }
 }
 
 impl Gateway {
@@ -71,6 +87,7 @@ impl Gateway {
             backends: config.backends,
             deadline: config.deadline,
             max_body: config.max_body,
+            uploads: Arc::default(),
         };
         Self { inner: Arc::new(inner) }
     }
@@ -109,11 +126,14 @@ impl Gateway {
         }
     }
 
-    /// Answers a request within its time limit.
-    pub(crate) async fn answer(&self, mut ask: Ask) -> Response {
-        ask.deadline = ask.deadline.min(system::now() + self.inner.deadline);
-        let Some(_counted) = self.inner.open.admit(ask.applicant.client) else {
-            return too_many();
+    /// Answers a request within its time limit. A body that goes on has this limit for each of its blocks.
+    pub(crate) async fn answer(&self, mut ask: Ask) -> Answered {
+        let now = system::now();
+        ask.deadline = ask.deadline.min(now + self.inner.deadline);
+        let patience = ask.deadline - now;
+        let counted = match self.admit(&ask) {
+            Ok(counted) => counted,
+            Err(refusal) => return refusal.into(),
         };
         let deadline = ask.deadline;
         let (progress, answered) = if ask.is_shareable() {
@@ -125,11 +145,23 @@ impl Gateway {
             let answered = tokio::time::timeout_at(deadline, work).await;
             (progress, answered)
         };
-        match answered {
-            Ok(outcome) => versioned(&ask, outcome.into_response()),
-            Err(_) if progress.is_sent() => outcome::timed_out(),
-            Err(_) => outcome::unavailable(Duration::from_secs(1), "the cell is busy"),
-        }
+        let Ok(outcome) = answered else { return outcome::too_late(&progress).into() };
+        let (response, remainder) = outcome.into_parts();
+        let response = versioned(&ask, response);
+        let remainder = remainder.filter(|_| response.code() == Code::CONTENT);
+        let upstream = self.inner.upstream.clone();
+        let rest =
+            remainder.map(|rest| BodyRest { upstream, ask, rest, patience, _counted: counted });
+        Answered { response, rest }
+    }
+
+    /// A place among the open requests.
+    ///
+    /// # Errors
+    ///
+    /// The answer, if there are too many.
+    pub(crate) fn admit(&self, ask: &Ask) -> Result<Counted, Response> {
+        self.inner.open.admit(ask.applicant.client).ok_or_else(too_many)
     }
 
     /// A request that may be shared, stored and confirmed.
@@ -148,6 +180,7 @@ impl Gateway {
         let mut shared_key = key.0.clone();
         // A request that has come back in a loop must not wait for itself.
         shared_key.push(ask.forwarded.hop_limit);
+        shared_key.push(u8::from(ask.body == BodyForm::Streamed));
         for opt in ask.forwarded.options.iter().filter(|opt| opt.number == OptionNumber::ETAG) {
             shared_key.push(opt.value.len() as u8);
             shared_key.extend(opt.value);
@@ -178,11 +211,15 @@ impl Gateway {
     async fn change(&self, ask: &Ask, progress: &RequestProgress) -> ForwardOutcome {
         let outcome = self.inner.upstream.exchange(ask, progress).await;
         if matches!(&outcome, ForwardOutcome::Answer(response) if response.is_success()) {
-            let uri = CacheKey::of_uri(&ask.target);
-            self.inner.flights.outdate(&uri);
-            self.inner.cache.invalidate(&uri);
+            self.changed(&CacheKey::of_uri(&ask.target));
         }
         outcome
+    }
+
+    /// A client has changed the resource with this URI.
+    pub(crate) fn changed(&self, uri: &CacheKey) {
+        self.inner.flights.outdate(uri);
+        self.inner.cache.invalidate(uri);
     }
 }
 

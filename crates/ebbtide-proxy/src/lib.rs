@@ -21,6 +21,7 @@
 mod access;
 mod ask;
 mod backend;
+mod blocks;
 mod cache;
 mod cell;
 mod config;

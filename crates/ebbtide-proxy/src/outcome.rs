@@ -1,5 +1,7 @@
 //! Answers that the gateway gives itself.
 
+use crate::blocks::Remainder;
+use crate::shared::RequestProgress;
 use ebbtide::{Code, Error, ErrorKind, Response};
 use std::time::Duration;
 
@@ -8,6 +10,8 @@ use std::time::Duration;
 pub(crate) enum ForwardOutcome {
     /// The server's answer.
     Answer(Response),
+    /// The server's answer with the beginning of its body, which goes on.
+    Beginning(Response, Remainder),
     /// The gateway's own, which is not stored.
     Refusal(Response),
 }
@@ -15,13 +19,16 @@ pub(crate) enum ForwardOutcome {
 impl ForwardOutcome {
     pub(crate) fn code(&self) -> Code {
         match self {
-            Self::Answer(response) | Self::Refusal(response) => response.code(),
+            Self::Answer(response) | Self::Beginning(response, _) | Self::Refusal(response) => {
+                response.code()
+            }
         }
     }
 
-    pub(crate) fn into_response(self) -> Response {
+    pub(crate) fn into_parts(self) -> (Response, Option<Remainder>) {
         match self {
-            Self::Answer(response) | Self::Refusal(response) => response,
+            Self::Answer(response) | Self::Refusal(response) => (response, None),
+            Self::Beginning(response, remainder) => (response, Some(remainder)),
         }
     }
 }
@@ -41,6 +48,14 @@ pub(crate) fn unavailable(retry: Duration, why: &'static str) -> Response {
 pub(crate) fn timed_out() -> Response {
     // Repeated at once, it would wait for the same device.
     Response::error(Code::GATEWAY_TIMEOUT, "no answer within the time limit").max_age(1)
+}
+
+/// The answer to a request whose time limit has passed.
+pub(crate) fn too_late(progress: &RequestProgress) -> Response {
+    if progress.is_sent() {
+        return timed_out();
+    }
+    unavailable(Duration::from_secs(1), "the cell is busy")
 }
 
 /// The answer in place of a server's response that did not come (RFC 7252 section 5.7.1).

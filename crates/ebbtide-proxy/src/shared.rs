@@ -168,7 +168,7 @@ mod tests {
         let (first, second) = (join(), join());
         let short = tokio::time::timeout(Duration::from_secs(1), first.outcome);
         assert!(short.await.is_err());
-        assert_eq!(second.outcome.await.into_response().code(), ebbtide::Code::GATEWAY_TIMEOUT);
+        assert_eq!(second.outcome.await.code(), ebbtide::Code::GATEWAY_TIMEOUT);
         assert_eq!((began.load(Ordering::Relaxed), flights.count()), (1, 0));
         let last = join();
         assert!(tokio::time::timeout(Duration::from_secs(1), last.outcome).await.is_err());

@@ -1,7 +1,7 @@
 //! From a request to the server's answer: the address, the places in front of it, the exchange.
 
 use crate::access::Reach;
-use crate::ask::Ask;
+use crate::ask::{Ask, BodyForm};
 use crate::cell::{Cells, ExchangeEnd, Permit};
 use crate::options;
 use crate::outcome::{self, ForwardOutcome};
@@ -62,6 +62,15 @@ struct Places {
     cell: Permit,
 }
 
+/// The meaning of an exchange's time.
+#[derive(Copy, Clone, Debug)]
+pub(crate) enum RoundTrip {
+    OfPath,
+    /// A message was lost, or came late.
+    Repeated,
+    OfManyMessages,
+}
+
 impl Upstream {
     pub(crate) fn new(config: UpstreamConfig) -> Self {
         let UpstreamConfig { client, access, cells, name, max_body } = config;
@@ -117,41 +126,68 @@ impl Upstream {
 
     /// Asks the server, when it is the request's turn.
     pub(crate) async fn exchange(&self, ask: &Ask, progress: &RequestProgress) -> ForwardOutcome {
-        let mut noted =
-            NotedExchange { upstream: self, ask, progress, began: system::now(), code: None };
-        let answered = self.ask(ask, progress).await;
+        let mut noted = self.note(ask, progress);
+        let answered = match self.ask(ask, progress).await {
+            Ok(outcome) => outcome,
+            Err(refusal) => ForwardOutcome::Refusal(refusal),
+        };
         noted.code = Some(answered.code());
         answered
     }
 
-    async fn ask(&self, ask: &Ask, progress: &RequestProgress) -> ForwardOutcome {
-        let address = match self.address(&ask.target).await {
-            Ok(address) => address,
-            Err(refusal) => return ForwardOutcome::Refusal(refusal),
-        };
+    async fn ask(&self, ask: &Ask, progress: &RequestProgress) -> Result<ForwardOutcome, Response> {
         if let TargetScheme::Web(scheme) = ask.target.scheme {
-            return self.web.exchange(ask, scheme, address, &self.name, progress).await;
+            let address = self.address(&ask.target).await?;
+            return Ok(self.web.exchange(ask, scheme, address, &self.name, progress).await);
         }
-        let uri = match ask.target.at(address) {
-            Ok(uri) => uri,
-            Err(refusal) => return ForwardOutcome::Refusal(refusal),
-        };
-        let request = match Self::request(ask, uri) {
-            Ok(request) => request,
-            Err(error) => return ForwardOutcome::Refusal(outcome::failed(&error)),
-        };
-        let places = match self.enter(ask, address, progress).await {
-            Ok(places) => places,
-            Err(refusal) => return ForwardOutcome::Refusal(refusal),
-        };
-        progress.set_sent();
-        let answered = self.client.request(request).await;
-        let end = match &answered {
-            Ok(response) if response.is_repeated() => ExchangeEnd::Repeated,
-            Ok(response) if response.body().len().max(ask.payload.len()) > ONE_MESSAGE => {
-                ExchangeEnd::Unmeasured
+        let (request, address) = self.prepare(ask).await?;
+        if ask.body == BodyForm::Streamed && ask.code == Code::GET {
+            return self.begin(ask, request, address, progress).await;
+        }
+        let exchange = self.client.request(request);
+        let answered = self.turn(ask, address, progress, exchange, |response| {
+            match response.body().len().max(ask.payload.len()) > ONE_MESSAGE {
+                _ if response.is_repeated() => RoundTrip::Repeated,
+                true => RoundTrip::OfManyMessages,
+                false => RoundTrip::OfPath,
             }
-            Ok(_) => ExchangeEnd::Answered(places.cell.age()),
+        });
+        Ok(ForwardOutcome::Answer(options::of_response(answered.await?, &self.name)))
+    }
+
+    /// The request in the form in which it leaves, and the address to which it goes.
+    ///
+    /// # Errors
+    ///
+    /// The answer, if it cannot be forwarded.
+    pub(crate) async fn prepare(&self, ask: &Ask) -> Result<(Request, SocketAddr), Response> {
+        let Route { uri, address } = self.route(&ask.target).await?;
+        let request = Self::request(ask, uri).map_err(|error| outcome::failed(&error))?;
+        Ok((request, address))
+    }
+
+    /// Performs an exchange with a device when it is its turn.
+    ///
+    /// # Errors
+    ///
+    /// The answer, if it would come too late or fails.
+    pub(crate) async fn turn<T>(
+        &self,
+        ask: &Ask,
+        address: SocketAddr,
+        progress: &RequestProgress,
+        exchange: impl Future<Output = Result<T, Error>>,
+        round_trip: impl FnOnce(&T) -> RoundTrip,
+    ) -> Result<T, Response> {
+        let places = self.enter(ask, address, progress).await?;
+        progress.set_sent();
+        let answered = exchange.await;
+        let end = match &answered {
+            Ok(answer) => match round_trip(answer) {
+                RoundTrip::OfPath => ExchangeEnd::Answered(places.cell.age()),
+                RoundTrip::Repeated => ExchangeEnd::Repeated,
+                RoundTrip::OfManyMessages => ExchangeEnd::Unmeasured,
+            },
             Err(error) if error.is_timeout() => ExchangeEnd::Lost,
             Err(_) => ExchangeEnd::Unmeasured,
         };
@@ -162,10 +198,16 @@ impl Upstream {
         };
         places.cell.end(end);
         places.device.end(device_end);
-        match answered {
-            Ok(response) => ForwardOutcome::Answer(options::of_response(response, &self.name)),
-            Err(error) => ForwardOutcome::Refusal(outcome::failed(&error)),
-        }
+        answered.map_err(|error| outcome::failed(&error))
+    }
+
+    /// Notes an exchange for an explorer, until the result is dropped.
+    pub(crate) fn note<'e>(
+        &'e self,
+        ask: &'e Ask,
+        progress: &'e RequestProgress,
+    ) -> NotedExchange<'e> {
+        NotedExchange { upstream: self, ask, progress, began: system::now(), code: None }
     }
 
     /// Waits for a place at the device and in its cell.
@@ -219,12 +261,12 @@ impl Upstream {
 }
 
 /// An exchange that is noted when it ends, or when its clients no longer wait for it.
-struct NotedExchange<'e> {
+pub(crate) struct NotedExchange<'e> {
     upstream: &'e Upstream,
     ask: &'e Ask,
     progress: &'e RequestProgress,
     began: Instant,
-    code: Option<Code>,
+    pub(crate) code: Option<Code>,
 }
 
 impl Drop for NotedExchange<'_> {

@@ -41,6 +41,9 @@ pub(crate) struct ProxyArgs {
     /// Answer HTTP clients at this address as well, as in http://ADDR/hc/coap://192.0.2.7/temperature
     #[arg(long, value_name = "ADDR")]
     http: Option<String>,
+    /// Answer HTTPS clients at this address, with --cert and --key
+    #[arg(long, value_name = "ADDR", requires = "cert")]
+    https: Option<String>,
     /// Serve clients with this prefix alone; may be repeated
     #[arg(long, value_name = "PREFIX")]
     only_for: Vec<Prefix>,
@@ -60,6 +63,9 @@ pub(crate) struct ProxyArgs {
     /// The most bytes of stored answers; 0 stores none
     #[arg(long, value_name = "BYTES", default_value_t = 64 << 20)]
     cache: usize,
+    /// The most bytes of a request's body. A long one of HTTP passes through block by block
+    #[arg(long, value_name = "BYTES", default_value_t = 1 << 20)]
+    max_body: usize,
     /// Store here which clients observe what, so that a restarted proxy goes on with them, and DTLS sessions with their
     /// keys
     #[arg(long, value_name = "FILE")]
@@ -172,6 +178,7 @@ pub(crate) fn run(args: ProxyArgs) -> Result<(), Failure> {
         .max_per_device(args.max_per_device)
         .deadline(args.deadline)
         .cache_bytes(args.cache)
+        .max_body(args.max_body)
         .name(args.name);
     config = args
         .backend
@@ -184,6 +191,7 @@ pub(crate) fn run(args: ProxyArgs) -> Result<(), Failure> {
     let served = Served {
         binds: args.bind,
         http: args.http,
+        https: args.https,
         state: args.state,
         metrics: args.metrics,
         left_out: log.left_out(),
@@ -198,10 +206,20 @@ pub(crate) fn run(args: ProxyArgs) -> Result<(), Failure> {
     })
 }
 
+/// Listens for the HTTP clients that an option names.
+async fn listen(option: &str, address: &str) -> Result<TcpListener, Failure> {
+    TcpListener::bind(address).await.map_err(|error| {
+        Failure::work(format_args!(
+            "{option} {address}: {error}; give HOST:PORT, such as 127.0.0.1:8080"
+        ))
+    })
+}
+
 /// The addresses of the proxy, and its resources besides those that it forwards to.
 struct Served {
     binds: Vec<String>,
     http: Option<String>,
+    https: Option<String>,
     state: Option<PathBuf>,
     metrics: Option<String>,
     left_out: LeftOut,
@@ -212,7 +230,8 @@ struct Served {
 
 impl Served {
     async fn forward(self, config: GatewayConfig) -> Result<(), Failure> {
-        let Self { mut binds, http, state, metrics, left_out, directory, explore, security } = self;
+        let Self { mut binds, http, https, state, metrics, left_out, directory, explore, security } =
+            self;
         if binds.is_empty() {
             // Not at all addresses: whoever is to be served by a proxy is named.
             binds.push(format!("127.0.0.1:{}", ebbtide::DEFAULT_PORT));
@@ -250,14 +269,16 @@ impl Served {
             writeln!(io::stdout(), "proxy at {scheme}://{address}")?;
         }
         if let Some(address) = http {
-            let listener = TcpListener::bind(&address).await;
-            let listener = listener.map_err(|error| {
-                Failure::work(format_args!(
-                    "--http {address}: {error}; give HOST:PORT, such as 127.0.0.1:8080"
-                ))
-            })?;
+            let listener = listen("--http", &address).await?;
             writeln!(io::stdout(), "gateway at http://{}/hc/", listener.local_addr()?)?;
+            let gateway = gateway.clone();
             tokio::spawn(async move { gateway.serve_http(listener).await });
+        }
+        if let (Some(address), Some(tls)) = (https, security.tls.clone()) {
+            let listener = listen("--https", &address).await?;
+            writeln!(io::stdout(), "gateway at https://{}/hc/", listener.local_addr()?)?;
+            // The certificate was accepted when it was read.
+            tokio::spawn(async move { gateway.serve_https(listener, tls.server()).await });
         }
         if let Some(address) = metrics {
             let listener = serve_metrics::bind(&address).await?;

@@ -1,7 +1,7 @@
 //! The lists that the page shows, in JSON.
 
 use super::Explorer;
-use crate::ask::{Ask, StoredUse};
+use crate::ask::{Ask, BodyForm, StoredUse};
 use crate::cell::Applicant;
 use crate::forward::URGENCY;
 use crate::gateway::CellStatus;
@@ -73,9 +73,10 @@ impl Explorer {
         let applicant = Applicant { client: sharing_prefix(from.ip()), urgency: URGENCY };
         let deadline = system::now() + inner.deadline;
         let forwarded = Forwarded { options, hop_limit: HOPS - 1 };
-        let (code, payload, freshness) = (Code::GET, Bytes::new(), StoredUse::Stored);
-        let ask = Ask { applicant, target, code, forwarded, payload, deadline, freshness };
-        let answer = self.gateway.answer(ask).await;
+        let (code, payload, body) = (Code::GET, Bytes::new(), BodyForm::Held);
+        let freshness = StoredUse::Stored;
+        let ask = Ask { applicant, target, code, forwarded, payload, deadline, freshness, body };
+        let answer = self.gateway.answer(ask).await.response;
         if !answer.is_success() {
             return Err(format!("{} {}", answer.code(), answer.text()));
         }

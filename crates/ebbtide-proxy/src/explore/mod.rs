@@ -84,7 +84,7 @@ impl Explorer {
     /// gateway's clients can; without TLS, it should be an address of this machine.
     pub async fn serve(self, listener: TcpListener) {
         let explorer = Arc::new(self);
-        http::serve(listener, move |from, request| {
+        http::serve(listener, Arc::new(http::Plain), move |from, request| {
             let explorer = explorer.clone();
             async move { explorer.answer(from, request).await }
         })

@@ -3,13 +3,13 @@
 use super::events;
 use super::request::{self, Form, Refused};
 use super::response::{self, AnswerBody};
-use crate::gateway::Gateway;
+use super::upload::{self, RequestBody};
+use crate::gateway::{Answered, Gateway};
 use crate::open::FairPlaces;
 use crate::system;
-use bytes::Bytes;
+use ebbtide::stream::{TlsAcceptor, TlsError, TlsServer};
 use ebbtide_core::sharing_prefix;
-use http_body_util::{BodyExt, LengthLimitError, Limited};
-use hyper::body::{Body as _, Incoming};
+use hyper::body::Incoming;
 use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -19,6 +19,7 @@ use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -32,8 +33,8 @@ const MAX_HEAD: usize = 16 << 10;
 const MAX_FIELDS: usize = 64;
 /// How long a head may take, from the end of the previous request on.
 const HEAD_PATIENCE: Duration = Duration::from_secs(15);
-/// How long a body may take.
-const BODY_PATIENCE: Duration = Duration::from_secs(30);
+/// How long a handshake of TLS may take.
+const HANDSHAKE_PATIENCE: Duration = Duration::from_secs(15);
 /// How long a client may take to receive anything.
 const WRITE_PATIENCE: Duration = Duration::from_secs(30);
 
@@ -42,17 +43,77 @@ impl Gateway {
     /// target follows `/hc/`, as in `http://GATEWAY/hc/coap://192.0.2.7/temperature`.
     pub async fn serve_http(&self, listener: TcpListener) {
         let gateway = self.clone();
-        serve(listener, move |from, request| {
-            let gateway = gateway.clone();
-            async move { answer(&gateway, from, request).await }
+        serve(listener, Arc::new(Plain), move |from, request| {
+            forward(gateway.clone(), from, request)
         })
         .await;
+    }
+
+    /// Answers HTTPS clients as [`Self::serve_http`] does. Clients that `tls` refuses are not served.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the settings of `tls` are not usable.
+    pub async fn serve_https(
+        &self,
+        listener: TcpListener,
+        tls: &TlsServer,
+    ) -> Result<(), TlsError> {
+        let (gateway, acceptor) = (self.clone(), tls.acceptor_of(b"http/1.1")?);
+        serve(listener, Arc::new(acceptor), move |from, request| {
+            forward(gateway.clone(), from, request)
+        })
+        .await;
+        Ok(())
+    }
+}
+
+async fn forward(
+    gateway: Gateway,
+    from: SocketAddr,
+    request: Request<Incoming>,
+) -> Response<AnswerBody> {
+    answer(&gateway, from, request).await
+}
+
+/// The handshake before the requests of a connection.
+pub(crate) trait Accept: Send + Sync + 'static {
+    fn accept(
+        &self,
+        stream: TcpStream,
+        from: SocketAddr,
+    ) -> impl Future<Output = io::Result<impl AsyncRead + AsyncWrite + Unpin + Send>> + Send;
+}
+
+/// No handshake.
+pub(crate) struct Plain;
+
+impl Accept for Plain {
+    async fn accept(
+        &self,
+        stream: TcpStream,
+        _: SocketAddr,
+    ) -> io::Result<impl AsyncRead + AsyncWrite + Unpin + Send> {
+        Ok(stream)
+    }
+}
+
+impl Accept for TlsAcceptor {
+    async fn accept(
+        &self,
+        stream: TcpStream,
+        from: SocketAddr,
+    ) -> io::Result<impl AsyncRead + AsyncWrite + Unpin + Send> {
+        let accepted = self.accept(stream, sharing_prefix(from.ip()));
+        let late = |_| io::Error::from(io::ErrorKind::TimedOut);
+        tokio::time::timeout(HANDSHAKE_PATIENCE, accepted).await.map_err(late)?
     }
 }
 
 /// Answers HTTP clients by `respond` until the future is dropped.
 pub(crate) async fn serve<F>(
     listener: TcpListener,
+    accept: Arc<impl Accept>,
     respond: impl Fn(SocketAddr, Request<Incoming>) -> F + Clone + Send + 'static,
 ) where
     F: Future<Output = Response<AnswerBody>> + Send,
@@ -65,11 +126,12 @@ pub(crate) async fn serve<F>(
             continue;
         };
         let Some(counted) = open.admit(sharing_prefix(from.ip())) else { continue };
-        let respond = respond.clone();
+        let (accept, respond) = (accept.clone(), respond.clone());
         tokio::spawn(async move {
             let _counted = counted;
             // Answers are written whole, so nothing is gained by waiting for more.
             let _ = stream.set_nodelay(true);
+            let Ok(stream) = accept.accept(stream, from).await else { return };
             let service = service_fn(move |request| {
                 let answered = respond(from, request);
                 async { Ok::<_, Infallible>(answered.await) }
@@ -115,22 +177,26 @@ async fn ask(
         // A page of another site would act in the name of whoever looks at it.
         return Err(forbidden("requests of other sites' pages are not forwarded"));
     }
-    let payload = read_body(body, gateway.inner.max_body).await?;
-    let wanted = request::read(gateway, client, &parts, payload)?;
+    let body = upload::read(body, gateway.inner.max_body).await?;
+    let wanted = request::read(gateway, client, &parts, body.beginning())?;
     let target = wanted.ask.target.clone();
-    let answered = match (gateway.stored(&wanted.ask), wanted.form) {
-        (_, Form::Events) => match gateway.follow(wanted.ask) {
+    let answered: Answered = match (gateway.stored(&wanted.ask), wanted.form, body) {
+        (_, Form::Events, _) => match gateway.follow(wanted.ask) {
             Ok(follower) => return Ok(events::of(follower)),
-            Err(refusal) => refusal,
+            Err(refusal) => refusal.into(),
         },
-        (Some(stored), _) => stored,
-        (None, Form::OnlyStored) => {
+        (Some(stored), ..) => stored.into(),
+        (None, Form::OnlyStored, _) => {
             let why = "no fresh answer is stored".to_owned();
             return Err(Refused { status: StatusCode::GATEWAY_TIMEOUT, why });
         }
-        (None, Form::Whole | Form::Head) => gateway.answer(wanted.ask).await,
+        (None, _, RequestBody::Long(body)) => body.send(gateway, wanted.ask).await?.into(),
+        (None, Form::Whole | Form::Head, RequestBody::Held(_)) => gateway.answer(wanted.ask).await,
     };
-    let mut answer = response::of(&gateway.inner.backends, &target, &answered);
+    let mut answer = response::of(&gateway.inner.backends, &target, &answered.response);
+    if let Some(rest) = answered.rest {
+        *answer.body_mut() = response::going_on(answered.response.into_body(), rest);
+    }
     if is_chunked {
         // Whoever forwards this connection may have seen another end of the body, if there was also a Content-Length
         // (RFC 9112 section 6.1): nothing more is taken from it.
@@ -158,35 +224,14 @@ fn is_of_another_site(fields: &HeaderMap) -> bool {
         || authority.is_some() && authority != host.map(HeaderValue::as_bytes)
 }
 
-/// The body of a request, if it is short enough and comes in time.
-async fn read_body(body: Incoming, max: usize) -> Result<Bytes, Refused> {
-    let too_long = || Refused {
-        status: StatusCode::PAYLOAD_TOO_LARGE,
-        why: format!("the body exceeds {max} bytes"),
-    };
-    if body.size_hint().lower() > max as u64 {
-        return Err(too_long());
-    }
-    let whole = tokio::time::timeout(BODY_PATIENCE, Limited::new(body, max).collect()).await;
-    match whole {
-        Ok(Ok(whole)) => Ok(whole.to_bytes()),
-        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(too_long()),
-        Ok(Err(error)) => Err(Refused { status: StatusCode::BAD_REQUEST, why: error.to_string() }),
-        Err(_) => Err(Refused {
-            status: StatusCode::REQUEST_TIMEOUT,
-            why: "the body took too long".to_owned(),
-        }),
-    }
-}
-
 /// A stream whose peer must go on reading.
-struct Impatient {
-    stream: TcpStream,
+struct Impatient<S> {
+    stream: S,
     /// Set while nothing can be written.
     patience: Option<Pin<Box<Sleep>>>,
 }
 
-impl Impatient {
+impl<S> Impatient<S> {
     fn check(
         &mut self,
         cx: &mut Context<'_>,
@@ -203,7 +248,7 @@ impl Impatient {
     }
 }
 
-impl AsyncRead for Impatient {
+impl<S: AsyncRead + Unpin> AsyncRead for Impatient<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -213,7 +258,7 @@ impl AsyncRead for Impatient {
     }
 }
 
-impl AsyncWrite for Impatient {
+impl<S: AsyncWrite + Unpin> AsyncWrite for Impatient<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,

@@ -8,8 +8,8 @@ use futures_util::stream;
 use http_body_util::{BodyExt, StreamBody};
 use hyper::body::Frame;
 use hyper::header::{self, HeaderValue};
-use std::convert::Infallible;
 use std::fmt::Write as _;
+use std::io;
 use std::time::Duration;
 use tokio::sync::watch;
 
@@ -27,7 +27,7 @@ pub(super) fn of(follower: watch::Receiver<Option<State>>) -> hyper::Response<An
             Ok(Some(state @ State::Last(_))) => (event(&state.response()), None),
             Ok(Some(state)) => (event(&state.response()), Some(follower)),
         };
-        Some((Ok::<_, Infallible>(Frame::data(Bytes::from(text))), follower))
+        Some((Ok::<_, io::Error>(Frame::data(Bytes::from(text))), follower))
     });
     let mut answer = hyper::Response::new(StreamBody::new(events).boxed_unsync());
     let fields = answer.headers_mut();

@@ -4,7 +4,9 @@ mod connection;
 mod events;
 mod request;
 mod response;
+mod upload;
 
-pub(crate) use connection::{answer, serve};
+pub(crate) use connection::{Plain, answer, serve};
 pub(crate) use request::PREFIX;
 pub(crate) use response::{AnswerBody, whole};
+pub(crate) use upload::UploadsUnderWay;

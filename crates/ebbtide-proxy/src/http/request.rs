@@ -1,6 +1,6 @@
 //! From an HTTP request to a CoAP request (RFC 8075 sections 5 to 7).
 
-use crate::ask::{Ask, StoredUse};
+use crate::ask::{Ask, BodyForm, StoredUse};
 use crate::cell::Applicant;
 use crate::forward::URGENCY;
 use crate::gateway::Gateway;
@@ -81,7 +81,7 @@ fn target(gateway: &Gateway, uri: &Uri) -> Result<Target, Refused> {
     Target::parse(&text).map_err(|refusal| bad(refusal.text().into_owned()))
 }
 
-/// Reads a request's head; `payload` is its body.
+/// Reads a request's head; `payload` is its body, or the beginning of a long one.
 ///
 /// # Errors
 ///
@@ -135,6 +135,7 @@ pub(super) fn read(
         payload,
         deadline: system::now() + wait(headers).unwrap_or(gateway.inner.deadline),
         freshness: if confirm { StoredUse::Validated } else { StoredUse::Stored },
+        body: BodyForm::Streamed,
     };
     Ok(Wanted { ask, form })
 }

@@ -2,21 +2,34 @@
 
 use super::request::{PREFIX, Refused};
 use crate::backend::Backends;
+use crate::blocks::BodyRest;
 use crate::media;
 use crate::target::{NamedBy, Target, escape};
 use bytes::Bytes;
 use ebbtide::{Code, OptionNumber, Response, Uri};
+use futures_util::stream::{self, StreamExt as _};
 use http_body_util::combinators::UnsyncBoxBody;
-use http_body_util::{BodyExt, Full};
+use http_body_util::{BodyExt, Full, StreamBody};
 use hyper::StatusCode;
+use hyper::body::Frame;
 use hyper::header::{self, HeaderName, HeaderValue};
-use std::convert::Infallible;
+use std::io;
 
 /// The body of an answer.
-pub(crate) type AnswerBody = UnsyncBoxBody<Bytes, Infallible>;
+pub(crate) type AnswerBody = UnsyncBoxBody<Bytes, io::Error>;
 
 pub(crate) fn whole(bytes: impl Into<Bytes>) -> AnswerBody {
-    Full::new(bytes.into()).boxed_unsync()
+    Full::new(bytes.into()).map_err(|never| match never {}).boxed_unsync()
+}
+
+/// A body that goes on for as long as the client reads it. If it cannot be completed, the connection is closed
+/// without its end.
+pub(super) fn going_on(beginning: Bytes, rest: BodyRest) -> AnswerBody {
+    let beginning = stream::once(async { Ok(Frame::data(beginning)) });
+    let rest = stream::try_unfold(rest, |mut rest| async move {
+        Ok(rest.next().await?.map(|block| (Frame::data(block), rest)))
+    });
+    StreamBody::new(beginning.chain(rest)).boxed_unsync()
 }
 
 /// The status for a response code (RFC 8075 section 7, table 2). An empty success is a 204.

@@ -4,6 +4,7 @@ use super::{config, serve};
 use crate::Gateway;
 use crate::GatewayConfig;
 use ebbtide::server::{Call, Router, Subject, get};
+use ebbtide::stream::{Identity, TlsServer, Trust};
 use ebbtide::{Code, ContentFormat, Response};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -11,8 +12,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
+use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::pki_types::ServerName;
+use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
-async fn gateway(config: GatewayConfig) -> (Gateway, SocketAddr) {
+pub(super) async fn gateway(config: GatewayConfig) -> (Gateway, SocketAddr) {
     let gateway = Gateway::new(config);
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let (address, served) = (listener.local_addr().unwrap(), gateway.clone());
@@ -21,7 +26,7 @@ async fn gateway(config: GatewayConfig) -> (Gateway, SocketAddr) {
 }
 
 /// Sends these bytes, and reads until the gateway closes the connection.
-async fn exchange(gateway: SocketAddr, request: &str) -> String {
+pub(super) async fn exchange(gateway: SocketAddr, request: &str) -> String {
     let mut stream = TcpStream::connect(gateway).await.unwrap();
     // It may have been refused before its end.
     let _ = stream.write_all(request.as_bytes()).await;
@@ -31,12 +36,12 @@ async fn exchange(gateway: SocketAddr, request: &str) -> String {
 }
 
 /// A request without further fields for a URI behind the gateway.
-async fn request(gateway: SocketAddr, method: &str, uri: &str, rest: &str) -> String {
+pub(super) async fn request(gateway: SocketAddr, method: &str, uri: &str, rest: &str) -> String {
     let head = format!("{method} /hc/{uri} HTTP/1.1\r\nHost: g\r\nConnection: close\r\n");
     exchange(gateway, &format!("{head}{rest}")).await
 }
 
-fn status(answer: &str) -> &str {
+pub(super) fn status(answer: &str) -> &str {
     answer.split(' ').nth(1).unwrap_or("none")
 }
 
@@ -234,4 +239,39 @@ async fn a_path_of_the_gateway_stands_for_a_server_over_http_as_over_coap() {
     let got = client.get(format!("coap://{own}/floor/2/hall")).await.unwrap();
     assert_eq!(got.text(), "/hall of the server");
     assert_eq!(client.get(format!("coap://{own}/floor/3")).await.unwrap().code(), Code::NOT_FOUND);
+}
+
+#[tokio::test]
+async fn https_clients_see_the_certificate_and_may_be_asked_for_their_own() {
+    let made = rcgen::generate_simple_self_signed(vec!["gateway.example".to_owned()]).unwrap();
+    let (chain, key) = (made.cert.pem(), made.signing_key.serialize_pem());
+    let identity = Identity::from_pem(chain.as_bytes(), key.as_bytes()).unwrap();
+    let authorities = Trust::authorities(chain.as_bytes()).unwrap();
+    let open = TlsServer::new(identity);
+    let closed = open.clone().require_client_certificates(&authorities).unwrap();
+    let device = serve(Router::new().route("/r", get(|| async { "here" })));
+    let gateway = Gateway::new(config());
+    let mut roots = RootCertStore::empty();
+    roots.add(made.cert.der().clone()).unwrap();
+    let settings = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    let client = TlsConnector::from(Arc::new(settings));
+    for (tls, expected) in [(open, "200"), (closed, "none")] {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let (address, served) = (listener.local_addr().unwrap(), gateway.clone());
+        tokio::spawn(async move { served.serve_https(listener, &tls).await });
+        let name = ServerName::try_from("gateway.example").unwrap();
+        let stream = TcpStream::connect(address).await.unwrap();
+        let mut stream = client.connect(name, stream).await.unwrap();
+        let get =
+            format!("GET /hc/coap://{device}/r HTTP/1.1\r\nHost: g\r\nConnection: close\r\n\r\n");
+        // A refused client may learn it while it writes.
+        let _ = stream.write_all(get.as_bytes()).await;
+        let mut answer = String::new();
+        let _ = stream.read_to_string(&mut answer).await;
+        assert_eq!(status(&answer), expected, "{answer}");
+    }
 }

@@ -1,5 +1,6 @@
 //! Gateways between clients and servers on loopback.
 
+mod bodies;
 mod cells;
 mod directory;
 mod explore;

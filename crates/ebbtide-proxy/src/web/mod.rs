@@ -121,7 +121,7 @@ impl WebClient {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ask::StoredUse;
+    use crate::ask::{BodyForm, StoredUse};
     use crate::cell::Applicant;
     use crate::options::Forwarded;
     use crate::system;
@@ -143,6 +143,7 @@ mod tests {
             payload: Bytes::new(),
             deadline,
             freshness: StoredUse::Stored,
+            body: BodyForm::Held,
         };
         let (web, progress) = (WebClient::new(1000), RequestProgress::new(deadline));
         let (greedy, other) = (ask([192, 0, 2, 1]), ask([192, 0, 2, 2]));

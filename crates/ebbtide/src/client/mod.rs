@@ -32,7 +32,7 @@ pub use burst::{Burst, NotAccepted, Reason, Report, Summary, Unacknowledged, Upl
 pub use observe::{Observation, Observed};
 pub use peer::Peer;
 pub(crate) use sockets::ServerSockets;
-pub use streamed::Download;
+pub use streamed::{Download, StreamedUpload};
 pub(crate) use weak_session::{Reachable, WeakSession, WeakTransport};
 
 use crate::config::{AllSettings, ClientConfig};

@@ -4,10 +4,9 @@ use super::Client;
 use crate::error::{Cause, Error};
 use crate::message::{Request, Response};
 use crate::net::clock::distinct;
-use bytes::{Bytes, BytesMut};
+use bytes::{Buf, Bytes, BytesMut};
 use ebbtide_core::wire::{Block, Code, OptionNumber};
 use std::future::poll_fn;
-use std::pin::Pin;
 use std::sync::Arc;
 use tokio::io::{AsyncRead, ReadBuf};
 
@@ -43,21 +42,46 @@ impl Client {
     ///
     /// See [`Self::download`].
     pub async fn download_from(&self, request: Request, offset: u64) -> Result<Download, Error> {
-        let szx =
-            Block::szx_of(request.block_size.unwrap_or(self.inner.requests.config.block_size));
-        let offset = offset - offset % (16 << szx);
-        let mut download = Download {
-            client: self.clone(),
-            request,
-            szx,
-            offset,
-            size: None,
-            etag: None,
-            first: None,
-            ended: false,
-        };
+        let mut download = Download::new(self, request, offset);
         download.first = Some(download.fetch().await?);
         Ok(download)
+    }
+
+    /// Sends a request as it is and returns the response with the first block of its body. If the body has more
+    /// blocks, they are the [`Download`]. An error response is returned like any other.
+    ///
+    /// # Errors
+    ///
+    /// Like [`Self::get`].
+    pub async fn begin_download(
+        &self,
+        request: Request,
+    ) -> Result<(Response, Option<Download>), Error> {
+        let mut download = Download::new(self, request, 0);
+        let response = self.request_block(&download.request).await?;
+        if !response.is_success() {
+            return Ok((response, None));
+        }
+        download.accept(&response)?;
+        download.offset = response.body().len() as u64;
+        let rest = Some(download).filter(|download| !download.ended);
+        Ok((response, rest))
+    }
+
+    /// Begins to send a long body that comes piece by piece. Nothing is sent before [`StreamedUpload::send`].
+    #[must_use]
+    pub fn begin_upload(&self, request: Request) -> StreamedUpload {
+        StreamedUpload {
+            szx: self.szx_of(&request),
+            client: self.clone(),
+            request,
+            // Distinguishes this body from others for the same resource (RFC 9175 section 3.3).
+            tag: distinct().to_be_bytes(),
+            sent: 0,
+            waiting: BytesMut::new(),
+            ended: false,
+            repeated: false,
+        }
     }
 
     /// Sends a long body from a reader, such as a `tokio::fs::File`, block by block, and returns the
@@ -79,67 +103,128 @@ impl Client {
         mut progress: impl FnMut(u64),
     ) -> Result<Response, Error> {
         let mut reader = std::pin::pin!(reader);
-        let mut szx =
-            Block::szx_of(request.block_size.unwrap_or(self.inner.requests.config.block_size));
-        // Distinguishes this body from others for the same resource (RFC 9175 section 3.3).
-        let tag = distinct().to_be_bytes();
-        let mut sent = 0;
-        let mut waiting = BytesMut::new();
+        let mut upload = self.begin_upload(request);
         loop {
-            // A block states whether more blocks follow.
-            let ended = fill(reader.as_mut(), &mut waiting, (16 << szx) + 1).await?;
-            let more = !ended || waiting.len() > 16 << szx;
-            let block = waiting.split_to(waiting.len().min(16 << szx)).freeze();
-            let mut one = request.clone().payload(block.clone());
-            if more || sent > 0 {
-                let value = number(sent, szx, more)?.to_uint();
-                one.options.push_uint(OptionNumber::BLOCK1, value);
-                one.options.push(OptionNumber::REQUEST_TAG, &tag);
+            while upload.wants() > 0 {
+                let mut room = [0; 1 << 11];
+                let mut read = ReadBuf::new(&mut room);
+                let filled = poll_fn(|cx| reader.as_mut().poll_read(cx, &mut read)).await;
+                filled.map_err(|source| Cause::Read(Arc::new(source)))?;
+                match read.filled() {
+                    [] => upload.end(),
+                    bytes => upload.push(bytes),
+                }
             }
-            let response = self.request_block(&one).await?;
-            let wanted = response.options().get(OptionNumber::BLOCK1);
-            let wanted = wanted.and_then(|option| Block::from_option(&option).ok());
-            let smaller = wanted.map(Block::szx).filter(|wanted| *wanted < szx);
-            match (response.code(), smaller) {
-                (Code::CONTINUE, _) if more => {
-                    sent += block.len() as u64;
-                    progress(sent);
-                    szx = smaller.unwrap_or(szx);
-                }
-                // RFC 7959 section 2.9.3: the first block was too long and was not accepted.
-                (Code::REQUEST_ENTITY_TOO_LARGE, Some(smaller)) if sent == 0 => {
-                    let mut again = BytesMut::from(&block[..]);
-                    again.unsplit(waiting);
-                    (waiting, szx) = (again, smaller);
-                }
-                _ => {
-                    if response.is_success() {
-                        progress(sent + block.len() as u64);
-                    }
-                    return Ok(response);
-                }
+            let answered = upload.send().await?;
+            if answered.as_ref().is_none_or(Response::is_success) {
+                progress(upload.sent());
+            }
+            if let Some(response) = answered {
+                return Ok(response);
             }
         }
+    }
+
+    fn szx_of(&self, request: &Request) -> u8 {
+        Block::szx_of(request.block_size.unwrap_or(self.inner.requests.config.block_size))
     }
 }
 
-/// Reads until `waiting` has `bytes`. Returns true at the reader's end.
-async fn fill(
-    mut reader: Pin<&mut impl AsyncRead>,
-    waiting: &mut BytesMut,
-    bytes: usize,
-) -> Result<bool, Error> {
-    let mut room = [0; 1 << 11];
-    while waiting.len() < bytes {
-        let mut read = ReadBuf::new(&mut room);
-        let filled = poll_fn(|cx| reader.as_mut().poll_read(cx, &mut read)).await;
-        filled.map_err(|source| Cause::Read(Arc::new(source)))?;
-        if read.filled().is_empty() {
-            return Ok(true);
-        }
-        waiting.extend_from_slice(read.filled());
+/// A body that is sent block by block, as its bytes come; see [`Client::begin_upload`].
+#[derive(Debug)]
+pub struct StreamedUpload {
+    client: Client,
+    request: Request,
+    szx: u8,
+    tag: [u8; 4],
+    sent: u64,
+    /// Bytes that the server does not have yet.
+    waiting: BytesMut,
+    /// Whether nothing follows these bytes.
+    ended: bool,
+    repeated: bool,
+}
+
+impl StreamedUpload {
+    /// How many more bytes are needed before the next block can be sent; 0 if [`Self::send`] can send it. This is one
+    /// byte more than the block, since a block says whether others follow.
+    #[must_use]
+    pub fn wants(&self) -> usize {
+        if self.ended { 0 } else { (self.block() + 1).saturating_sub(self.waiting.len()) }
     }
-    Ok(false)
+
+    /// Adds bytes.
+    pub fn push(&mut self, bytes: &[u8]) {
+        self.waiting.extend_from_slice(bytes);
+    }
+
+    /// Says that no more bytes come.
+    pub fn end(&mut self) {
+        self.ended = true;
+    }
+
+    /// The number of bytes that the server has.
+    #[must_use]
+    pub fn sent(&self) -> u64 {
+        self.sent
+    }
+
+    /// Whether the message of the last block was retransmitted.
+    #[must_use]
+    pub fn is_repeated(&self) -> bool {
+        self.repeated
+    }
+
+    fn block(&self) -> usize {
+        16 << self.szx
+    }
+
+    /// Sends the next block, if its bytes are there. Returns the response to the whole body, or the one by which the
+    /// server ends the transfer; `None` if the server waits for the next block.
+    ///
+    /// If the future is dropped, the server may have the block. The next call sends it again, which the server may
+    /// refuse.
+    ///
+    /// # Errors
+    ///
+    /// Like [`Client::get`].
+    pub async fn send(&mut self) -> Result<Option<Response>, Error> {
+        while self.wants() == 0 {
+            let length = self.waiting.len().min(self.block());
+            let more = !self.ended || self.waiting.len() > length;
+            let block = Bytes::copy_from_slice(self.waiting.get(..length).unwrap_or_default());
+            let mut one = self.request.clone().payload(block);
+            if more || self.sent > 0 {
+                let value = number(self.sent, self.szx, more)?.to_uint();
+                one.options.push_uint(OptionNumber::BLOCK1, value);
+                one.options.push(OptionNumber::REQUEST_TAG, &self.tag);
+            }
+            let response = self.client.request_block(&one).await?;
+            self.repeated = response.is_repeated();
+            let wanted = response.options().get(OptionNumber::BLOCK1);
+            let wanted = wanted.and_then(|option| Block::from_option(&option).ok());
+            let smaller = wanted.map(Block::szx).filter(|wanted| *wanted < self.szx);
+            match (response.code(), smaller) {
+                (Code::CONTINUE, _) if more => {
+                    self.waiting.advance(length);
+                    self.sent += length as u64;
+                    self.szx = smaller.unwrap_or(self.szx);
+                    return Ok(None);
+                }
+                // RFC 7959 section 2.9.3: the first block was too long and was not accepted.
+                (Code::REQUEST_ENTITY_TOO_LARGE, Some(smaller)) if self.sent == 0 => {
+                    self.szx = smaller;
+                }
+                _ => {
+                    if response.is_success() {
+                        self.sent += length as u64;
+                    }
+                    return Ok(Some(response));
+                }
+            }
+        }
+        Ok(None)
+    }
 }
 
 /// The block that begins at this byte.
@@ -150,8 +235,8 @@ fn number(offset: u64, szx: u8, more: bool) -> Result<Block, Error> {
     block.ok_or_else(|| Cause::TooLarge { limit }.into())
 }
 
-/// A body that is fetched block by block; see [`Client::download`].
-#[derive(Debug)]
+/// A body that is fetched block by block; see [`Client::download`]. A clone goes on by itself from the same position.
+#[derive(Clone, Debug)]
 pub struct Download {
     client: Client,
     request: Request,
@@ -163,9 +248,25 @@ pub struct Download {
     /// The block that came with the answer.
     first: Option<Bytes>,
     ended: bool,
+    repeated: bool,
 }
 
 impl Download {
+    fn new(client: &Client, request: Request, offset: u64) -> Self {
+        let szx = client.szx_of(&request);
+        Self {
+            client: client.clone(),
+            request,
+            szx,
+            offset: offset - offset % (16 << szx),
+            size: None,
+            etag: None,
+            first: None,
+            ended: false,
+            repeated: false,
+        }
+    }
+
     /// The next bytes; `None` at the end. It may be called again after an error, and tries the same block
     /// again. Dropping its future loses nothing.
     ///
@@ -201,6 +302,12 @@ impl Download {
         self.etag.as_deref()
     }
 
+    /// Whether the request for the last block was retransmitted.
+    #[must_use]
+    pub fn is_repeated(&self) -> bool {
+        self.repeated
+    }
+
     async fn fetch(&mut self) -> Result<Bytes, Error> {
         let mut request = self.request.clone();
         let wanted = number(self.offset, self.szx, false)?;
@@ -210,6 +317,12 @@ impl Download {
             request.options.push_uint(OptionNumber::SIZE2, 0);
         }
         let response = self.client.request_block(&request).await?.error_for_status()?;
+        self.accept(&response)?;
+        Ok(response.into_body())
+    }
+
+    /// Checks that a response has the block at the present position.
+    fn accept(&mut self, response: &Response) -> Result<(), Error> {
         let remote = response.remote();
         let broken = |what| Error::for_peer(remote, Cause::Protocol(what));
         let block = response.options().get(OptionNumber::BLOCK2);
@@ -239,7 +352,7 @@ impl Download {
         } else if self.size.is_none() {
             self.size = response.options().get_uint(OptionNumber::SIZE2).map(u64::from);
         }
-        self.etag = etag;
-        Ok(response.into_body())
+        (self.etag, self.repeated) = (etag, response.is_repeated());
+        Ok(())
     }
 }

@@ -90,6 +90,8 @@ pub(crate) struct Shared {
     /// Whether the socket is bound to all addresses, so that a response must be sent from the
     /// address to which the request was sent.
     wildcard: bool,
+    /// Whether its requests are those of others: what several of them send leaves in one batch.
+    forwards: bool,
     /// Set before the socket is driven.
     pub(super) speaks_dtls: AtomicBool,
     /// Set at the end: what arrives waits in the kernel, for another process with this socket.
@@ -141,6 +143,7 @@ impl Shared {
         if service.is_some() {
             device.allow_fragments();
         }
+        let forwards = config.endpoint.forwards;
         let wildcard = device.local_addr().ip().is_unspecified();
         let oscore = config.oscore.filter(|_| service.is_some());
         let mut rng = seeded().map_err(failed)?;
@@ -153,6 +156,7 @@ impl Shared {
             service,
             number,
             wildcard,
+            forwards,
             speaks_dtls: AtomicBool::new(false),
             is_deaf: AtomicBool::new(false),
             workers: OnceLock::new(),
@@ -227,8 +231,9 @@ impl Shared {
         let result = change(&mut state, now);
         state.drain(None);
         // Calls whose answers have come, but were not fetched yet, are likely to be followed by others, which leave in one
-        // batch. A server's answers are no calls, so their number does not tell whether others follow.
-        let is_only = self.service.is_none() && state.pending.calls() <= 1;
+        // batch. A server's answers are no calls, so their number does not tell whether others follow; nor does that
+        // of a proxy, whose calls begin with what one batch of its clients' requests brought.
+        let is_only = self.service.is_none() && !self.forwards && state.pending.calls() <= 1;
         if state.out.len() == 1 && is_only {
             // If the socket is full, the datagram stays queued, and the driver tries again.
             let _ = self.flush(&mut state, now);

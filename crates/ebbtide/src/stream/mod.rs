@@ -46,4 +46,4 @@ pub(crate) use pool::Pool;
 #[cfg(feature = "tls")]
 pub use tls::{Identity, TlsError, Trust};
 #[cfg(feature = "tls")]
-pub use tls_server::TlsServer;
+pub use tls_server::{TlsAcceptor, TlsServer};

@@ -10,6 +10,7 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::task::Poll;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_rustls::LazyConfigAcceptor;
 use tokio_rustls::rustls::server::{
@@ -204,14 +205,32 @@ impl TlsServer {
         Ok(())
     }
 
-    pub(super) fn acceptor(&self, clock: Clock) -> Result<Acceptor, TlsError> {
-        let clients = self.clients();
-        let config = self.settings(&clients)?;
-        let current = RwLock::new((clients, config));
-        Ok(Acceptor { tls: self.clone(), current, gate: Gate::open(clock) })
+    /// An acceptor of connections for another protocol than CoAP, with its name in ALPN (RFC 7301), such as
+    /// `http/1.1`. Must be called within a tokio runtime.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the settings are not usable.
+    pub fn acceptor_of(&self, protocol: &'static [u8]) -> Result<TlsAcceptor, TlsError> {
+        Ok(TlsAcceptor(self.accepting(Clock::start(), protocol)?))
     }
 
-    fn settings(&self, clients: &Clients) -> Result<Arc<ServerConfig>, TlsError> {
+    pub(super) fn acceptor(&self, clock: Clock) -> Result<Acceptor, TlsError> {
+        self.accepting(clock, ALPN)
+    }
+
+    fn accepting(&self, clock: Clock, protocol: &'static [u8]) -> Result<Acceptor, TlsError> {
+        let clients = self.clients();
+        let config = self.settings(&clients, protocol)?;
+        let current = RwLock::new((clients, config));
+        Ok(Acceptor { tls: self.clone(), protocol, current, gate: Gate::open(clock) })
+    }
+
+    fn settings(
+        &self,
+        clients: &Clients,
+        protocol: &'static [u8],
+    ) -> Result<Arc<ServerConfig>, TlsError> {
         let provider = provider();
         let builder = ServerConfig::builder_with_provider(provider.clone());
         let builder = builder.with_safe_default_protocol_versions().map_err(TlsError::Rejected)?;
@@ -229,7 +248,7 @@ impl TlsServer {
             Err(_) => return Err(TlsError::NoCertificate),
         };
         let mut config = builder.with_cert_resolver(self.shown.clone());
-        config.alpn_protocols = vec![ALPN.to_vec()];
+        config.alpn_protocols = vec![protocol.to_vec()];
         Ok(Arc::new(config))
     }
 }
@@ -242,6 +261,7 @@ fn some_roots(authorities: &Trust) -> Result<Arc<RootCertStore>, TlsError> {
 /// Accepts TLS over connections.
 pub(super) struct Acceptor {
     tls: TlsServer,
+    protocol: &'static [u8],
     /// The settings for these clients. With other authorities there are others, which know no session to resume.
     current: RwLock<(Clients, Arc<ServerConfig>)>,
     gate: Arc<Gate>,
@@ -260,7 +280,7 @@ impl Acceptor {
             return Ok(current.1.clone());
         }
         drop(current);
-        let settings = self.tls.settings(&clients).map_err(io::Error::other)?;
+        let settings = self.tls.settings(&clients, self.protocol).map_err(io::Error::other)?;
         *self.current.write().unwrap_or_else(PoisonError::into_inner) = (clients, settings.clone());
         Ok(settings)
     }
@@ -287,6 +307,35 @@ impl Acceptor {
             Poll::Ready(done) => done,
             Poll::Pending => handshake.await,
         }
+    }
+}
+
+/// Accepts TLS connections for another protocol than CoAP. The addresses of clients have equal shares of the
+/// handshakes.
+pub struct TlsAcceptor(Acceptor);
+
+impl fmt::Debug for TlsAcceptor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("TlsAcceptor").field(&self.0.tls).finish()
+    }
+}
+
+impl TlsAcceptor {
+    /// Performs the handshake with a client at this address. Dropping the future closes the connection; it has no
+    /// time limit of its own.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the handshake fails, or if too many handshakes of this address wait.
+    pub async fn accept(
+        &self,
+        stream: TcpStream,
+        from: IpAddr,
+    ) -> io::Result<impl AsyncRead + AsyncWrite + Unpin + Send + use<>> {
+        if !self.0.has_room(from) {
+            return Err(io::Error::other("its address has its share of handshakes"));
+        }
+        self.0.accept(stream, from).await
     }
 }
 

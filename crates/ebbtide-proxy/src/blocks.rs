@@ -1,0 +1,112 @@
+//! Long bodies of responses that pass through block by block (RFC 7959), as fast as their client receives them.
+//!
+//! The beginning is shared and cached like a short body. Each client then fetches what follows by itself, and each
+//! block is an exchange that waits for its turn, so a client that receives slowly occupies neither a device nor its
+//! cell.
+
+use crate::ask::Ask;
+use crate::open::Counted;
+use crate::options;
+use crate::outcome::{self, ForwardOutcome};
+use crate::shared::RequestProgress;
+use crate::system;
+use crate::upstream::{RoundTrip, SharedUpstream, Upstream};
+use bytes::{Bytes, BytesMut};
+use ebbtide::client::Download;
+use ebbtide::{Request, Response};
+use std::io;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+/// The longest body, and the longest beginning of a body, that the gateway holds for a client that receives or sends
+/// it block by block. Few constrained devices have longer ones.
+pub(crate) const HELD: usize = 32 << 10;
+
+/// Where a body goes on.
+#[derive(Clone, Debug)]
+pub(crate) struct Remainder {
+    download: Download,
+    address: SocketAddr,
+}
+
+/// The part of a body that one client still receives, until it is dropped.
+#[derive(Debug)]
+pub(crate) struct BodyRest {
+    pub(crate) upstream: SharedUpstream,
+    pub(crate) ask: Ask,
+    pub(crate) rest: Remainder,
+    /// How long each block may take.
+    pub(crate) patience: Duration,
+    /// Its place among the open requests.
+    pub(crate) _counted: Counted,
+}
+
+/// The meaning of the time of one block's exchange.
+pub(crate) fn round_trip(is_repeated: bool) -> RoundTrip {
+    if is_repeated { RoundTrip::Repeated } else { RoundTrip::OfPath }
+}
+
+impl Upstream {
+    /// Asks for a body, and fetches the beginning of a long one.
+    ///
+    /// # Errors
+    ///
+    /// The answer, if it fails.
+    pub(crate) async fn begin(
+        &self,
+        ask: &Ask,
+        request: Request,
+        address: SocketAddr,
+        progress: &RequestProgress,
+    ) -> Result<ForwardOutcome, Response> {
+        let begun = self.client.begin_download(request);
+        let begun = self.turn(ask, address, progress, begun, |(response, _)| {
+            round_trip(response.is_repeated())
+        });
+        let (response, rest) = begun.await?;
+        let answer = options::of_response(response, &self.name);
+        let Some(mut download) = rest else { return Ok(ForwardOutcome::Answer(answer)) };
+        let mut beginning = BytesMut::from(answer.body().as_ref());
+        while beginning.len() < HELD {
+            match self.next_block(ask, &mut download, address, progress).await? {
+                Some(block) => beginning.extend_from_slice(&block),
+                None => return Ok(ForwardOutcome::Answer(answer.payload(beginning.freeze()))),
+            }
+        }
+        let answer = answer.payload(beginning.freeze());
+        Ok(ForwardOutcome::Beginning(answer, Remainder { download, address }))
+    }
+
+    async fn next_block(
+        &self,
+        ask: &Ask,
+        download: &mut Download,
+        address: SocketAddr,
+        progress: &RequestProgress,
+    ) -> Result<Option<Bytes>, Response> {
+        let exchange = async {
+            let block = download.chunk().await?;
+            Ok((block, download.is_repeated()))
+        };
+        let turn =
+            self.turn(ask, address, progress, exchange, |(_, repeated)| round_trip(*repeated));
+        turn.await.map(|(block, _)| block)
+    }
+}
+
+impl BodyRest {
+    /// The next block; `None` at the end. Cancel safe.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the body cannot be completed.
+    pub(crate) async fn next(&mut self) -> io::Result<Option<Bytes>> {
+        let Self { upstream, ask, rest: Remainder { download, address }, patience, .. } = self;
+        let deadline = system::now() + *patience;
+        let progress = RequestProgress::new(deadline);
+        let next = upstream.next_block(ask, download, *address, &progress);
+        let next = tokio::time::timeout_at(deadline, next).await;
+        next.unwrap_or_else(|_| Err(outcome::too_late(&progress)))
+            .map_err(|refusal| io::Error::other(refusal.text().into_owned()))
+    }
+}

@@ -1,0 +1,213 @@
+//! Bodies of HTTP requests: short ones are held, and long ones pass through block by block (RFC 7959), as fast as the
+//! device takes them.
+
+use super::request::Refused;
+use crate::ask::{Ask, CacheKey};
+use crate::blocks::{self, HELD};
+use crate::gateway::Gateway;
+use crate::options;
+use crate::outcome;
+use crate::shared::RequestProgress;
+use crate::system;
+use bytes::{Bytes, BytesMut};
+use ebbtide::client::StreamedUpload;
+use ebbtide::{Code, Response};
+use http_body_util::BodyExt;
+use hyper::StatusCode;
+use hyper::body::{Body as _, Incoming};
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// How long a body that is held may take, and each block of a longer one.
+const BODY_PATIENCE: Duration = Duration::from_secs(30);
+
+/// The body of a request.
+pub(super) enum RequestBody {
+    Held(Bytes),
+    Long(LongBody),
+}
+
+/// A body with its beginning.
+pub(super) struct LongBody {
+    beginning: Bytes,
+    body: Limited,
+}
+
+/// A body that has no more than `max` bytes.
+struct Limited {
+    body: Incoming,
+    max: usize,
+    read: usize,
+}
+
+/// Reads a body, or the beginning of a long one.
+///
+/// # Errors
+///
+/// The status and the reason, if it is too long or does not come in time.
+pub(super) async fn read(body: Incoming, max: usize) -> Result<RequestBody, Refused> {
+    let mut body = Limited { body, max, read: 0 };
+    if body.body.size_hint().lower() > max as u64 {
+        return Err(body.too_long());
+    }
+    let mut beginning = BytesMut::new();
+    in_time(async {
+        while let Some(bytes) = body.next().await? {
+            beginning.extend_from_slice(&bytes);
+            if beginning.len() > HELD {
+                return Ok(RequestBody::Long(LongBody { beginning: beginning.freeze(), body }));
+            }
+        }
+        Ok(RequestBody::Held(beginning.freeze()))
+    })
+    .await
+}
+
+async fn in_time<T>(read: impl Future<Output = Result<T, Refused>>) -> Result<T, Refused> {
+    let why = || "the body took too long".to_owned();
+    let late = || Refused { status: StatusCode::REQUEST_TIMEOUT, why: why() };
+    tokio::time::timeout(BODY_PATIENCE, read).await.unwrap_or_else(|_| Err(late()))
+}
+
+impl Limited {
+    fn too_long(&self) -> Refused {
+        let why = format!("the body exceeds {} bytes", self.max);
+        Refused { status: StatusCode::PAYLOAD_TOO_LARGE, why }
+    }
+
+    /// The next bytes; `None` at the end.
+    async fn next(&mut self) -> Result<Option<Bytes>, Refused> {
+        loop {
+            let Some(frame) = self.body.frame().await else { return Ok(None) };
+            let broken = |error: hyper::Error| Refused {
+                status: StatusCode::BAD_REQUEST,
+                why: error.to_string(),
+            };
+            // Trailers have no counterpart in CoAP.
+            let Ok(bytes) = frame.map_err(broken)?.into_data() else { continue };
+            self.read += bytes.len();
+            return if self.read > self.max { Err(self.too_long()) } else { Ok(Some(bytes)) };
+        }
+    }
+}
+
+impl RequestBody {
+    pub(super) fn beginning(&self) -> Bytes {
+        match self {
+            Self::Held(bytes) => bytes.clone(),
+            Self::Long(body) => body.beginning.clone(),
+        }
+    }
+}
+
+impl LongBody {
+    /// Sends the body to the device block by block, each when it is its turn and within the request's time limit. A
+    /// client that goes away, or a body that is refused, ends the transfer: the device then discards what it has.
+    ///
+    /// # Errors
+    ///
+    /// The status and the reason, if the body does not come to its end.
+    pub(super) async fn send(
+        mut self,
+        gateway: &Gateway,
+        mut ask: Ask,
+    ) -> Result<Response, Refused> {
+        if !matches!(ask.code, Code::POST | Code::PUT | Code::PATCH) {
+            // RFC 7252 section 5.5: a GET or DELETE has no payload.
+            let why = "this method has no body in CoAP".to_owned();
+            return Err(Refused { status: StatusCode::BAD_REQUEST, why });
+        }
+        let inner = &gateway.inner;
+        let patience = ask.deadline.saturating_duration_since(system::now()).min(inner.deadline);
+        let uri = CacheKey::of_uri(&ask.target);
+        let _counted = match gateway.admit(&ask) {
+            Ok(counted) => counted,
+            Err(refusal) => return Ok(refusal),
+        };
+        let Some(_alone) = inner.uploads.begin(&uri) else {
+            let why = "another long body is on its way to this resource";
+            return Ok(outcome::unavailable(Duration::from_secs(1), why));
+        };
+        ask.payload = Bytes::new();
+        let (request, address) = match inner.upstream.prepare(&ask).await {
+            Ok(prepared) => prepared,
+            Err(refusal) => return Ok(refusal),
+        };
+        let noted = RequestProgress::new(system::now() + patience);
+        let mut noted = inner.upstream.note(&ask, &noted);
+        let mut upload = inner.upstream.client.begin_upload(request);
+        upload.push(&std::mem::take(&mut self.beginning));
+        loop {
+            in_time(self.body.fill(&mut upload)).await?;
+            let deadline = system::now() + patience;
+            let progress = RequestProgress::new(deadline);
+            let exchange = async {
+                let answered = upload.send().await?;
+                Ok((answered, upload.is_repeated()))
+            };
+            let turn = inner.upstream.turn(&ask, address, &progress, exchange, |(_, repeated)| {
+                blocks::round_trip(*repeated)
+            });
+            let answered = tokio::time::timeout_at(deadline, turn).await;
+            let answered = match answered.unwrap_or_else(|_| Err(outcome::too_late(&progress))) {
+                Ok((None, _)) => continue,
+                Ok((Some(response), _)) => {
+                    if response.is_success() {
+                        gateway.changed(&uri);
+                    }
+                    options::of_response(response, &inner.upstream.name)
+                }
+                Err(refusal) => refusal,
+            };
+            noted.code = Some(answered.code());
+            return Ok(answered);
+        }
+    }
+}
+
+impl Limited {
+    /// Reads as much as the next block needs.
+    async fn fill(&mut self, upload: &mut StreamedUpload) -> Result<(), Refused> {
+        while upload.wants() > 0 {
+            match self.next().await? {
+                Some(bytes) => upload.push(&bytes),
+                None => upload.end(),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The resources to which long bodies are on their way: one to each, since devices without Request-Tag would put the
+/// blocks of two into one body (RFC 9175 section 3.3).
+#[derive(Debug, Default)]
+pub(crate) struct UploadsUnderWay(Mutex<BTreeSet<CacheKey>>);
+
+/// A long body on its way, until it is dropped.
+struct UploadAlone {
+    uploads: Arc<UploadsUnderWay>,
+    uri: CacheKey,
+}
+
+impl UploadsUnderWay {
+    #[cfg(test)]
+    pub(crate) fn count(&self) -> usize {
+        self.lock().len()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeSet<CacheKey>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn begin(self: &Arc<Self>, uri: &CacheKey) -> Option<UploadAlone> {
+        let is_new = self.lock().insert(uri.clone());
+        is_new.then(|| UploadAlone { uploads: self.clone(), uri: uri.clone() })
+    }
+}
+
+impl Drop for UploadAlone {
+    fn drop(&mut self) {
+        self.uploads.lock().remove(&self.uri);
+    }
+}
