@@ -7,7 +7,8 @@
 use crate::ask::Ask;
 use crate::open::Counted;
 use crate::options;
-use crate::outcome::{self, ForwardOutcome};
+use crate::outcome::ForwardOutcome;
+use crate::remainder::Remainder;
 use crate::shared::RequestProgress;
 use crate::system;
 use crate::upstream::{RoundTrip, SharedUpstream, Upstream};
@@ -21,13 +22,6 @@ use std::time::Duration;
 /// The longest body, and the longest beginning of a body, that the gateway holds for a client that receives or sends
 /// it block by block. Few constrained devices have longer ones.
 pub(crate) const HELD: usize = 32 << 10;
-
-/// Where a body goes on.
-#[derive(Clone, Debug)]
-pub(crate) struct Remainder {
-    download: Download,
-    address: SocketAddr,
-}
 
 /// The part of a body that one client still receives, until it is dropped.
 #[derive(Debug)]
@@ -106,7 +100,7 @@ impl BodyRest {
         let progress = RequestProgress::new(deadline);
         let next = upstream.next_block(ask, download, *address, &progress);
         let next = tokio::time::timeout_at(deadline, next).await;
-        next.unwrap_or_else(|_| Err(outcome::too_late(&progress)))
+        next.unwrap_or_else(|_| Err(progress.too_late()))
             .map_err(|refusal| io::Error::other(refusal.text().into_owned()))
     }
 }

@@ -6,12 +6,12 @@ use crate::blocks::BodyRest;
 use crate::cache::{self, Cache, Found};
 use crate::cell::{Cells, GateLoad};
 use crate::config::GatewayConfig;
-use crate::http::UploadsUnderWay;
 use crate::observed::{Observations, State};
 use crate::open::{Counted, FairPlaces};
 use crate::outcome::{self, ForwardOutcome};
 use crate::shared::{RequestProgress, SharedRequest, SharedRequests};
 use crate::system;
+use crate::uploads::UploadsUnderWay;
 use crate::upstream::{SharedUpstream, Upstream, UpstreamConfig};
 use ebbtide::{Client, Code, OptionNumber, Response};
 use std::sync::Arc;
@@ -145,7 +145,7 @@ impl Gateway {
             let answered = tokio::time::timeout_at(deadline, work).await;
             (progress, answered)
         };
-        let Ok(outcome) = answered else { return outcome::too_late(&progress).into() };
+        let Ok(outcome) = answered else { return progress.too_late().into() };
         let (response, remainder) = outcome.into_parts();
         let response = versioned(&ask, response);
         let remainder = remainder.filter(|_| response.code() == Code::CONTENT);

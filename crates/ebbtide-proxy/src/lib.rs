@@ -35,12 +35,14 @@ mod observed;
 mod open;
 mod options;
 mod outcome;
+mod remainder;
 mod shared;
 mod system;
 mod target;
 #[cfg(test)]
 mod tests;
 mod timeline;
+mod uploads;
 mod upstream;
 mod web;
 mod web_link;

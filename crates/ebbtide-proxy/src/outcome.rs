@@ -1,7 +1,6 @@
 //! Answers that the gateway gives itself.
 
-use crate::blocks::Remainder;
-use crate::shared::RequestProgress;
+use crate::remainder::Remainder;
 use ebbtide::{Code, Error, ErrorKind, Response};
 use std::time::Duration;
 
@@ -48,14 +47,6 @@ pub(crate) fn unavailable(retry: Duration, why: &'static str) -> Response {
 pub(crate) fn timed_out() -> Response {
     // Repeated at once, it would wait for the same device.
     Response::error(Code::GATEWAY_TIMEOUT, "no answer within the time limit").max_age(1)
-}
-
-/// The answer to a request whose time limit has passed.
-pub(crate) fn too_late(progress: &RequestProgress) -> Response {
-    if progress.is_sent() {
-        return timed_out();
-    }
-    unavailable(Duration::from_secs(1), "the cell is busy")
 }
 
 /// The answer in place of a server's response that did not come (RFC 7252 section 5.7.1).

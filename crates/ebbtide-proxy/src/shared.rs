@@ -1,13 +1,15 @@
 //! Equal requests at the same time are sent once.
 
 use crate::ask::CacheKey;
-use crate::outcome::ForwardOutcome;
+use crate::outcome::{self, ForwardOutcome};
 use crate::system;
+use ebbtide::Response;
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, Shared, WeakShared};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
 use tokio::time::Instant;
 
 /// The progress of a request that several clients may wait for.
@@ -38,6 +40,14 @@ impl RequestProgress {
 
     pub(crate) fn sent(&self) -> Option<Instant> {
         self.sent.get().copied()
+    }
+
+    /// The answer if the time limit has passed.
+    pub(crate) fn too_late(&self) -> Response {
+        if self.is_sent() {
+            return outcome::timed_out();
+        }
+        outcome::unavailable(Duration::from_secs(1), "the cell is busy")
     }
 
     pub(crate) fn is_outdated(&self) -> bool {
@@ -148,9 +158,7 @@ impl SharedRequests {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::outcome;
     use std::sync::atomic::AtomicUsize;
-    use std::time::Duration;
 
     #[tokio::test(start_paused = true)]
     async fn equal_requests_share_one_and_it_ends_with_the_last_that_waits() {

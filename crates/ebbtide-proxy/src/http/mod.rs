@@ -9,4 +9,3 @@ mod upload;
 pub(crate) use connection::{Plain, answer, serve};
 pub(crate) use request::PREFIX;
 pub(crate) use response::{AnswerBody, whole};
-pub(crate) use upload::UploadsUnderWay;

@@ -15,8 +15,6 @@ use ebbtide::{Code, Response};
 use http_body_util::BodyExt;
 use hyper::StatusCode;
 use hyper::body::{Body as _, Incoming};
-use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// How long a body that is held may take, and each block of a longer one.
@@ -150,7 +148,7 @@ impl LongBody {
                 blocks::round_trip(*repeated)
             });
             let answered = tokio::time::timeout_at(deadline, turn).await;
-            let answered = match answered.unwrap_or_else(|_| Err(outcome::too_late(&progress))) {
+            let answered = match answered.unwrap_or_else(|_| Err(progress.too_late())) {
                 Ok((None, _)) => continue,
                 Ok((Some(response), _)) => {
                     if response.is_success() {
@@ -176,38 +174,5 @@ impl Limited {
             }
         }
         Ok(())
-    }
-}
-
-/// The resources to which long bodies are on their way: one to each, since devices without Request-Tag would put the
-/// blocks of two into one body (RFC 9175 section 3.3).
-#[derive(Debug, Default)]
-pub(crate) struct UploadsUnderWay(Mutex<BTreeSet<CacheKey>>);
-
-/// A long body on its way, until it is dropped.
-struct UploadAlone {
-    uploads: Arc<UploadsUnderWay>,
-    uri: CacheKey,
-}
-
-impl UploadsUnderWay {
-    #[cfg(test)]
-    pub(crate) fn count(&self) -> usize {
-        self.lock().len()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, BTreeSet<CacheKey>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn begin(self: &Arc<Self>, uri: &CacheKey) -> Option<UploadAlone> {
-        let is_new = self.lock().insert(uri.clone());
-        is_new.then(|| UploadAlone { uploads: self.clone(), uri: uri.clone() })
-    }
-}
-
-impl Drop for UploadAlone {
-    fn drop(&mut self) {
-        self.uploads.lock().remove(&self.uri);
     }
 }
