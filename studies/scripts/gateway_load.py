@@ -3,6 +3,8 @@
 
     gateway_load.py http|coap GATEWAY:PORT COUNT DEVICES SECONDS
 
+HTTP_PREFIX is the path before the URI, by default /hc/.
+
 Prints one JSON object: how many were answered, refused, late or lost, and the times of the answers.
 """
 import asyncio
@@ -17,6 +19,7 @@ import time
 mode, gateway, count, devices, deadline = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4]), float(sys.argv[5])
 host, port = gateway.rsplit(":", 1)
 port = int(port)
+prefix = os.environ.get("HTTP_PREFIX", "/hc/")
 began = time.monotonic()
 results = {}
 
@@ -33,7 +36,7 @@ def note(what, at):
 async def http(n):
     try:
         reader, writer = await asyncio.open_connection(host, port)
-        writer.write(f"GET /hc/coap://{device(n)}/test?n={n} HTTP/1.1\r\nHost: g\r\nConnection: close\r\nPrefer: wait={int(deadline)}\r\n\r\n".encode())
+        writer.write(f"GET {prefix}coap://{device(n)}/test?n={n} HTTP/1.1\r\nHost: g\r\nConnection: close\r\nPrefer: wait={int(deadline)}\r\n\r\n".encode())
         answer = await asyncio.wait_for(reader.read(), deadline + 10)
         status = answer.split(b" ")[1].decode() if answer else "closed"
         note(status, time.monotonic())

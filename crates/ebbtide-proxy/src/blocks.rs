@@ -28,7 +28,7 @@ pub(crate) const HELD: usize = 32 << 10;
 pub(crate) struct BodyRest {
     pub(crate) upstream: SharedUpstream,
     pub(crate) ask: Ask,
-    pub(crate) rest: Remainder,
+    pub(crate) rest: Box<Remainder>,
     /// How long each block may take.
     pub(crate) patience: Duration,
     /// Its place among the open requests.
@@ -68,7 +68,7 @@ impl Upstream {
             }
         }
         let answer = answer.payload(beginning.freeze());
-        Ok(ForwardOutcome::Beginning(answer, Remainder { download, address }))
+        Ok(ForwardOutcome::Beginning(answer, Box::new(Remainder { download, address })))
     }
 
     async fn next_block(
@@ -95,7 +95,8 @@ impl BodyRest {
     ///
     /// Returns an error if the body cannot be completed.
     pub(crate) async fn next(&mut self) -> io::Result<Option<Bytes>> {
-        let Self { upstream, ask, rest: Remainder { download, address }, patience, .. } = self;
+        let Self { upstream, ask, rest, patience, .. } = self;
+        let Remainder { download, address } = rest.as_mut();
         let deadline = system::now() + *patience;
         let progress = RequestProgress::new(deadline);
         let next = upstream.next_block(ask, download, *address, &progress);
