@@ -129,7 +129,8 @@ pub struct DeviceEndpoint<'t, A, C> {
     /// The Confirmable responses that were acknowledged, the oldest at `next_acknowledged`.
     pub(super) acknowledged: [Option<(A, MessageId, Instant)>; ACKNOWLEDGED],
     pub(super) next_acknowledged: usize,
-    accepted: u32,
+    /// See [`FixedExchange::number`].
+    pub(super) next_number: u32,
 }
 
 /// A message that becomes an exchange.
@@ -165,7 +166,7 @@ impl<'t, A: Copy + Eq, C: CongestionControl + Clone> DeviceEndpoint<'t, A, C> {
             first_answers: FirstAnswers::NONE,
             acknowledged: [None; ACKNOWLEDGED],
             next_acknowledged: 0,
-            accepted: 0,
+            next_number: 0,
         }
     }
 
@@ -251,7 +252,8 @@ impl<'t, A: Copy + Eq, C: CongestionControl + Clone> DeviceEndpoint<'t, A, C> {
                 return DevicePoll::Failed { exchange, reason };
             }
             let all = self.memory.exchanges.iter().enumerate();
-            let next = all.filter(|(_, it)| it.is_alive()).min_by_key(|(_, it)| it.due);
+            let next =
+                all.filter(|(_, it)| it.is_alive()).min_by_key(|(_, it)| (it.due, it.number));
             let Some((index, exchange)) = next else { return DevicePoll::Wait(None) };
             if exchange.due > self.now {
                 return DevicePoll::Wait((exchange.due < Instant::MAX).then_some(exchange.due));
@@ -333,8 +335,8 @@ impl<'t, A: Copy + Eq, C: CongestionControl + Clone> DeviceEndpoint<'t, A, C> {
         let room = self.memory.datagram(index);
         let encoded = content.encode(room, Type::Confirmable, MessageId(0), token);
         let encoded = encoded.map_err(DeviceSendError::Encode)?;
-        let number = self.accepted;
-        self.accepted = number.wrapping_add(1);
+        let number = self.next_number;
+        self.next_number = number.wrapping_add(1);
         let now = self.now;
         if let Some(exchange) = self.memory.exchanges.get_mut(index) {
             *exchange = FixedExchange {
@@ -366,8 +368,8 @@ impl<'t, A: Copy + Eq, C: CongestionControl + Clone> DeviceEndpoint<'t, A, C> {
             let all = self.memory.exchanges.iter().enumerate();
             let queued =
                 all.filter(|(_, it)| it.peer == peer && it.state == FixedExchangeState::Queued);
-            let accepted = self.accepted;
-            let oldest = queued.max_by_key(|(_, it)| accepted.wrapping_sub(it.number));
+            let next = self.next_number;
+            let oldest = queued.max_by_key(|(_, it)| next.wrapping_sub(it.number));
             let Some((index, _)) = oldest else { return };
             let Some((exchange, peer)) = self.memory.both(index) else { return };
             let message = OutgoingMessage { confirmable: true, bytes: exchange.length };
@@ -417,7 +419,7 @@ impl<'t, A: Copy + Eq, C: CongestionControl + Clone> DeviceEndpoint<'t, A, C> {
             }
             Purpose::Request | Purpose::Registration => Shell::wait(timeout, left, since_first, cx),
         };
-        exchange.due = now + wait;
+        exchange.arm(&mut self.next_number, now + wait);
         let (to, length) = (peer.address, usize::from(exchange.length));
         let is_marked = exchange.marking == Marking::Token;
         if let Some(sent) = exchange.sent.get_mut(usize::from(ordinal)) {
@@ -439,7 +441,7 @@ impl<'t, A: Copy + Eq, C: CongestionControl + Clone> DeviceEndpoint<'t, A, C> {
         let Parameters { ack_timeout, ack_random_permille, .. } = self.config.params;
         let processed = exchange.last + ack_timeout.scale(ack_random_permille, 1000);
         if exchange.max_transmissions < u8::MAX && self.now < processed {
-            exchange.due = processed;
+            exchange.arm(&mut self.next_number, processed);
             return;
         }
         let effort = Attempts { transmissions, ..Attempts::default() };
@@ -515,6 +517,12 @@ impl<'t, A: Copy + Eq, C: CongestionControl + Clone> DeviceEndpoint<'t, A, C> {
 }
 
 impl FixedExchange {
+    /// Sets the instant at which something is to be done with an exchange that has left the queue.
+    pub(super) fn arm(&mut self, next_number: &mut u32, due: Instant) {
+        (self.due, self.number) = (due, *next_number);
+        *next_number = next_number.wrapping_add(1);
+    }
+
     /// Whether a response with this token belongs to it.
     pub(super) fn has_token(&self, token: Token) -> bool {
         self.purpose != Purpose::Notification && self.token == token

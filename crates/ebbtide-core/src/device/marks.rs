@@ -15,12 +15,12 @@ pub(super) struct FirstAnswers {
     next: usize,
 }
 
+/// Message ID and token name the request, without the address, which may be long. The place of its
+/// peer may be another one's by the time that a late answer arrives.
 #[derive(Copy, Clone, Debug)]
 struct FirstAnswer {
-    peer: u8,
     id: MessageId,
     token: Token,
-    marking: Marking,
     transmissions: u8,
     /// The transmission that it named.
     ordinal: u8,
@@ -29,24 +29,21 @@ struct FirstAnswer {
 impl FirstAnswers {
     pub(super) const NONE: Self = Self { all: [None; REMEMBERED], next: 0 };
 
-    /// The answer to a retransmitted request named this transmission.
+    /// The answer to a retransmitted request with marks named this transmission.
     pub(super) fn remember(&mut self, exchange: &FixedExchange, ordinal: u8) {
-        let &FixedExchange { peer, id, token, marking, transmissions, .. } = exchange;
+        let &FixedExchange { id, token, transmissions, .. } = exchange;
         if let Some(place) = self.all.get_mut(self.next) {
-            *place = Some(FirstAnswer { peer, id, token, marking, transmissions, ordinal });
+            *place = Some(FirstAnswer { id, token, transmissions, ordinal });
         }
         self.next = (self.next + 1) % REMEMBERED;
     }
 
     /// Whether an answer names another transmission than the first answer to the same request.
-    pub(super) fn contradicts(&self, peer: usize, message: &Message<'_>) -> bool {
-        let mut all = self.all.iter().flatten();
-        let id = message.message_id();
-        let first = all.find(|first| usize::from(first.peer) == peer && first.id == id);
-        let Some(first) = first else { return false };
-        let named = message
-            .token()
-            .and_then(|token| ordinal_in(token, first.token, first.marking, first.transmissions));
-        named.is_some_and(|named| named != first.ordinal)
+    pub(super) fn contradicts(&self, message: &Message<'_>) -> bool {
+        let (id, Some(token)) = (message.message_id(), message.token()) else { return false };
+        let mut all = self.all.iter().flatten().filter(|first| first.id == id);
+        let ordinal_of =
+            |it: &FirstAnswer| ordinal_in(token, it.token, Marking::Token, it.transmissions);
+        all.any(|first| ordinal_of(first).is_some_and(|named| named != first.ordinal))
     }
 }

@@ -12,6 +12,7 @@
 //! * duplicates of requests whose responses are longer than the program reserves;
 //! * bodies with more than one block in flight, and those of RFC 9177;
 //! * several bodies at a time for one peer, answers withheld until an address is proved (shorter blocks instead);
+//! * copies of Confirmable responses before the last four, which it rejects;
 //! * connections (RFC 8323);
 //! * counters.
 //!

@@ -222,6 +222,17 @@ impl<'r, A: Copy + Eq> DeviceObservation<'r, A> {
         is_own
     }
 
+    /// Registers again at the next poll, because the server has forgotten its observers: for
+    /// example, a DTLS session took the place of one that it had lost. Does nothing while a
+    /// registration is open.
+    pub fn register_again(&mut self) {
+        if let RegistrationState::Registered(at) | RegistrationState::Unregistered(at) =
+            &mut self.state
+        {
+            *at = Instant::ZERO;
+        }
+    }
+
     /// A registration, or the blocks of a state, were lost.
     fn lose<C: CongestionControl + Clone>(
         &mut self,

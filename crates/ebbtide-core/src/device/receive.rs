@@ -240,7 +240,8 @@ impl<A: Copy + Eq, C: CongestionControl + Clone> DeviceEndpoint<'_, A, C> {
     ) {
         self.close(io, index, Outcome::Acknowledged, sample);
         let Some(exchange) = self.memory.exchanges.get_mut(index) else { return };
-        (exchange.state, exchange.due) = (state, due);
+        exchange.state = state;
+        exchange.arm(&mut self.next_number, due);
         let peer = exchange.peer;
         self.pump(io, peer);
     }
@@ -277,7 +278,7 @@ impl<A: Copy + Eq, C: CongestionControl + Clone> DeviceEndpoint<'_, A, C> {
     /// A peer whose answers to the copies of a request name different copies can be believed.
     fn compare_marks(&mut self, from: A, message: &Message<'_>) {
         if let Some(index) = self.memory.find_peer(from)
-            && self.first_answers.contradicts(index, message)
+            && self.first_answers.contradicts(message)
             && let Some(Some(peer)) = self.memory.peers.get_mut(index)
         {
             peer.faithful = true;

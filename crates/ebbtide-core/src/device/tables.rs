@@ -80,7 +80,8 @@ pub(super) struct FixedExchange {
     pub(super) length: u16,
     pub(super) id: MessageId,
     pub(super) token: Token,
-    /// The order in which exchanges were accepted.
+    /// The order in which queued exchanges were accepted, and in which the instants of the others
+    /// were set: what is due at one instant is done in this order.
     pub(super) number: u32,
     pub(super) slot: Slot,
     pub(super) first: Instant,

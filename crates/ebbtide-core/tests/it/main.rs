@@ -33,6 +33,7 @@ mod clock_jumps;
 mod common;
 mod device_endpoint;
 mod device_forgery;
+mod device_observation;
 mod device_server;
 mod device_transfer;
 mod endpoint_block;
