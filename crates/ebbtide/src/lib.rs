@@ -3,8 +3,9 @@
 //! A [`Client`] sends requests and a [`Server`] answers them. Both consist of a core endpoint
 //! ([`ebbtide_core::endpoint`]) with a socket, a clock, and a congestion control, by default one
 //! that avoids congestion collapse (`ebb`). `coaps` URIs use DTLS with pre-shared keys or
-//! certificates ([`dtls`]); [`oscore`] protects messages end to end. Over TCP, TLS and WebSockets
-//! ([`stream`]) the client and the handlers are the same, and the transport controls congestion.
+//! certificates (feature and module `dtls`); `oscore` protects messages end to end. Over TCP, TLS and
+//! WebSockets ([`stream`]) the client and the handlers are the same, and the transport controls
+//! congestion.
 //!
 //! Clients and servers need a running tokio runtime with IO and time enabled. The crate runs on
 //! Unix systems.

@@ -8,7 +8,7 @@ use crate::params::Parameters;
 use crate::peer::PeerId;
 use crate::shared::Shared;
 use crate::time::{Duration, Micros};
-use crate::wire::OptionNumber;
+use crate::wire::{MAX_TOKEN_LEN, OptionNumber};
 use core::hash::{Hash, Hasher};
 use siphasher::sip::SipHasher24;
 
@@ -146,7 +146,8 @@ pub struct Limits {
     /// ([`Endpoint::defer`](super::Endpoint::defer)). Default 16384.
     pub deferred_requests: usize,
     /// Bytes of the longest token of a request that is processed (RFC 8974). Requests with a longer one are
-    /// answered with 4.00. Default 8: a longer one is a format error, as it was before RFC 8974.
+    /// answered with 4.00, and so are those whose token takes more than half of `message_bytes`, beside which an answer
+    /// may have no room. Default 8: a longer one is a format error, as it was before RFC 8974.
     pub token_bytes: usize,
     /// Bytes of datagrams that wait for the driver. Default 16 MiB.
     pub outbox_bytes: usize,
@@ -156,6 +157,11 @@ pub struct Limits {
 }
 
 impl Limits {
+    /// Bytes of the longest token of a request that is processed.
+    pub(super) fn longest_token(&self) -> usize {
+        self.token_bytes.min(self.message_bytes / 2).max(MAX_TOKEN_LEN)
+    }
+
     /// Limits for a device with a handful of peers and blocks of at most 512 bytes: a few kilobytes at most, on demand.
     /// One that needs less has [`device`](crate::device).
     #[must_use]

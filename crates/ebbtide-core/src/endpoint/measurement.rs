@@ -13,15 +13,24 @@ const SQUARE: u8 = 0x80;
 /// The option PM in the messages of an endpoint (draft-ietf-core-coap-pm). It goes into each
 /// request to a single peer, and into each response and notification to a peer that has sent it.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Measurement {
     /// Messages after which the square bit flips. Both endpoints must use the same number. Default
     /// 64, the draft's example; 0 counts as 1.
     pub block: u16,
 }
 
+impl Measurement {
+    /// Blocks of this many messages.
+    #[must_use]
+    pub const fn new(block: u16) -> Self {
+        Self { block }
+    }
+}
+
 impl Default for Measurement {
     fn default() -> Self {
-        Self { block: 64 }
+        Self::new(64)
     }
 }
 
@@ -42,10 +51,10 @@ pub struct Measured {
 impl Measured {
     /// Lost messages of a million; `None` until the end of a block was seen.
     #[must_use]
-    pub fn loss_ppm(&self) -> Option<i32> {
-        let sent = i64::try_from(self.sent).ok()?;
-        let lost = sent - i64::try_from(self.arrived).ok()?;
-        i32::try_from(lost.checked_mul(1_000_000)?.checked_div(sent)?).ok()
+    pub fn loss_ppm(&self) -> Option<u32> {
+        // No more arrived of a block than were sent.
+        let lost = self.sent.saturating_sub(self.arrived);
+        u32::try_from(lost.checked_mul(1_000_000)?.checked_div(self.sent)?).ok()
     }
 }
 
@@ -87,6 +96,12 @@ impl Endpoint {
         let Some(Measurement { block }) = self.config.measurement else { return };
         let value = message.option(OptionNumber::PM).and_then(|option| option.as_uint());
         let Some(value) = value.and_then(|value| u8::try_from(value).ok()) else { return };
+        // Anyone can send the option: whom this endpoint does not know takes no place that it may
+        // need for its own peers.
+        let is_known = self.peers.find(self.config.scope.key(from)).is_some();
+        if !is_known && self.peers.len() >= self.config.limits.peers / 2 {
+            return;
+        }
         let Some(waves) = self.waves(now, from) else { return };
         if let Some(ended) = waves.reader.read(value & SQUARE != 0, block.max(1)) {
             waves.measured.sent += u64::from(ended.sent);
@@ -112,7 +127,7 @@ impl Endpoint {
         if !code.is_request() {
             // Who does not send the option does not read it.
             let index = self.peers.find(self.config.scope.key(to))?;
-            self.peers.get(index).waves.as_ref()?;
+            self.peers.get(index).waves.as_ref().filter(|waves| waves.reader.has_begun())?;
         }
         let waves = self.waves(self.now, to)?;
         let square = if waves.out.next(block.max(1)) { SQUARE } else { 0 };

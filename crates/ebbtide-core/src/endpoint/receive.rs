@@ -139,14 +139,15 @@ impl Endpoint {
                 .and_then(|option| option.as_uint())
                 .and_then(|value| u8::try_from(value).ok()),
         };
-        if incoming.token.as_slice().len() > self.config.limits.token_bytes.max(MAX_TOKEN_LEN) {
+        if incoming.token.as_slice().len() > self.config.limits.longest_token() {
             // RFC 8974 section 2.2.2: a server that will never be able to handle it does not reject it, which
             // would mean that no token may be extended.
             self.counters.rare().refused += 1;
-            if !to_group {
+            if !to_group && let Ok((kind, id)) = self.form_of_response(now, &incoming) {
+                // It has no more bytes than the request, however long that was. If there is no room, the peer will
+                // retransmit.
                 let content = Content { code: Code::BAD_REQUEST, options: &[], payload: &[] };
-                // If there is no room, the peer will retransmit.
-                let _ = self.respond(now, &incoming, &content);
+                let _ = self.push_response(&incoming, &content, kind, id);
             }
             return Received::Ignored(Ignored::TokenTooLong);
         }

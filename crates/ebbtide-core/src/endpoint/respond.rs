@@ -43,10 +43,7 @@ impl Endpoint {
             self.conclude(incoming);
             return Ok(Some(started));
         }
-        let (kind, id) = match incoming.kind {
-            Type::Confirmable => (Type::Acknowledgement, incoming.id),
-            _ => (Type::NonConfirmable, self.id_of_response(now, incoming)?),
-        };
+        let (kind, id) = self.form_of_response(now, incoming)?;
         self.emit_response(incoming, content, kind, id)?;
         if !incoming.idempotent {
             self.store_response(incoming, content);
@@ -75,6 +72,18 @@ impl Endpoint {
         self.emit_response(incoming, content, Type::NonConfirmable, id)?;
         self.conclude(incoming);
         Ok(())
+    }
+
+    /// The type and the message ID of a response that is sent once.
+    pub(super) fn form_of_response(
+        &mut self,
+        now: Instant,
+        incoming: &Incoming,
+    ) -> Result<(Type, MessageId), SendError> {
+        Ok(match incoming.kind {
+            Type::Confirmable => (Type::Acknowledgement, incoming.id),
+            _ => (Type::NonConfirmable, self.id_of_response(now, incoming)?),
+        })
     }
 
     /// The message ID of a Non-confirmable response. If message IDs are used faster than they become
@@ -172,6 +181,18 @@ impl Endpoint {
         if bytes + self.measurement_bytes() > limit {
             return Err(SendError::TooLong { bytes, limit });
         }
+        self.push_response(incoming, content, kind, id)
+    }
+
+    /// Queues a response whatever its length.
+    pub(super) fn push_response(
+        &mut self,
+        incoming: &Incoming,
+        content: &Content<'_>,
+        kind: Type,
+        id: MessageId,
+    ) -> Result<(), SendError> {
+        let bytes = HEADER_LEN + incoming.token.encoded_len() + content.encoded_len();
         let option = self.config.rexmit_count_option;
         let mut result = Ok(());
         let sent = self.output.push(

@@ -29,6 +29,7 @@ pub enum ParseError {
 
 /// The error in a message whose header is readable.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub enum FormatError {
     /// A token longer than its receiver takes: without RFC 8974, of more than eight bytes, which "MUST be
     /// processed as a message format error" (RFC 7252 section 3).
@@ -65,6 +66,7 @@ pub enum FormatError {
 
 /// The reason why a message could not be encoded. The fault is the caller's.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub enum EncodeError {
     /// The message is longer than the buffer.
     BufferTooSmall,

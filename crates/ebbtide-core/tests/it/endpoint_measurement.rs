@@ -1,13 +1,14 @@
 //! The option PM (draft-ietf-core-coap-pm), as bytes and as what both ends count.
 
 use crate::common::node::{Datagram, Got, Node, PEER, config, message};
+use ebbtide_core::PeerId;
 use ebbtide_core::endpoint::{EndpointConfig, Measurement, Reliability};
 use ebbtide_core::wire::{Code, Content, Opt, OptionNumber, Type};
 
 const PM: u16 = 65022;
 
 fn measured(block: u16) -> EndpointConfig {
-    EndpointConfig { measurement: Some(Measurement { block }), ..config("default") }
+    EndpointConfig { measurement: Some(Measurement::new(block)), ..config("default") }
 }
 
 /// A node that measures with blocks of this many messages.
@@ -81,6 +82,26 @@ fn a_server_answers_with_the_option_only_who_sends_it() {
     assert_eq!(answer(&mut node, &get(1, None)).option(PM), None);
     assert_eq!(answer(&mut node, &get(2, Some(0))).option(PM), Some(vec![0]));
     assert_eq!(answer(&mut node, &get(3, None)).option(PM), Some(vec![0]), "it is known now");
+}
+
+#[test]
+fn events_to_signal_are_no_reason_to_send_the_option_first() {
+    let mut node = node(64);
+    node.ep.signal_events(node.now, PEER, 1);
+    assert_eq!(answer(&mut node, &get(1, None)).option(PM), None);
+    assert_eq!(answer(&mut node, &get(2, Some(0))).option(PM), Some(vec![1]));
+}
+
+#[test]
+fn strangers_who_send_the_option_take_half_of_the_places_for_peers() {
+    let mut config = measured(64);
+    config.limits.peers = 6;
+    let mut node = Node::new(config);
+    for host in 1..20 {
+        let stranger = PeerId::Address(([192, 0, 2, host], 5683).into());
+        node.arrive_from(stranger, &get(1, Some(0)));
+    }
+    assert_eq!(node.ep.peers(), 3);
 }
 
 #[test]

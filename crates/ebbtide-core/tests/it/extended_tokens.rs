@@ -116,9 +116,19 @@ fn a_token_that_is_too_long_is_answered_4_00_and_not_rejected() {
         assert_eq!((answer.code(), answer.token()), (Code::BAD_REQUEST, vec![1; 41]));
     }
     assert_eq!(node.ep.counters().malformed, 0);
-    // Too long for any answer.
-    assert_eq!(node.arrive(&get(6, &[1; 1200])).ignored(), Ignored::TokenTooLong);
-    assert!(node.take().is_empty());
+}
+
+#[test]
+fn a_token_that_leaves_no_room_for_an_answer_is_answered_4_00() {
+    let limits = Limits { token_bytes: 65_000, ..Limits::default() };
+    let mut node = Node::new(EndpointConfig { limits, ..EndpointConfig::default() });
+    let half = limits.message_bytes / 2;
+    node.arrive(&get(1, &vec![1; half])).request();
+    for (id, len) in (2..).zip([half + 1, 1146, 1152, 1200, 9000]) {
+        assert_eq!(node.arrive(&get(id, &vec![1; len])).ignored(), Ignored::TokenTooLong);
+        let answer = node.one();
+        assert_eq!((answer.code(), answer.token().len()), (Code::BAD_REQUEST, len));
+    }
 }
 
 #[test]

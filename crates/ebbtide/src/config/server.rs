@@ -14,23 +14,26 @@ impl ServerConfig {
     /// of its own; the system divides the peers among them (SO_REUSEPORT). Default 1, which is
     /// driven by the runtime in which the server is bound. More than one is an error on other
     /// systems than Linux. The second byte of their connection IDs over DTLS, or the first one without
-    /// [`Self::server_id`], is the number of the worker.
+    /// `server_id`, is the number of the worker.
     pub fn workers(mut self, workers: usize) -> Self {
         self.0.workers = workers;
         self
     }
 
-    /// Serves at these bound sockets, of datagrams or listening, where their addresses are asked for, instead of binding
-    /// others: a service manager that keeps them open lets one process follow another. Such a server ends without a word to its clients
-    /// ([`ServerHandle::shutdown`](crate::server::ServerHandle::shutdown)): what it has not received waits for its successor,
-    /// which goes on with its [state](Self::state). Of several at one address each has a worker.
+    /// Serves at these bound sockets, of datagrams or listening, where their addresses are asked
+    /// for, instead of binding others: a service manager that keeps them open lets one process
+    /// follow another. Such a server ends without a word to its clients
+    /// ([`ServerHandle::shutdown`](crate::server::ServerHandle::shutdown)): what it has not
+    /// received waits for its successor, which goes on with its [state](Self::state). Of several at
+    /// one address each has a worker.
     pub fn sockets(mut self, bound: impl IntoIterator<Item = OwnedFd>) -> Self {
         self.0.handed_over = HandedOver::new(bound);
         self
     }
 
-    /// Sets the first byte of the connection IDs that the server issues over DTLS (RFC 9146), by which a balancer in front of
-    /// several servers finds the one that has a session. Default: none.
+    /// Sets the first byte of the connection IDs that the server issues over DTLS (RFC 9146), by
+    /// which a balancer in front of several servers finds the one that has a session. Default:
+    /// none.
     #[cfg(feature = "dtls")]
     pub fn server_id(mut self, id: u8) -> Self {
         self.0.dtls.server.cid_prefix = vec![id];
@@ -52,8 +55,9 @@ impl ServerConfig {
         self
     }
 
-    /// Lets pages of this origin, such as `https://home.example`, open WebSockets (RFC 6455 section 10.2). Otherwise only
-    /// pages of the server's own host and port may, and programs other than browsers. May be called several times.
+    /// Lets pages of this origin, such as `https://home.example`, open WebSockets (RFC 6455 section
+    /// 10.2). Otherwise only pages of the server's own host and port may, and programs other than
+    /// browsers. May be called several times.
     pub fn allow_origin(mut self, origin: impl Into<String>) -> Self {
         self.0.stream.origins.push(origin.into());
         self

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use tokio::net::UdpSocket;
 
 fn blocks_of(block: u16) -> Measurement {
-    Measurement { block }
+    Measurement::new(block)
 }
 
 fn hello() -> Router {

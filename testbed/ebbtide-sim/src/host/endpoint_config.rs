@@ -25,7 +25,7 @@ pub fn endpoint_config(scenario: &Scenario, control: ControlConfig) -> EndpointC
         params,
         control,
         token_length: coap.token_length,
-        measurement: (coap.pm_block > 0).then_some(Measurement { block: coap.pm_block }),
+        measurement: (coap.pm_block > 0).then_some(Measurement::new(coap.pm_block)),
         oscore: scenario.security.mode == SecurityMode::Oscore,
         // The server is this program's: it answers each copy with that copy's marks.
         study: StudySettings::DEFAULT.trusting_marks(true).being_patient(coap.patience),

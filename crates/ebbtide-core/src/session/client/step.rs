@@ -38,6 +38,7 @@ pub struct Outgoing {
 
 /// The reason for which a message has no answer.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Loss {
     /// It did not leave, because there is no route.
     Unsent,

@@ -266,7 +266,7 @@ fn config(script: &mut Script<'_>) -> EndpointConfig {
             .trusting_marks(bits & 16 != 0)
             .keeping_message_ids_unique(bits & 32 == 0),
         rexmit_count_option: OptionNumber(65020),
-        measurement: (bits & 128 != 0).then_some(Measurement { block: 3 }),
+        measurement: (bits & 128 != 0).then_some(Measurement::new(3)),
         q_block: false,
         oscore: false,
         forwards: false,
