@@ -5,7 +5,7 @@ import socket
 import subprocess
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +15,10 @@ from relay import Fate, SerialRelay
 
 # Seconds after which a run has failed. The slowest exchange takes a minute.
 LIMIT = 240
+# How a server ends: with a goodbye, or like one whose power is cut.
+End = Callable[["subprocess.Popen[str]"], None]
+TERMINATED: End = subprocess.Popen.terminate
+KILLED: End = subprocess.Popen.kill
 
 
 class Failed(Exception):
@@ -108,7 +112,7 @@ def on_ethernet(image: Image, arguments: dict[str, object]) -> Iterator[tuple[De
 
 
 @contextmanager
-def server(command: list[str], ready: str) -> Iterator[re.Match[str]]:
+def server(command: list[str], ready: str, end: End) -> Iterator[re.Match[str]]:
     """A server on the host. `ready` matches what it says when it can be asked."""
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     try:
@@ -119,17 +123,17 @@ def server(command: list[str], ready: str) -> Iterator[re.Match[str]]:
             raise Failed(f"{command[0]} did not start: {said}")
         yield match
     finally:
-        process.terminate()
+        end(process)
         process.wait()
         assert process.stdout
         process.stdout.close()
 
 
 @contextmanager
-def ebbtide_server(host: Host, *options: str) -> Iterator[int]:
-    """`ebbtide serve` at a free port."""
-    bind = ["--bind", "coaps://127.0.0.1:0" if "--psk-file" in options else "127.0.0.1:0"]
-    with server([str(host.ebbtide), "serve", *bind, *options], r"serving at coaps?://127\.0\.0\.1:(\d+)") as match:
+def ebbtide_server(host: Host, *options: str, port: int = 0, end: End = TERMINATED) -> Iterator[int]:
+    """`ebbtide serve` at this port, or a free one."""
+    bind = ["--bind", f"coaps://127.0.0.1:{port}" if "--psk-file" in options else f"127.0.0.1:{port}"]
+    with server([str(host.ebbtide), "serve", *bind, *options], r"serving at coaps?://127\.0\.0\.1:(\d+)", end) as match:
         yield int(match[1])
 
 

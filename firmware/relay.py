@@ -86,6 +86,11 @@ class Relay:
                 setattr(total, name, getattr(total, name) + value)
         return total
 
+    def wait_for(self, datagrams: int) -> None:
+        """Waits until so many have arrived here, unless it is closed."""
+        while len(self.log) < datagrams and not self.closed.wait(0.02):
+            pass
+
     def direction(self, host: int, way: str) -> Direction:
         """The direction from or to the host with this number. Hosts are numbered as they appear, whatever their ports."""
         key = host, way

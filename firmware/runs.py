@@ -6,12 +6,13 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import instants
 from build import ROOT, Images
-from device import Device, Failed, Host, call, ebbtide_server, libcoap_server, on_ethernet, on_serial_line
+from device import KILLED, TERMINATED, Device, End, Failed, Host, call, ebbtide_server, libcoap_server, on_ethernet, on_serial_line
 from relay import Fate, Relay, SerialRelay, UdpRelay
 
 SERIAL = "thumbv7m-none-eabi serial"
@@ -71,23 +72,45 @@ def asking_by_ethernet(host: Host, images: Images) -> Figures:
         return figures
 
 
+@contextmanager
+def key_file() -> Iterator[str]:
+    """The key of the devices, for `--psk-file`."""
+    with tempfile.TemporaryDirectory() as folder:
+        keys = Path(folder) / "keys"
+        keys.write_text("device:secret-of-device\n")
+        keys.chmod(0o600)
+        yield str(keys)
+
+
 def secure(board: str, program: str = "secure", gets: int = GETS) -> Run:
     def run(host: Host, images: Images) -> Figures:
-        with tempfile.TemporaryDirectory() as folder:
-            keys = Path(folder) / "keys"
-            keys.write_text("device:secret-of-device\n")
-            keys.chmod(0o600)
-            with ebbtide_server(host, "--psk-file", str(keys)) as port:
-                fate = host.fate()
-                if board != ETHERNET:
-                    arguments = {"port": port, "retransmit": 12, "gets": gets}
-                    with on_serial_line(images[board, program], fate, host.seed, arguments) as (device, _):
-                        return expect(device.finish(), established=1, delivered=gets, failed=0)
-                relay = UdpRelay(("127.0.0.1", port), fate, host.seed)
-                with on_ethernet(images[board, program], {"port": relay.port, "retransmit": 12}) as (device, _):
-                    figures = expect(device.finish(), established=1, delivered=GETS, failed=0)
-                relay.close()
-                return figures
+        with key_file() as keys, ebbtide_server(host, "--psk-file", keys) as port:
+            fate = host.fate()
+            if board != ETHERNET:
+                arguments = {"port": port, "retransmit": 12, "gets": gets}
+                with on_serial_line(images[board, program], fate, host.seed, arguments) as (device, _):
+                    return expect(device.finish(), established=1, delivered=gets, failed=0)
+            relay = UdpRelay(("127.0.0.1", port), fate, host.seed)
+            with on_ethernet(images[board, program], {"port": relay.port, "retransmit": 12}) as (device, _):
+                figures = expect(device.finish(), established=1, delivered=GETS, failed=0)
+            relay.close()
+            return figures
+
+    return run
+
+
+def restarting(end: End) -> Run:
+    """The server restarts while it is asked, and knows nothing of the session afterwards."""
+
+    def run(host: Host, images: Images) -> Figures:
+        with key_file() as keys, ExitStack() as servers:
+            port = servers.enter_context(ebbtide_server(host, "--psk-file", keys, end=end))
+            arguments = {"port": port, "retransmit": 12, "gets": GETS}
+            with on_serial_line(images[SERIAL, "device-secure"], host.fate(), host.seed, arguments) as (device, relay):
+                relay.wait_for(40)
+                servers.close()
+                servers.enter_context(ebbtide_server(host, "--psk-file", keys, port=port))
+                return expect(device.finish(), established=1, delivered=GETS, failed=0)
 
     return run
 
@@ -231,6 +254,7 @@ RUNS: dict[str, Run] = {
     "device-server, strangers": strangers("device-server"),
     "observe": asking("observe", failed=0, put_code=68, put_echoed=3000, states=3),
     "device-secure": secure(SERIAL, "device-secure"),
+    "device-secure, server killed": restarting(KILLED),
     "protected": protected,
     "server": serving(SERIAL),
     "strangers": strangers("server"),
@@ -245,6 +269,7 @@ MORE_RUNS: dict[str, Run] = {
     "message": asking("message", failed=0),
     "blocks": asking("blocks", failed=0, put_code=68, put_echoed=3000),
     "secure": secure(SERIAL),
+    "device-secure, server restarted": restarting(TERMINATED),
     "server for libcoap": serving_libcoap("server"),
     "observe, libcoap's server": asking_libcoap("observe"),
     "Cortex-M0, DTLS": secure(M0, gets=5),

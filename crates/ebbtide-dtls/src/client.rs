@@ -6,7 +6,7 @@ use crate::config::{Config, Timing};
 use crate::endpoint::SendError;
 use crate::failure::Failure;
 use crate::flight::RoundTrip;
-use crate::handshake::{ClientCredentials, Context, Credentials, Handshake};
+use crate::handshake::{Context, Credentials, Handshake};
 use crate::message::HandshakeType;
 use crate::outbox::Outbox;
 use crate::protect::{Discarded, Protection};
@@ -17,7 +17,7 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::fmt;
 use core::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
-use ebbtide_core::time::Instant;
+use ebbtide_core::time::{Instant, Micros};
 use rand_core::CryptoRng;
 
 /// The program knows where its server is.
@@ -26,6 +26,8 @@ const SERVER: SocketAddr = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::UNSPECIFIE
 const OUTBOX: usize = 2048;
 /// Bytes of the longest handshake datagram.
 const MTU: usize = 512;
+/// How often a client believes an alert that is not protected, by which its server says that it has lost the session.
+const DOUBTS: Micros = Micros::from_millis(10_000);
 
 /// The time, the random numbers and the socket of a call.
 pub struct ClientIo<'i> {
@@ -39,17 +41,19 @@ pub struct ClientIo<'i> {
 
 /// The state of a [`PskClient`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ClientState {
     /// The handshake is not complete.
     Handshake,
     /// Data can be sent.
     Established,
-    /// The session has ended; another client is needed.
+    /// The session has ended. [`PskClient::reconnect`] begins another one.
     Ended(Failure),
 }
 
 /// Data that has arrived.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct ClientData<'d> {
     /// The contents of a record.
     pub data: &'d [u8],
@@ -59,12 +63,20 @@ pub struct ClientData<'d> {
 
 /// A session of a device with one server, by `TLS_PSK_WITH_AES_128_CCM_8`, which RFC 7252 section 9.1.3.1 requires.
 ///
-/// An [`Endpoint`](crate::Endpoint) has the same handshakes. This type has no tables, nothing of a server and no certificates, and a
-/// program that uses it alone does not link them. The server may give it a connection ID (RFC 9146), so that the
-/// session survives a change of the device's address. The program passes the clock, the random numbers and the socket to each
-/// call, and calls [`Self::handle_timeout`] at the instant that [`Self::timeout`] returns.
+/// An [`Endpoint`](crate::Endpoint) has the same handshakes. This type has no tables, nothing of a
+/// server and no certificates, and a program that uses it alone does not link them. The server may
+/// give it a connection ID (RFC 9146), so that the session survives a change of the device's
+/// address. The program passes the clock, the random numbers and the socket to each call, and calls
+/// [`Self::handle_timeout`] at the instant that [`Self::timeout`] returns.
+///
+/// A server that has lost the session, as by a restart, may send an alert, which cannot be protected any more (RFC 6347
+/// section 4.1.2.7). A client that waits for an answer believes it, once in 10 s, and begins another session. The
+/// program calls [`Self::reconnect`] after [`ClientState::Ended`], and when a message in the session was given up,
+/// since the server may as well be silent. Observations have to be registered again in the new session.
 pub struct PskClient {
     config: Config,
+    credentials: Credentials,
+    timing: Timing,
     now: Instant,
     out: Outbox,
     handshake: Option<Box<Handshake>>,
@@ -72,6 +84,10 @@ pub struct PskClient {
     saved: Option<SavedSession>,
     round_trips: Vec<RoundTrip>,
     state: ClientState,
+    /// Whether the server has sent nothing since data was sent to it.
+    is_unanswered: bool,
+    /// Until when such alerts are not believed.
+    believes_from: Instant,
 }
 
 /// A step of a handshake.
@@ -90,6 +106,8 @@ impl PskClient {
                 mtu: MTU,
                 ..Config::default()
             },
+            credentials,
+            timing,
             now: io.now,
             out: Outbox::new(OUTBOX),
             handshake: None,
@@ -97,13 +115,32 @@ impl PskClient {
             saved: None,
             round_trips: Vec::new(),
             state: ClientState::Handshake,
+            is_unanswered: false,
+            believes_from: io.now,
         };
-        let credentials = ClientCredentials::Key(credentials);
-        let handshake =
-            Handshake::connect(&mut client.context(io), credentials, timing, OwnCid::EMPTY);
-        client.handshake = Some(handshake);
+        client.begin(io);
         client.flush(io);
         client
+    }
+
+    /// Begins another session in place of this one, with the same credentials, and resumes this one
+    /// if the server allows it. Does nothing during a handshake.
+    pub fn reconnect(&mut self, io: &mut ClientIo<'_>) {
+        self.now = self.now.max(io.now);
+        if self.state != ClientState::Handshake {
+            self.begin(io);
+            self.flush(io);
+        }
+    }
+
+    /// Begins a handshake.
+    fn begin(&mut self, io: &mut ClientIo<'_>) {
+        self.credentials.saved = self.saved.take().or(self.credentials.saved.take());
+        let (credentials, timing) = (self.credentials.clone().into(), self.timing);
+        let handshake =
+            Handshake::connect(&mut self.context(io), credentials, timing, OwnCid::EMPTY);
+        (self.handshake, self.protection) = (Some(handshake), None);
+        (self.state, self.is_unanswered) = (ClientState::Handshake, false);
     }
 
     /// The state of the session.
@@ -187,6 +224,7 @@ impl PskClient {
             self.end(Failure::SequenceNumbersUsedUp, None);
             return Err(SendError::SequenceNumbersUsedUp);
         }
+        self.is_unanswered = true;
         (io.send)(&record);
         Ok(())
     }
@@ -213,6 +251,17 @@ impl PskClient {
                     && description != AlertDescription::BAD_RECORD_MAC =>
             {
                 self.end(Failure::Refused(description), None);
+            }
+            // Nothing proves who says so. A forger gains a handshake in 10 s at most, and none from a client at rest.
+            (
+                ContentType::Alert,
+                Some((AlertLevel::Fatal, AlertDescription::BAD_RECORD_MAC)),
+            ) if self.state == ClientState::Established
+                && self.is_unanswered
+                && self.now >= self.believes_from =>
+            {
+                self.believes_from = self.now + DOUBTS;
+                self.begin(io);
             }
             _ => {}
         }
@@ -252,6 +301,7 @@ impl PskClient {
                 return None;
             }
         };
+        self.is_unanswered = false;
         let body = record.get(opened.plaintext).unwrap_or_default();
         match opened.content {
             ContentType::Handshake if self.handshake.is_some() => {

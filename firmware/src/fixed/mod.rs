@@ -14,7 +14,7 @@ use crate::rng::SplitMix;
 use core::net::{SocketAddr, SocketAddrV4};
 use ebbtide_core::cc::Fasor;
 use ebbtide_core::device::{
-    DeviceConfig, DeviceEndpoint, DeviceExchangeId, DevicePoll, DeviceReceived, Io,
+    DeviceConfig, DeviceEndpoint, DeviceExchangeId, DeviceFailure, DevicePoll, DeviceReceived, Io,
 };
 use ebbtide_core::time::Instant;
 
@@ -92,8 +92,8 @@ impl Driver {
             let (link, rng) = (&mut self.link, &mut self.rng);
             let send = &mut |to, datagram: &[u8]| link.send(SocketAddr::V4(to), datagram);
             let io = &mut Io { now: board::now(), rng, send };
-            let Ok(due) = turn(endpoint, io, application) else { return };
-            let Some((length, from)) = wait(link, &mut buffer, due) else { continue };
+            let Ok(next) = turn(endpoint, io, application) else { return };
+            let Some((length, from)) = wait(link, &mut buffer, next.due) else { continue };
             let Some(from) = v4(from) else { continue };
             let (link, rng) = (&mut self.link, &mut self.rng);
             let send = &mut |to, datagram: &[u8]| link.send(SocketAddr::V4(to), datagram);
@@ -105,20 +105,31 @@ impl Driver {
     }
 }
 
-/// Starts what is due, and returns the instant at which more will be. `Err` if the application has ended.
+/// What follows a turn.
+struct Next {
+    /// When more is due.
+    due: Option<Instant>,
+    /// Why an exchange failed, if one did.
+    failure: Option<DeviceFailure>,
+}
+
+/// Starts what is due. `Err` if the application has ended.
 fn turn(
     endpoint: &mut Endpoint<'_>,
     io: &mut Call<'_>,
     application: &mut dyn FixedApplication,
-) -> Result<Option<Instant>, ()> {
-    let mut due = application.poll(endpoint, io)?;
+) -> Result<Next, ()> {
+    let mut next = Next { due: application.poll(endpoint, io)?, failure: None };
     loop {
         match endpoint.poll(io) {
-            DevicePoll::Failed { exchange, .. } => {
+            DevicePoll::Failed { exchange, reason } => {
                 application.failed(io, exchange);
-                due = Some(io.now);
+                next = Next { due: Some(io.now), failure: Some(reason) };
             }
-            DevicePoll::Wait(at) => return Ok(due.into_iter().chain(at).min()),
+            DevicePoll::Wait(at) => {
+                next.due = next.due.into_iter().chain(at).min();
+                return Ok(next);
+            }
         }
     }
 }

@@ -7,10 +7,15 @@ use crate::link::{Datagrams, Link};
 use crate::rng::SplitMix;
 use crate::semihosting::report;
 use core::net::{SocketAddr, SocketAddrV4};
-use ebbtide_core::device::Io;
-use ebbtide_dtls::{ClientIo, ClientState, Credentials, Psk, PskClient, Timing};
+use ebbtide_core::device::{DeviceFailure, Io};
+use ebbtide_core::time::Duration;
+use ebbtide_dtls::{ClientIo, ClientState, Credentials, Failure, Psk, PskClient, Timing};
 
-/// Opens a session and runs an application in it, until one of them ends.
+/// The pause before a session takes the place of one that the server has ended, or has not answered.
+const PAUSE: Duration = Duration::from_secs(2);
+
+/// Opens a session and runs an application in it, until that ends or the server refuses the key. A
+/// server that restarts is given another session.
 pub fn drive(
     arguments: &Arguments,
     endpoint: &mut Endpoint<'_>,
@@ -25,14 +30,26 @@ pub fn drive(
     loop {
         let mut due = client.timeout();
         match client.state() {
-            ClientState::Handshake => {}
             ClientState::Established => {
                 let next =
                     socket.protect(&mut client, &mut rng, |io| turn(endpoint, io, application));
                 let Ok(next) = next else { break };
-                due = due.into_iter().chain(next).min();
+                if next.failure == Some(DeviceFailure::GaveUp) {
+                    socket.with(|io| client.reconnect(io));
+                    continue;
+                }
+                due = due.into_iter().chain(next.due).min();
+            }
+            ClientState::Ended(Failure::ClosedByPeer | Failure::NoAnswer) => {
+                let until = board::now() + PAUSE;
+                while board::now() < until {
+                    board::idle();
+                }
+                socket.with(|io| client.reconnect(io));
+                continue;
             }
             ClientState::Ended(_) => break,
+            _ => {}
         }
         let Some((length, from)) = wait(&mut socket.link, &mut buffer, due) else {
             socket.with(|io| client.handle_timeout(io));
