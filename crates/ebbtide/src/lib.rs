@@ -41,6 +41,7 @@ pub mod dtls;
 #[cfg(feature = "edhoc")]
 pub mod edhoc;
 mod error;
+mod locked_file;
 mod message;
 pub mod metrics;
 mod net;

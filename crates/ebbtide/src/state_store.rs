@@ -1,8 +1,9 @@
 //! Where a server stores the state that outlives its program.
 
+use crate::locked_file::LockedFile;
 use core::fmt;
 use std::collections::BTreeMap;
-use std::fs::{File, TryLockError};
+use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -77,7 +78,7 @@ impl<S: StateStore + ?Sized> StateStore for Arc<S> {
 #[derive(Clone, Debug)]
 pub struct StateFile {
     path: PathBuf,
-    lock: Arc<Mutex<Option<Arc<File>>>>,
+    lock: Arc<Mutex<Option<Arc<LockedFile>>>>,
 }
 
 impl StateFile {
@@ -113,7 +114,7 @@ impl StateFile {
 
     /// Locks the file for this process. Servers of one process that follow each other share the lock.
     fn hold(&self) -> io::Result<()> {
-        static HELD: Mutex<BTreeMap<PathBuf, Weak<File>>> = Mutex::new(BTreeMap::new());
+        static HELD: Mutex<BTreeMap<PathBuf, Weak<LockedFile>>> = Mutex::new(BTreeMap::new());
         let mut own = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
         if own.is_some() {
             return Ok(());
@@ -127,17 +128,16 @@ impl StateFile {
         }
         let lock = File::create(&path)?;
         keep_private(&lock)?;
-        match lock.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => {
+        let lock = match LockedFile::new(lock) {
+            Ok(lock) => Arc::new(lock),
+            Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {
                 let why = "another process uses this state: give each server a file of its own";
                 return Err(io::Error::new(io::ErrorKind::ResourceBusy, why));
             }
             // Some file systems have no locks.
-            Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Unsupported => {}
-            Err(TryLockError::Error(error)) => return Err(error),
-        }
-        let lock = Arc::new(lock);
+            Err(error) if error.kind() == io::ErrorKind::Unsupported => return Ok(()),
+            Err(error) => return Err(error),
+        };
         held.insert(path, Arc::downgrade(&lock));
         *own = Some(lock);
         Ok(())

@@ -1,17 +1,14 @@
 //! Sequence numbers in a file.
 
+use crate::locked_file::LockedFile;
 use ebbtide_core::oscore::{Numbering, SequenceStore};
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _};
 use std::os::unix::fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::Path;
-use std::time::Duration;
 
 /// The bytes of one record: twenty digits, as many as a `u64` has, and a line feed.
 const RECORD: usize = 21;
-/// How often to try to lock the file, and the pause after each try.
-const TRIES: u32 = 50;
-const PAUSE: Duration = Duration::from_millis(2);
 
 /// A file with the two latest limits, and the number of its inode. A record that a crash has torn is the one that was being written,
 /// whose limit no number has exceeded yet; the other one holds then.
@@ -19,7 +16,7 @@ const PAUSE: Duration = Duration::from_millis(2);
 /// A copy of the file has another inode. It may be older than the numbers that were used since, which would be used again, so it is
 /// refused.
 pub(super) struct SequenceFile {
-    file: File,
+    file: LockedFile,
     /// Which of the two records is written next.
     next: u64,
 }
@@ -33,11 +30,11 @@ impl SequenceFile {
     /// something else.
     pub(super) fn open(path: &Path) -> io::Result<(Numbering, Self)> {
         let options = &mut OpenOptions::new();
-        let mut file =
+        let file =
             options.read(true).write(true).create(true).truncate(false).mode(0o600).open(path)?;
-        lock(&file)?;
+        let file = LockedFile::new(file)?;
         let mut text = Vec::new();
-        file.by_ref().take(1024).read_to_end(&mut text)?;
+        (&*file).take(1024).read_to_end(&mut text)?;
         if text.is_empty() {
             let mut new = Self { file, next: 0 };
             // Which requests were accepted is not known after a restart, whether or not a number was used.
@@ -87,22 +84,6 @@ impl SequenceFile {
         self.file.sync_data()?;
         self.next = 1 - self.next;
         Ok(())
-    }
-}
-
-/// Locks a file. A program that starts another one shares its open files with that one for a moment, so a lock can outlive
-/// the file that was closed meanwhile.
-#[expect(clippy::disallowed_methods, reason = "another program moves on in real time")]
-fn lock(file: &File) -> io::Result<()> {
-    let mut tries = TRIES;
-    loop {
-        tries -= 1;
-        match file.try_lock() {
-            Ok(()) => return Ok(()),
-            Err(TryLockError::WouldBlock) if tries > 0 => std::thread::sleep(PAUSE),
-            Err(TryLockError::WouldBlock) => return Err(io::ErrorKind::ResourceBusy.into()),
-            Err(TryLockError::Error(error)) => return Err(error),
-        }
     }
 }
 

@@ -31,7 +31,15 @@ pub struct Store {
 /// too, and those of another campaign do not.
 #[derive(Debug)]
 pub struct Claim {
-    _lock: File,
+    lock: File,
+}
+
+/// Closing the file would not suffice: a program that is being started shares it, and its lock, for a moment.
+impl Drop for Claim {
+    fn drop(&mut self) {
+        // It is closed now in any case.
+        let _ = self.lock.unlock();
+    }
 }
 
 /// A file of results that cannot be written or read.
@@ -153,12 +161,12 @@ impl Store {
                     self.save_manifest(manifest)?;
                     // From now on others of the same campaign may join.
                     lock.lock_shared().map_err(|error| failure(&path, &error))?;
-                    return Ok(Claim { _lock: lock });
+                    return Ok(Claim { lock });
                 }
                 Err(TryLockError::WouldBlock) => {
                     lock.lock_shared().map_err(|error| failure(&path, &error))?;
                     if self.load_manifest()?.is_of(manifest) {
-                        return Ok(Claim { _lock: lock });
+                        return Ok(Claim { lock });
                     }
                     // Whoever wrote the other manifest is gone if nobody else holds the lock now.
                     lock.unlock().map_err(|error| failure(&path, &error))?;
@@ -184,7 +192,7 @@ impl Store {
         let lock = File::options().create(true).truncate(false).write(true).open(&path);
         let lock = lock.map_err(|error| failure(&path, &error))?;
         match lock.try_lock() {
-            Ok(()) => Ok(Claim { _lock: lock }),
+            Ok(()) => Ok(Claim { lock }),
             Err(TryLockError::WouldBlock) => {
                 let reason = "another command is being computed into this folder; wait for it";
                 Err(self.fault(reason.to_owned()))

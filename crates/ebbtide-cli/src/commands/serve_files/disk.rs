@@ -26,7 +26,17 @@ pub(super) struct Disk {
     /// Shares of what all files of the folder may occupy, where that is limited.
     shares: Option<DiskShares>,
     /// Held while the folder is served, so that another server does not remove what this one is writing.
-    _lock: Option<std::fs::File>,
+    lock: Option<std::fs::File>,
+}
+
+/// Closing the file would not suffice: a program that is being started shares it, and its lock, for a moment.
+impl Drop for Disk {
+    fn drop(&mut self) {
+        if let Some(lock) = &self.lock {
+            // It is closed now in any case.
+            let _ = lock.unlock();
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -119,7 +129,7 @@ impl Disk {
         });
         // From the exclusive lock to one that others may hold as well. Without locks nothing is removed.
         let lock = lock.filter(|lock| lock.lock_shared().is_ok());
-        Self { shares, _lock: lock }
+        Self { shares, lock }
     }
 
     /// Room for a file, or the answer to a client for whom there is none. A client has at most as much as is free
