@@ -6,7 +6,7 @@ use super::secret_file::{Hex, Wrong, line_of, parse};
 use crate::failure::Failure;
 use clap::Args;
 use ebbtide::edhoc::EdhocCredentials;
-use ebbtide::oscore::{Algorithm, OscoreContext, OscoreContexts};
+use ebbtide::oscore::{Algorithm, ContextError, OscoreContext, OscoreContexts, ParameterError};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -54,10 +54,32 @@ fn read(path: &Path) -> Result<OscoreContexts, Wrong> {
     } else {
         own(path, &text)?
     };
-    OscoreContexts::new(contexts).map_err(|error| match lines.get(error.index()) {
-        Some(line) => format!(":{line}: {error}"),
-        None => format!(": {error}"),
+    OscoreContexts::new(contexts).map_err(|error| match (lines.get(error.index()), field(&error)) {
+        (Some(first), Some(field)) => {
+            let line = line_of_field(&text, *first, field);
+            format!(":{line}: {field}: {error}")
+        }
+        (Some(line), None) => format!(":{line}: {error}"),
+        (None, _) => format!(": {error}"),
     })
+}
+
+/// The field that an error is about.
+fn field(error: &ContextError) -> Option<&'static str> {
+    let ContextError::Parameter { reason, .. } = error else { return None };
+    match reason {
+        ParameterError::NoSecret => Some("master-secret"),
+        ParameterError::SenderIdTooLong { .. } => Some("sender-id"),
+        ParameterError::RecipientIdTooLong { .. } | ParameterError::SameIds => Some("recipient-id"),
+        ParameterError::IdContextTooLong => Some("id-context"),
+    }
+}
+
+/// The line of a field of the context that begins at this line; that line if the field is not at the beginning of one.
+fn line_of_field(text: &str, first: usize, field: &str) -> usize {
+    let rest = text.lines().skip(first).take_while(|line| !line.trim_start().starts_with('['));
+    let mut places = (first + 1..).zip(rest);
+    places.find(|(_, line)| line.trim_start().starts_with(field)).map_or(first, |(line, _)| line)
 }
 
 /// A file of ours.
@@ -269,8 +291,23 @@ mod tests {
             (GOOD.replace("5e5a5e5a", "5e5a5e5"), ":4: master-secret: a value is pairs"),
             (GOOD.replace("\"01\"", "1"), ":2: sender-id: invalid type"),
             (GOOD.replace("recipient-id = \"\"\n", ""), "missing field `recipient-id`"),
-            (GOOD.replace("\"01\"", "\"\""), ":1: sender ID and recipient ID are the same"),
-            (GOOD.replace("\"01\"", "\"0102030405060708\""), ":1: an ID has more than 7 bytes"),
+            (
+                GOOD.replace("\"01\"", "\"\""),
+                ":3: recipient-id: sender ID and recipient ID are the same",
+            ),
+            (
+                GOOD.replace("\"01\"", "\"0102030405060708\""),
+                ":2: sender-id: the ID has more than 7 bytes",
+            ),
+            (GOOD.replace("5e5a5e5a", ""), ":4: master-secret: the master secret is empty"),
+            (
+                format!(
+                    "{GOOD}\n{}id-context = \"{}\"\n",
+                    GOOD.replace("01", "02"),
+                    "00".repeat(33)
+                ),
+                ":10: id-context: the ID context has more than 32 bytes",
+            ),
             (
                 format!("{GOOD}algorithm = \"ROT13\"\n"),
                 ":5: algorithm: algorithms are AES-CCM-16-64-128",

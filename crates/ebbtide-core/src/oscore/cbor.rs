@@ -1,7 +1,7 @@
 //! The four CBOR structures of OSCORE (RFC 8949), written into arrays on the stack.
 
-use super::option::PartialIv;
-use super::short::PeerId;
+use super::option::{MAX_PARTIAL_IV, PartialIv};
+use super::short::{MAX_PEER_ID, PeerId, ShortBytes};
 
 /// The longest structure: that of a key's derivation with the longest ID Context.
 const MAX: usize = 64;
@@ -21,41 +21,39 @@ impl Cbor {
         self.bytes.get(..self.len).unwrap_or_default()
     }
 
-    fn raw(mut self, bytes: &[u8]) -> Self {
+    #[inline]
+    fn raw(&mut self, bytes: &[u8]) {
         debug_assert!(self.len + bytes.len() <= MAX, "every structure has a bound");
         if let Some(room) = self.bytes.get_mut(self.len..self.len + bytes.len()) {
             room.copy_from_slice(bytes);
             self.len += bytes.len();
         }
-        self
     }
 
     /// The head of an item with an argument below 256 (RFC 8949 section 3).
-    fn head(self, major: u8, argument: usize) -> Self {
+    fn head(&mut self, major: u8, argument: usize) {
         match argument as u8 {
             short @ 0..24 => self.raw(&[major << 5 | short]),
             long => self.raw(&[major << 5 | 24, long]),
         }
     }
 
-    fn uint(self, value: u8) -> Self {
-        self.head(0, value.into())
+    fn bytes(&mut self, value: &[u8]) {
+        self.head(2, value.len());
+        self.raw(value);
     }
 
-    fn bytes(self, value: &[u8]) -> Self {
-        self.head(2, value.len()).raw(value)
-    }
-
-    fn text(self, value: &str) -> Self {
-        self.head(3, value.len()).raw(value.as_bytes())
-    }
-
-    fn array(self, items: usize) -> Self {
-        self.head(4, items)
-    }
-
-    fn null(self) -> Self {
-        self.raw(&[0xf6])
+    /// A byte string of less than 24 bytes. All its places are copied, since their number is known, and what follows is
+    /// written over those that are not used.
+    #[inline]
+    fn short<const N: usize>(&mut self, value: &ShortBytes<N>) {
+        const { assert!(N < 24) };
+        let len = value.as_slice().len();
+        self.raw(&[2 << 5 | len as u8]);
+        if let Some(room) = self.bytes.get_mut(self.len..self.len + N) {
+            room.copy_from_slice(value.padded());
+            self.len += len;
+        }
     }
 }
 
@@ -71,12 +69,18 @@ pub(super) struct Derived<'a> {
 
 impl Derived<'_> {
     pub(super) fn info(&self) -> Cbor {
-        let cbor = Cbor::new().array(5).bytes(self.id);
-        let cbor = match self.id_context {
+        let mut cbor = Cbor::new();
+        cbor.head(4, 5);
+        cbor.bytes(self.id);
+        match self.id_context {
             Some(id_context) => cbor.bytes(id_context),
-            None => cbor.null(),
-        };
-        cbor.uint(self.algorithm).text(self.kind).head(0, self.len)
+            None => cbor.raw(&[0xf6]),
+        }
+        cbor.head(0, self.algorithm.into());
+        cbor.head(3, self.kind.len());
+        cbor.raw(self.kind.as_bytes());
+        cbor.head(0, self.len);
+        cbor
     }
 }
 
@@ -84,16 +88,22 @@ impl Derived<'_> {
 /// `partial_iv` are those of the request, also for a response.
 pub(super) fn additional_data(algorithm: u8, kid: &PeerId, partial_iv: &PartialIv) -> Cbor {
     const VERSION: u8 = 1;
-    let (kid, partial_iv) = (kid.as_slice(), partial_iv.as_slice());
-    // Written for each message: the heads around the array are constant, and its length is known before.
-    let array_len = ARRAY_WITHOUT_VALUES + kid.len() + partial_iv.len();
-    let cbor = Cbor::new().raw(ENCRYPT0).head(2, array_len);
-    let array = cbor.raw(&[0x85, VERSION, 0x81, algorithm]);
+    // It is written for each message: its beginning has a constant length.
+    let [e0, e1, e2, e3, e4, e5, e6, e7] = *b"Encrypt0";
+    let array_len = ARRAY_WITHOUT_VALUES + kid.as_slice().len() + partial_iv.as_slice().len();
+    let array = 2 << 5 | array_len as u8;
+    let mut cbor = Cbor::new();
+    // An array of three: that text, an empty byte string, and the array in a byte string.
+    cbor.raw(&[0x83, 0x68, e0, e1, e2, e3, e4, e5, e6, e7, 0x40, array]);
+    cbor.raw(&[0x85, VERSION, 0x81, algorithm]);
+    cbor.short(kid);
+    cbor.short(partial_iv);
     // No option of Class I is defined.
-    array.bytes(kid).bytes(partial_iv).bytes(&[])
+    cbor.raw(&[0x40]);
+    cbor
 }
 
-/// An array of three, the text "Encrypt0" and an empty byte string.
-const ENCRYPT0: &[u8] = b"\x83\x68Encrypt0\x40";
 /// The bytes of the `aad_array` apart from those of `kid` and `partial_iv`, each of which has a head of one byte.
 const ARRAY_WITHOUT_VALUES: usize = 7;
+const _: () =
+    assert!(ARRAY_WITHOUT_VALUES + MAX_PEER_ID + MAX_PARTIAL_IV < 24, "its head is a byte");

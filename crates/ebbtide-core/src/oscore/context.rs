@@ -57,7 +57,7 @@ pub(super) enum Naming {
 }
 
 // Keys, names and the replay window. A key schedule is made for each message.
-const _: () = assert!(size_of::<SecurityContext<()>>() <= 192);
+const _: () = assert!(size_of::<SecurityContext<()>>() <= 168);
 
 impl<S: SequenceStore> SecurityContext<S> {
     /// Derives a context that was never used. It must not be derived again after a restart: see [`Self::resume`].
@@ -155,9 +155,14 @@ impl<S> SecurityContext<S> {
         })
     }
 
-    /// Leaves the ID Context out of our requests from now on: the peer has shown that it finds the context by our ID.
+    /// Leaves the ID Context out of our requests from now on: the peer finds the context by our ID.
     pub const fn omit_id_context(&mut self) {
         self.naming = Naming::ById;
+    }
+
+    /// Sends the ID Context in our requests from now on, as [`renewal::encode_part`] has it.
+    pub const fn send_id_context(&mut self) {
+        self.naming = Naming::Encoded;
     }
 
     /// The AEAD algorithm.

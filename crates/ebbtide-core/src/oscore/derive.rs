@@ -33,8 +33,13 @@ impl fmt::Debug for MasterSecret<'_> {
 pub enum ParameterError {
     /// The Master Secret is empty.
     NoSecret,
-    /// An ID is longer than the algorithm's nonce allows (RFC 8613 section 3.3).
-    IdTooLong {
+    /// Our ID is longer than the algorithm's nonce allows (RFC 8613 section 3.3).
+    SenderIdTooLong {
+        /// The maximum length in bytes.
+        max: usize,
+    },
+    /// The peer's ID is.
+    RecipientIdTooLong {
         /// The maximum length in bytes.
         max: usize,
     },
@@ -48,7 +53,9 @@ impl fmt::Display for ParameterError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NoSecret => f.write_str("the master secret is empty"),
-            Self::IdTooLong { max } => write!(f, "an ID has more than {max} bytes"),
+            Self::SenderIdTooLong { max } | Self::RecipientIdTooLong { max } => {
+                write!(f, "the ID has more than {max} bytes")
+            }
             Self::IdContextTooLong => {
                 write!(f, "the ID context has more than {MAX_CONTEXT_ID} bytes")
             }
@@ -95,10 +102,9 @@ impl ContextKeys {
             return Err(ParameterError::NoSecret);
         }
         let max = algorithm.nonce_len() - 6;
-        let id = |id: &[u8]| {
-            PeerId::new(id).filter(|_| id.len() <= max).ok_or(ParameterError::IdTooLong { max })
-        };
-        let (sender, recipient) = (id(sender)?, id(recipient)?);
+        let id = |id: &[u8]| PeerId::new(id).filter(|_| id.len() <= max);
+        let sender = id(sender).ok_or(ParameterError::SenderIdTooLong { max })?;
+        let recipient = id(recipient).ok_or(ParameterError::RecipientIdTooLong { max })?;
         if sender == recipient {
             return Err(ParameterError::SameIds);
         }
@@ -133,9 +139,17 @@ impl ContextKeys {
     pub(super) fn nonce(&self, of: &SenderKeys, number: u64) -> [u8; MAX_NONCE] {
         let [_, _, _, digits @ ..] = number.to_be_bytes();
         let mut nonce = of.first_nonce;
-        let at = self.algorithm.nonce_len() - digits.len();
-        let places = nonce.iter_mut().skip(at);
-        places.zip(digits).for_each(|(to, digit)| *to ^= digit);
+        // The last five bytes of those that the algorithm takes.
+        let places = match self.algorithm {
+            Algorithm::AesCcm16_64_128 => nonce.last_chunk_mut(),
+            Algorithm::AesGcm128 => {
+                nonce.split_last_mut().and_then(|(_, gcm)| gcm.last_chunk_mut())
+            }
+        };
+        if let Some(places) = places {
+            let places: &mut [u8; 5] = places;
+            places.iter_mut().zip(digits).for_each(|(to, digit)| *to ^= digit);
+        }
         nonce
     }
 }

@@ -57,18 +57,19 @@ pub enum Numbering {
 #[derive(Copy, Clone, Debug)]
 pub(super) struct SenderNumbers {
     next: u64,
-    /// All numbers below this one are reserved.
-    limit: u64,
+    /// How many numbers are reserved, from the next one on.
+    reserved: u16,
     /// How many the next reservation covers.
     ahead: u16,
 }
 
 impl SenderNumbers {
     pub(super) const fn new(numbering: Numbering) -> Self {
-        match numbering {
-            Numbering::Fresh => Self { next: 0, limit: 0, ahead: AHEAD },
-            Numbering::Resumed(limit) => Self { next: limit, limit, ahead: AHEAD },
-        }
+        let next = match numbering {
+            Numbering::Fresh => 0,
+            Numbering::Resumed(limit) => limit,
+        };
+        Self { next, reserved: 0, ahead: AHEAD }
     }
 
     /// Takes the next number.
@@ -77,14 +78,14 @@ impl SenderNumbers {
         if number > MAX_SEQUENCE_NUMBER {
             return Err(ProtectError::Exhausted);
         }
-        if number >= self.limit {
-            let limit = number + u64::from(self.ahead);
-            if !store.reserve(limit) {
+        if self.reserved == 0 {
+            if !store.reserve(number + u64::from(self.ahead)) {
                 return Err(ProtectError::NotReserved);
             }
-            self.limit = limit;
+            self.reserved = self.ahead;
             self.ahead = (2 * self.ahead).min(MAX_AHEAD);
         }
+        self.reserved -= 1;
         self.next = number + 1;
         Ok(number)
     }

@@ -4,7 +4,7 @@ use super::numbers::MAX_SEQUENCE_NUMBER;
 use super::short::{MAX_CONTEXT_ID, MAX_PEER_ID, ShortBytes};
 
 /// The maximum length of a Partial IV in bytes.
-const MAX_PARTIAL_IV: usize = 5;
+pub(super) const MAX_PARTIAL_IV: usize = 5;
 /// The longest value that is sent: flags, Partial IV, the length of the ID Context and it, the sender's ID.
 const MAX: usize = 1 + MAX_PARTIAL_IV + 1 + MAX_CONTEXT_ID + MAX_PEER_ID;
 
@@ -87,9 +87,9 @@ pub(super) type PartialIv = ShortBytes<MAX_PARTIAL_IV>;
 /// The Partial IV of a number, without leading zeros; that of 0 is one byte (RFC 8613 section 5).
 pub(super) fn partial_iv_of(number: u64) -> PartialIv {
     debug_assert!(number <= MAX_SEQUENCE_NUMBER, "a Partial IV has five bytes");
-    let digits = number.to_be_bytes();
-    let zeros = (number.leading_zeros() as usize / 8).min(7);
-    PartialIv::new(digits.get(zeros..).unwrap_or_default()).unwrap_or(PartialIv::EMPTY)
+    let len = (8 - number.leading_zeros() / 8).clamp(1, MAX_PARTIAL_IV as u32);
+    let [digits @ .., _, _, _] = (number << (64 - 8 * len)).to_be_bytes();
+    PartialIv::from_padded(digits, len as u8)
 }
 
 /// The bytes of an OSCORE option's value.

@@ -23,15 +23,22 @@ pub struct ShortBytes<const N: usize> {
 }
 
 impl<const N: usize> ShortBytes<N> {
-    /// No bytes.
-    pub(super) const EMPTY: Self = Self { bytes: [0; N], len: 0 };
-
     /// Copies these bytes; `None` if there are more than `N`.
     #[must_use]
     pub fn new(from: &[u8]) -> Option<Self> {
         let mut bytes = [0; N];
         bytes.get_mut(..from.len())?.copy_from_slice(from);
         Some(Self { bytes, len: u8::try_from(from.len()).ok()? })
+    }
+
+    /// The first `len` of these bytes, which are followed by zeros.
+    pub(super) const fn from_padded(bytes: [u8; N], len: u8) -> Self {
+        Self { bytes, len }
+    }
+
+    /// The bytes, and zeros behind them.
+    pub(super) const fn padded(&self) -> &[u8; N] {
+        &self.bytes
     }
 
     /// The bytes.

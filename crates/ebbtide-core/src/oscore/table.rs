@@ -3,6 +3,7 @@
 use super::option::OscoreOption;
 use super::renewal;
 use super::short::{ContextId, PeerId};
+use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 
 /// The name of a context in a client's requests.
@@ -14,13 +15,26 @@ pub struct ContextName {
     pub kid_context: Option<ContextId>,
 }
 
+/// A name as it is kept. Few have an ID Context, which is the longest part.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct KeptName {
+    kid: PeerId,
+    kid_context: Option<Box<ContextId>>,
+}
+
+impl From<ContextName> for KeptName {
+    fn from(ContextName { kid, kid_context }: ContextName) -> Self {
+        Self { kid, kid_context: kid_context.map(Box::new) }
+    }
+}
+
 /// Contexts by name. They have numbers as well, in the order in which they were added. No number is used again.
 #[derive(Debug)]
 pub struct ContextTable<T> {
     contexts: BTreeMap<u32, T>,
     /// The number of the next one.
     next: u32,
-    names: BTreeMap<ContextName, u32>,
+    names: BTreeMap<KeptName, u32>,
 }
 
 impl<T> Default for ContextTable<T> {
@@ -36,7 +50,7 @@ impl<T> ContextTable<T> {
     ///
     /// Returns the context if its name is taken.
     pub fn add(&mut self, name: ContextName, context: T) -> Result<u32, T> {
-        let number = self.next;
+        let (number, name) = (self.next, KeptName::from(name));
         if self.names.contains_key(&name) {
             return Err(context);
         }
@@ -55,7 +69,7 @@ impl<T> ContextTable<T> {
     /// Whether a request can name a context by this ID.
     #[must_use]
     pub fn has(&self, kid: &PeerId) -> bool {
-        let first = self.names.range(ContextName { kid: *kid, kid_context: None }..).next();
+        let first = self.names.range(KeptName { kid: *kid, kid_context: None }..).next();
         first.is_some_and(|(name, _)| name.kid == *kid)
     }
 
@@ -69,12 +83,12 @@ impl<T> ContextTable<T> {
             Some(given) => {
                 let named = |id: &[u8]| {
                     let kid_context = Some(ContextId::new(id)?);
-                    self.names.get(&ContextName { kid, kid_context }).copied()
+                    self.names.get(&ContextName { kid, kid_context }.into()).copied()
                 };
                 named(given).or_else(|| named(renewal::decode_part(given)?))
             }
             None => {
-                let first = self.names.range(ContextName { kid, kid_context: None }..).next();
+                let first = self.names.range(KeptName { kid, kid_context: None }..).next();
                 first.filter(|(name, _)| name.kid == kid).map(|(_, number)| *number)
             }
         }

@@ -270,7 +270,7 @@ fn parameters_that_would_be_unsafe_are_refused() {
         SecurityContext::new(secret, a, b, Volatile).unwrap_err()
     };
     assert_eq!(new(&good, b"1", b"1"), ParameterError::SameIds);
-    assert_eq!(new(&good, b"1234567", b""), ParameterError::IdTooLong { max: 6 });
+    assert_eq!(new(&good, b"1234567", b""), ParameterError::SenderIdTooLong { max: 6 });
     assert_eq!(new(&MasterSecret { secret: &[], ..good }, b"1", b""), ParameterError::NoSecret);
     assert_eq!(
         new(&MasterSecret { id_context: Some(&[0; 33]), ..good }, b"1", b""),

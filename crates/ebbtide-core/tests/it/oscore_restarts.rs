@@ -217,11 +217,3 @@ fn a_context_ends_with_its_numbers() {
         assert!(sender.protect_request(&content, &mut [0; 32]).is_err());
     }
 }
-
-#[test]
-fn a_context_takes_less_than_300_bytes_of_memory() {
-    // With storage on the heap, in a mutex, with its name in a table.
-    let size = size_of::<std::sync::Mutex<SecurityContext<Box<dyn SequenceStore>>>>();
-    let name = size_of::<ebbtide_core::oscore::ContextName>();
-    assert!(size + name + 8 < 300, "{size} bytes and {name} of its name");
-}

@@ -476,7 +476,9 @@ pub(super) fn loss_of(error: &Error) -> Loss {
         Cause::Send(SendError::TooLong { .. })
         | Cause::NotSent(stream::SendError::TooLong { .. }) => Loss::TooLong,
         Cause::Failed(Failure::GaveUp | Failure::NoResponse) => Loss::Unanswered,
-        Cause::Oscore(OscoreFailure::CopyRefused(_)) => Loss::AnswerLost,
+        Cause::Oscore(OscoreFailure::CopyRefused(_) | OscoreFailure::IdContextWanted) => {
+            Loss::AnswerLost
+        }
         Cause::Network(source) if is_too_long(source) => Loss::TooLong,
         // It may be said of a copy, so that nobody knows whether the original has arrived.
         Cause::Network(source) if is_no_route(source) => Loss::Unanswered,

@@ -29,6 +29,9 @@ pub enum OscoreFailure {
     /// repeat its answer, which was lost. The request may have been processed. One that is idempotent
     /// is made anew instead.
     CopyRefused(Box<str>),
+    /// The server has refused a request without an ID Context, which it needs to find the keys that were made anew, while the
+    /// client is set not to repeat requests. Later requests contain it.
+    IdContextWanted,
     /// New keys for a secret that was used before could not be made.
     Renewal(Box<str>),
     /// The response is not that of the server to this request.
@@ -50,6 +53,9 @@ impl fmt::Display for OscoreFailure {
                 let what =
                     "the server does not accept a copy of the OSCORE message whose answer was lost";
                 write!(f, "{what}: {}", Harmless(answer))
+            }
+            Self::IdContextWanted => {
+                f.write_str("the server needs the ID Context in each request: ask again")
             }
             Self::Renewal(reason) => write!(f, "no new keys: {reason}"),
             Self::NotVerified(reason) => f.write_str(reason),

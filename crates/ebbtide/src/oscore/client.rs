@@ -2,6 +2,7 @@
 
 #[cfg(feature = "edhoc")]
 use super::ending::{EndingHandshake, combined};
+use super::lookup::IdContext;
 use super::{ContextInUse, ContextOrigin, OscoreContexts, SEAL, with_buffer};
 use crate::error::OscoreFailure;
 use crate::message::{Options, Response};
@@ -34,6 +35,7 @@ impl fmt::Debug for ClientContext {
 pub(crate) struct ResponseOpener {
     context: ClientContext,
     request: RequestNumber,
+    id_context: IdContext,
     /// The request before, under the same token.
     earlier: Option<RequestNumber>,
     order: Mutex<NotificationOrder>,
@@ -75,7 +77,7 @@ impl ClientContext {
 
     /// The peer's identity.
     pub(crate) fn identity(&self) -> Arc<[u8]> {
-        self.context.identity.clone()
+        self.context.identity()
     }
 
     /// Calls `send` with the protected form of a request. `before` verifies the responses to the
@@ -88,7 +90,16 @@ impl ClientContext {
         send: impl FnOnce(&Content<'_>) -> R,
     ) -> Result<(R, ResponseOpener), OscoreFailure> {
         with_buffer(plain.encoded_len() + SEAL, |sealed| {
-            let protected = self.context.lock().protect_request(plain, sealed);
+            let id_context = self.context.lookup.wanted(plain);
+            let mut context = self.context.lock();
+            if self.context.origin == ContextOrigin::Renewal {
+                match id_context {
+                    IdContext::Named => context.send_id_context(),
+                    IdContext::LeftOut => context.omit_id_context(),
+                }
+            }
+            let protected = context.protect_request(plain, sealed);
+            drop(context);
             let (outer, request) =
                 protected.map_err(|error| OscoreFailure::NotProtected(error.to_string().into()))?;
             let options: Options = outer.options(plain).collect();
@@ -107,6 +118,7 @@ impl ClientContext {
             let opener = ResponseOpener {
                 context: self.clone(),
                 request,
+                id_context,
                 earlier: before.map(|before| before.request),
                 order: Mutex::new(before.map(|before| *before.order()).unwrap_or_default()),
                 answered: AtomicBool::new(false),
@@ -154,6 +166,12 @@ impl ResponseOpener {
                 let answer = format!("{} {}", response.code(), response.text());
                 OscoreFailure::CopyRefused(answer.trim_end().into())
             }
+            ResponseFault::Unprotected
+                if !response.is_success()
+                    && self.context.context.lookup.refused(self.id_context) =>
+            {
+                OscoreFailure::IdContextWanted
+            }
             ResponseFault::Unprotected if !response.is_success() => {
                 if response.code() == Code::UNAUTHORIZED {
                     // A server that was restarted does not know it: the next request begins with a
@@ -188,12 +206,10 @@ impl ResponseOpener {
         let (value, payload) = (option.map(|option| option.value), response.body());
         with_buffer(payload.len(), |plain| {
             let mut order = self.order();
-            let mut context = self.context.context.lock();
+            let context = self.context.context.lock();
             let opened = context.open_response(request, &mut order, value, payload, plain)?;
-            if self.context.context.origin == ContextOrigin::Renewal {
-                context.omit_id_context();
-            }
             drop((context, order));
+            self.context.context.lookup.found(self.id_context);
             // RFC 7252 section 5.4.1: a response with a critical option that is not understood is rejected.
             if opened.unknown_critical().is_some() {
                 return Err(ResponseFault::Malformed);

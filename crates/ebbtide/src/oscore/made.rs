@@ -1,9 +1,9 @@
 //! Contexts that a handshake by EDHOC has made (RFC 9528 appendix A.1).
 
 use super::ending::EndingHandshake;
-use super::{ClientContext, ContextOrigin, OscoreContext, OscoreContexts, Servers};
+use super::{ClientContext, ContextOrigin, NumberStore, OscoreContext, OscoreContexts, Servers};
 use crate::message::Uri;
-use ebbtide_core::oscore::{PeerId, SecurityContext, Volatile};
+use ebbtide_core::oscore::{PeerId, SecurityContext};
 use std::sync::Arc;
 use tokio::sync::OwnedMutexGuard;
 use zeroize::Zeroizing;
@@ -52,15 +52,15 @@ impl OscoreContexts {
     }
 
     fn add_made(&self, made: MadeContext, servers: Servers, origin: ContextOrigin) -> Option<u32> {
-        let identity = made.identity;
+        let identity = Some(made.identity);
         let mut context =
             OscoreContext::new(&*made.secret, &made.sender_id, &made.recipient_id).salt(&made.salt);
-        context.identity = Some(identity.clone());
+        context.identity = identity.clone();
         context.origin = origin;
         context.servers = servers.clone();
         let (ours, theirs) = (&made.sender_id, &made.recipient_id);
         let keys =
-            SecurityContext::new(&context.master_secret(), ours, theirs, Box::new(Volatile) as _);
+            SecurityContext::new(&context.master_secret(), ours, theirs, NumberStore::Volatile);
         let keys = keys.ok()?;
         let added = self.insert(0, context, keys).ok()?;
         let earlier: Vec<u32> = {

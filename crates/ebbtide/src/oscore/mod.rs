@@ -19,11 +19,13 @@
 mod client;
 #[cfg(feature = "edhoc")]
 mod ending;
+mod lookup;
 #[cfg(feature = "edhoc")]
 mod made;
 mod renewals;
 mod sequence_file;
 mod server;
+mod store;
 
 pub(crate) use client::{ClientContext, ResponseOpener};
 pub use ebbtide_core::oscore::{Algorithm, ParameterError};
@@ -33,15 +35,15 @@ pub(crate) use server::{Unopened, VerifiedRequest};
 
 use crate::message::Uri;
 use core::fmt;
-use ebbtide_core::oscore::{
-    ContextName, ContextTable, MasterSecret, Numbering, SecurityContext, SequenceStore, Volatile,
-};
+use ebbtide_core::oscore::{ContextName, ContextTable, MasterSecret, Numbering, SecurityContext};
+use lookup::AtomicServerLookup;
 use renewals::Renewals;
 use sequence_file::SequenceFile;
 use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use store::NumberStore;
 use zeroize::Zeroizing;
 
 /// The parameters of a security context that is shared with one peer.
@@ -91,22 +93,30 @@ pub(crate) enum Servers {
     /// Those that have none of their own.
     All,
     /// This one.
-    One { host: String, port: Option<u16> },
+    One(Box<ServerName>),
     /// None: it is for the answers to a client, and for requests to that client.
     #[cfg_attr(not(feature = "edhoc"), expect(dead_code, reason = "a handshake makes it"))]
     None,
 }
 
+/// The name of a server: at any port, if none is given.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ServerName {
+    host: String,
+    port: Option<u16>,
+}
+
 impl Servers {
     #[cfg(feature = "edhoc")]
     fn of(uri: &Uri) -> Self {
-        Self::One { host: uri.host().to_owned(), port: Some(uri.port()) }
+        Self::One(Box::new(ServerName { host: uri.host().to_owned(), port: Some(uri.port()) }))
     }
 
     /// Whether it is for the server of this URI and not for all.
     fn names(&self, uri: &Uri) -> bool {
         match self {
-            Self::One { host, port } => {
+            Self::One(server) => {
+                let ServerName { host, port } = &**server;
                 host.eq_ignore_ascii_case(uri.host()) && port.is_none_or(|port| port == uri.port())
             }
             Self::All | Self::None => false,
@@ -167,7 +177,7 @@ impl OscoreContext {
     /// Uses the context for a client's requests to this host only, a name or an address, and to
     /// this port if one is given. Default: for all requests for which there is no other context.
     pub fn server(mut self, host: impl Into<String>, port: Option<u16>) -> Self {
-        self.servers = Servers::One { host: host.into(), port };
+        self.servers = Servers::One(Box::new(ServerName { host: host.into(), port }));
         self
     }
 
@@ -277,15 +287,15 @@ impl core::error::Error for ContextError {
     }
 }
 
-type BoxedStore = Box<dyn SequenceStore + Send>;
-
-/// A context in use.
+/// A context in use. A server may have very many.
 struct ContextInUse {
-    context: Mutex<SecurityContext<BoxedStore>>,
-    /// The peer's identity.
-    identity: Arc<[u8]>,
+    context: Mutex<SecurityContext<NumberStore>>,
+    /// The peer's identity, if it is not its ID.
+    identity: Option<Arc<[u8]>>,
     servers: Servers,
     origin: ContextOrigin,
+    /// How the server finds it, if its keys were made anew.
+    lookup: AtomicServerLookup,
     /// Whether the handshake that has made it is complete.
     is_complete: AtomicBool,
 }
@@ -295,7 +305,12 @@ impl ContextInUse {
         self.origin != ContextOrigin::Shared
     }
 
-    fn lock(&self) -> MutexGuard<'_, SecurityContext<BoxedStore>> {
+    /// The peer's identity for handlers.
+    fn identity(&self) -> Arc<[u8]> {
+        self.identity.clone().unwrap_or_else(|| self.lock().recipient_id().as_slice().into())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, SecurityContext<NumberStore>> {
         self.context.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -342,10 +357,10 @@ impl OscoreContexts {
 
     /// Adds the context at this position in a list.
     fn add(&self, index: usize, given: OscoreContext) -> Result<(), ContextError> {
-        let (numbering, store): (_, BoxedStore) = match &given.state {
-            State::None | State::Renewed => (Numbering::Fresh, Box::new(Volatile)),
+        let (numbering, store) = match &given.state {
+            State::None | State::Renewed => (Numbering::Fresh, NumberStore::Volatile),
             State::File(path) => match SequenceFile::open(path) {
-                Ok((numbering, file)) => (numbering, Box::new(file)),
+                Ok((numbering, file)) => (numbering, NumberStore::File(Box::new(file))),
                 Err(source) => {
                     return Err(ContextError::State { index, path: path.clone(), source });
                 }
@@ -372,17 +387,23 @@ impl OscoreContexts {
         &self,
         index: usize,
         given: OscoreContext,
-        context: SecurityContext<BoxedStore>,
+        context: SecurityContext<NumberStore>,
     ) -> Result<u32, ContextError> {
         let name = ContextName {
             kid: *context.recipient_id(),
             kid_context: context.id_context().copied(),
         };
-        let identity = given.identity.unwrap_or_else(|| given.recipient_id.into());
-        let OscoreContext { servers, origin, .. } = given;
+        let OscoreContext { identity, servers, origin, .. } = given;
         let (context, is_complete) =
             (Mutex::new(context), AtomicBool::new(origin != ContextOrigin::EndingHandshake));
-        let entry = ContextInUse { context, identity, servers, origin, is_complete };
+        let entry = ContextInUse {
+            context,
+            identity,
+            servers,
+            origin,
+            lookup: AtomicServerLookup::default(),
+            is_complete,
+        };
         let added = self.table_mut().add(name, Arc::new(entry));
         added.map_err(|_| ContextError::SameName { index })
     }

@@ -1,19 +1,44 @@
 //! Contexts whose keys are made anew with the peer at each start (RFC 8613 appendix B.2).
 
 use super::{
-    BoxedStore, ClientContext, OscoreContext, OscoreContexts, Unopened, VerifiedRequest,
+    ClientContext, NumberStore, OscoreContext, OscoreContexts, Unopened, VerifiedRequest,
     with_buffer,
 };
 use crate::message::{Options, Response, Uri};
 use ebbtide_core::oscore::renewal::{self, ANSWERED, AnswerKey, DRAWN, Renewed};
 use ebbtide_core::oscore::{
-    MAX_CONTEXT_ID, OscoreOption, PeerId, Refusal, RequestNumber, SecurityContext, Volatile,
+    ContextId, MAX_CONTEXT_ID, OscoreOption, PeerId, Refusal, RequestNumber, SecurityContext,
 };
 use ebbtide_core::session::SecuredRequest;
 use ebbtide_core::wire::{Code, Content, Message, OptionNumber};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use tokio::sync::OwnedMutexGuard;
+
+/// The form in which a peer sends an ID Context.
+#[derive(Copy, Clone)]
+enum Form {
+    /// A byte string of CBOR.
+    Encoded,
+    /// As it is.
+    Raw,
+}
+
+impl Form {
+    fn read(self, sent: &[u8]) -> Option<&[u8]> {
+        match self {
+            Self::Encoded => renewal::decode_part(sent),
+            Self::Raw => Some(sent),
+        }
+    }
+
+    fn write(self, part: &[u8]) -> Option<ContextId> {
+        match self {
+            Self::Encoded => renewal::encode_part(part),
+            Self::Raw => ContextId::new(part),
+        }
+    }
+}
 
 /// The contexts that are renewed, by the peer's ID.
 #[derive(Default)]
@@ -38,7 +63,7 @@ pub(crate) struct BegunRenewal {
     peer: PeerId,
     drawn: [u8; DRAWN],
     /// Protected it.
-    context: SecurityContext<BoxedStore>,
+    context: SecurityContext<NumberStore>,
     number: RequestNumber,
     /// Its options and payload.
     pub(crate) options: Options,
@@ -47,10 +72,10 @@ pub(crate) struct BegunRenewal {
 
 impl OscoreContext {
     /// The context under this ID Context, in which numbers begin at 0.
-    fn under(&self, id_context: &[u8]) -> Option<SecurityContext<BoxedStore>> {
+    fn under(&self, id_context: &[u8]) -> Option<SecurityContext<NumberStore>> {
         let secret = self.master_secret();
         let (ours, theirs) = (&self.sender_id, &self.recipient_id);
-        SecurityContext::renewed(&secret, ours, theirs, id_context, Box::new(Volatile) as _).ok()
+        SecurityContext::renewed(&secret, ours, theirs, id_context, NumberStore::Volatile).ok()
     }
 }
 
@@ -138,51 +163,70 @@ impl OscoreContexts {
     ) -> Result<VerifiedRequest, Unopened> {
         let no_context = || Unopened::Refused(Refusal::NoContext);
         let peer = option.kid.and_then(PeerId::new).ok_or_else(no_context)?;
-        let id_context =
-            option.kid_context.and_then(renewal::decode_part).ok_or_else(no_context)?;
+        let sent = option.kid_context.ok_or_else(no_context)?;
         let mut all = self.renewals.lock();
         let renewed = all.get_mut(&peer).ok_or_else(no_context)?;
         let answers = self.renewals.answers(draw).ok_or_else(no_context)?;
         let of = Renewed { kid: peer.as_slice(), count: renewed.count };
-        let mut context = renewed.given.under(id_context).ok_or_else(no_context)?;
-        if answers.recognise(&of, id_context).is_none() {
+        let mut refused = no_context();
+        for form in [Form::Encoded, Form::Raw] {
+            let Some(id_context) = form.read(sent) else { continue };
+            let ends = answers.recognise(&of, id_context).is_some();
             // Room for our part in front of it.
-            if id_context.len() > MAX_CONTEXT_ID - 2 - ANSWERED || id_context.is_empty() {
-                return Err(no_context());
+            let begins = (1..=MAX_CONTEXT_ID - 2 - ANSWERED).contains(&id_context.len());
+            if !(ends || begins) {
+                continue;
             }
-            let opened = context.unprotect_request(outer, plain)?;
-            let answer = answers.answer(&of, id_context);
-            let answer = first_answer(&renewed.given, &context, &answer, id_context, opened.number);
-            return Err(answer.map_or_else(no_context, Unopened::NewKeys));
+            let mut context = renewed.given.under(id_context).ok_or_else(no_context)?;
+            let opened = match context.unprotect_request(outer, plain) {
+                Ok(opened) => opened,
+                Err(refusal) => {
+                    refused = refusal.into();
+                    continue;
+                }
+            };
+            if !ends {
+                let begun = BegunByClient { context: &context, id1: id_context, form };
+                let answer = answers.answer(&of, id_context);
+                let answer = first_answer(&renewed.given, &begun, &answer, opened.number);
+                return Err(answer.map_or_else(no_context, Unopened::NewKeys));
+            }
+            renewed.count += 1;
+            context.omit_id_context();
+            let earlier = renewed.present.take();
+            if let Some(earlier) = earlier {
+                self.table_mut().remove(earlier);
+            }
+            let number = self.insert(0, renewed.given.clone(), context);
+            let number = number.map_err(|_| no_context())?;
+            renewed.present = Some(number);
+            let request =
+                SecuredRequest::new(number, opened.number.get()).ok_or_else(no_context)?;
+            return Ok(VerifiedRequest { request, length: opened.len, is_new: true });
         }
-        let opened = context.unprotect_request(outer, plain)?;
-        renewed.count += 1;
-        context.omit_id_context();
-        let earlier = renewed.present.take();
-        if let Some(earlier) = earlier {
-            self.table_mut().remove(earlier);
-        }
-        let number = self.insert(0, renewed.given.clone(), context);
-        let number = number.map_err(|_| no_context())?;
-        renewed.present = Some(number);
-        let request = SecuredRequest::new(number, opened.number.get()).ok_or_else(no_context)?;
-        Ok(VerifiedRequest { request, length: opened.len, is_new: true })
+        Err(refused)
     }
+}
+
+/// A client's first request.
+struct BegunByClient<'c> {
+    context: &'c SecurityContext<NumberStore>,
+    id1: &'c [u8],
+    form: Form,
 }
 
 /// The answer to a first request: 4.01 under the keys of both parts, with ours in the option.
 fn first_answer(
     given: &OscoreContext,
-    asked: &SecurityContext<BoxedStore>,
+    begun: &BegunByClient<'_>,
     answer: &[u8],
-    id1: &[u8],
     request: RequestNumber,
 ) -> Option<Response> {
-    let context = given.under(renewal::join(answer, id1)?.as_slice())?;
+    let context = given.under(renewal::join(answer, begun.id1)?.as_slice())?;
     let refusal = Content { code: Code::UNAUTHORIZED, options: &[], payload: &[] };
     let mut sealed = [0; 32];
-    let outer = context.protect_renewal(asked, request, &refusal, &mut sealed).ok()?;
-    let sent = renewal::encode_part(answer)?;
+    let outer = context.protect_renewal(begun.context, request, &refusal, &mut sealed).ok()?;
+    let sent = begun.form.write(answer)?;
     let option = OscoreOption::decode(outer.value.as_slice())?;
     let value = OscoreOption { kid_context: Some(sent.as_slice()), ..option }.encode();
     let response = Response::new(outer.code).option(OptionNumber::OSCORE, value.as_slice());

@@ -14,12 +14,14 @@ use std::time::Duration;
 use tokio::net::UdpSocket;
 
 // The keys and credentials of RFC 9529 chapter 3.
-const CLIENT_KEY: &str = "fb13adeb6518cee5f88417660841142e830a81fe334380a953406a1305e8706b";
-const CLIENT: &str = "a2027734322d35302d33312d46462d45462d33372d33322d333908a101a5010202412b2001215820ac75e9ece3e50bfc8ed60399889522405c47bf16df96660a41298cb4307f7eb62258206e5de611388a4b8a8211334ac7d37ecb52a387d257e6db3c2a93df21ff3affc8";
-const SERVER_KEY: &str = "72cc4761dbd4c78f758931aa589d348d1ef874a7e303ede2f140dcf3e6aa4aac";
-const SERVER: &str = "a2026b6578616d706c652e65647508a101a501020241322001215820bbc34960526ea4d32e940cad2a234148ddc21791a12afbcbac93622046dd44f02258204519e257236b2a0ce2023f0931f1f386ca7afda64fcde0108c224c51eabf6072";
+pub(crate) const CLIENT_KEY: &str =
+    "fb13adeb6518cee5f88417660841142e830a81fe334380a953406a1305e8706b";
+pub(crate) const CLIENT: &str = "a2027734322d35302d33312d46462d45462d33372d33322d333908a101a5010202412b2001215820ac75e9ece3e50bfc8ed60399889522405c47bf16df96660a41298cb4307f7eb62258206e5de611388a4b8a8211334ac7d37ecb52a387d257e6db3c2a93df21ff3affc8";
+pub(crate) const SERVER_KEY: &str =
+    "72cc4761dbd4c78f758931aa589d348d1ef874a7e303ede2f140dcf3e6aa4aac";
+pub(crate) const SERVER: &str = "a2026b6578616d706c652e65647508a101a501020241322001215820bbc34960526ea4d32e940cad2a234148ddc21791a12afbcbac93622046dd44f02258204519e257236b2a0ce2023f0931f1f386ca7afda64fcde0108c224c51eabf6072";
 
-fn hex(text: &str) -> Vec<u8> {
+pub(crate) fn hex(text: &str) -> Vec<u8> {
     let digits: Vec<u8> = text.chars().map(|c| c.to_digit(16).unwrap() as u8).collect();
     digits.chunks(2).map(|pair| pair[0] << 4 | pair[1]).collect()
 }

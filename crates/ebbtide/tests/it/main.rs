@@ -42,6 +42,7 @@ mod node;
 mod observe_late;
 mod oscore;
 mod oscore_copies;
+mod oscore_costs;
 mod oscore_kills;
 mod oscore_protocols;
 mod oscore_renewal;

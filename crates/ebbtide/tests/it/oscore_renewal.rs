@@ -5,8 +5,9 @@ use crate::common::relay::{Trouble, relay};
 use ebbtide::oscore::{OscoreContext, OscoreContexts};
 use ebbtide::server::{Call, Router, Server, get, post};
 use ebbtide::{Client, ClientConfig, OscoreFailure, Response, ServerConfig};
-use ebbtide_core::oscore::OscoreOption;
-use ebbtide_core::wire::{Code, Message, OptionNumber};
+use ebbtide_core::oscore::renewal::ANSWERED;
+use ebbtide_core::oscore::{Algorithm, MasterSecret, OscoreOption, SecurityContext, Volatile};
+use ebbtide_core::wire::{Code, Content, Message, MessageId, Opt, OptionNumber, Token, Type};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -147,7 +148,7 @@ async fn captured_requests_of_an_exchange_are_never_handled_again() {
         OscoreOption::decode(&value).unwrap().kid_context.map_or(0, <[u8]>::len)
     };
     let lengths: Vec<usize> = captured.iter().take(3).map(with_context).collect();
-    assert_eq!(lengths, [1 + 8, 2 + 24, 0], "ID1; R2 and R3; then the ID says enough");
+    assert_eq!(lengths, [1 + 8, 2 + 24, 2 + 24], "ID1; R2 and R3, which a POST always names");
 }
 
 #[tokio::test]
@@ -167,4 +168,84 @@ async fn a_peer_that_does_not_renew_or_has_another_key_is_told_so() {
     }
     let same = [context(b"c", b"s"), OscoreContext::new(&[1; 16], b"x", b"s").renewed()];
     assert!(OscoreContexts::new(same).is_err(), "two contexts of one peer");
+}
+
+#[tokio::test]
+async fn a_server_that_finds_keys_by_the_id_context_only_is_sent_it_again() {
+    let (server, count, _) = serve("127.0.0.1:0");
+    let front = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    let back = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    back.connect(server).await.unwrap();
+    let at = front.local_addr().unwrap();
+    // As libcoap 4.3.4, which decrypts what has no ID Context with the keys of before.
+    let refused = Arc::new(AtomicUsize::new(0));
+    let counted = refused.clone();
+    tokio::spawn(async move {
+        let mut buf = [0; 512];
+        loop {
+            let (len, from) = front.recv_from(&mut buf).await.unwrap();
+            let message = Message::parse(&buf[..len]).unwrap();
+            let value = message.option(OptionNumber::OSCORE).unwrap().value;
+            if OscoreOption::decode(value).unwrap().kid_context.is_none() {
+                counted.fetch_add(1, Ordering::SeqCst);
+                let token = message.token_bytes().len();
+                (buf[0], buf[1]) = (0x60 | token as u8, Code::BAD_REQUEST.0);
+                front.send_to(&buf[..4 + token], from).await.unwrap();
+                continue;
+            }
+            back.send(&buf[..len]).await.unwrap();
+            let len = back.recv(&mut buf).await.unwrap();
+            front.send_to(&buf[..len], from).await.unwrap();
+        }
+    });
+    let patient = config([context(b"c", b"s")]).ack_timeout(Duration::from_secs(60));
+    let client = Client::with_config(patient);
+    for nth in 1..=4 {
+        let count = client.post(format!("coap://{at}/count"), "").await.unwrap();
+        assert_eq!(count.text(), nth.to_string());
+        assert_eq!(client.get(format!("coap://{at}/who")).await.unwrap().text(), "sensor");
+    }
+    assert_eq!(count.load(Ordering::SeqCst), 4);
+    assert_eq!(refused.load(Ordering::SeqCst), 1, "one GET without the ID Context was tried");
+}
+
+#[tokio::test]
+async fn a_client_that_sends_id_contexts_as_they_are_is_answered_in_the_same_form() {
+    const SECRET: MasterSecret<'_> = MasterSecret {
+        secret: &[7; 16],
+        salt: &[],
+        id_context: None,
+        algorithm: Algorithm::AesCcm16_64_128,
+    };
+    let (server, count, _) = serve("127.0.0.1:0");
+    let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    socket.connect(server).await.unwrap();
+    let path = [Opt { number: OptionNumber::URI_PATH, value: b"count" }];
+    let post = Content { code: Code::POST, options: &path, payload: &[] };
+    // The first one could be taken for a byte string of CBOR.
+    for (nth, id1) in [&b"\x47seven 7"[..], b"eight  8"].into_iter().enumerate() {
+        let ask = async |id_context: &[u8]| {
+            let secret = MasterSecret { id_context: Some(id_context), ..SECRET };
+            let mut context = SecurityContext::new(&secret, b"c", b"s", Volatile).unwrap();
+            let mut sealed = [0; 64];
+            let (outer, _) = context.protect_request(&post, &mut sealed).unwrap();
+            let value = outer.value;
+            let option = [Opt { number: OptionNumber::OSCORE, value: value.as_slice() }];
+            let content = Content { code: outer.code, options: &option, payload: outer.payload };
+            let mut buf = [0; 256];
+            let id = MessageId(u16::from_be_bytes([id_context[0], id_context[1]]));
+            let encoded = content.encode(&mut buf, Type::Confirmable, id, Token::EMPTY).unwrap();
+            socket.send(&buf[..encoded.len]).await.unwrap();
+            let len = socket.recv(&mut buf).await.unwrap();
+            let answer = Message::parse(&buf[..len]).unwrap();
+            let value = answer.option(OptionNumber::OSCORE).map(|option| option.value.to_vec());
+            value.unwrap_or_else(|| panic!("{} is not protected", answer.code()))
+        };
+        let value = ask(id1).await;
+        let answered = OscoreOption::decode(&value).unwrap().kid_context.unwrap();
+        assert_eq!(answered.len(), ANSWERED, "R2 as it is");
+        assert_eq!(count.load(Ordering::SeqCst), nth);
+        ask(&[answered, b"R3"].concat()).await;
+        assert_eq!(count.load(Ordering::SeqCst), nth + 1);
+    }
 }
