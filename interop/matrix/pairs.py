@@ -67,13 +67,15 @@ class Pair:
         relay = server = client = None
         try:
             plain, _, settings = self.setting(scheme)
-            at = Endpoint(plain, host, free_port(host))
-            server = self.server.program("server", at, settings, log, self.limits)
+            at = served = Endpoint(plain, host, free_port(host))
+            server = self.server.program("server", served, settings, log, self.limits)
             if plain in ("coap", "coaps") and scheme != "coap6":
                 suffix = "".join(f"-{part.replace(' ', '-')}" for part in (scheme, mode) if part not in ("coap", "clean"))
                 relay = Relay(at.port, self.out / f"{self.name}{suffix}.pcap")
                 at = at._replace(port=relay.port)
             for feature in features:
+                if server is None:
+                    server = self.server.program("server", served, settings, log, self.limits)
                 if client is None or client.process.poll() is not None:
                     client = self.client.program("client", at, settings, log, self.limits)
                 first = relay.capture.packets if relay else 0
@@ -90,6 +92,10 @@ class Pair:
                     client = None
                 except Unsupported as error:
                     self.record(feature, "unsupported", str(error), log)
+                if client is None and scheme == "oscore":
+                    # The next client begins with the same keys and numbers, which the server has seen.
+                    server.stop()
+                    server = None
         except (AdapterError, Unsupported) as error:
             status = "missing" if isinstance(error, AdapterError) else "unsupported"
             which = "client" if server else "server"
