@@ -5,7 +5,7 @@ use super::{
     Admission, BasicRto, Cocoa, Cocoa01, CocoaCode, CocoaFullBackoff, CocoaStrong,
     CongestionControl, Context, Default, Ebb, Ecoap, EcoapRpl, Eifel, Expiry, Fasor, FullBackoff,
     InFlight, LinuxRto, Load, Marking, Metrics, Outcome, OutgoingMessage, PeakHopper, ProbeReply,
-    Rcoap, Sample, Settings, Slot, Transmission,
+    Rcoap, Rfc6298, Sample, Schedule, Settings, Slot, Transmission,
 };
 use crate::time::{Instant, Micros};
 use core::fmt;
@@ -122,6 +122,9 @@ controls! {
         DEFAULT, Settings::UNBOUNDED, |_| Controller::FullBackoff(FullBackoff::forgetting());
     DefaultFb2 = "default-fb2", "ANRW18", "default that keeps its backoff and halves it with each good exchange",
         DEFAULT, Settings::UNBOUNDED, |_| Controller::FullBackoff(FullBackoff::halving());
+    Rfc6298 = "rfc6298", "RFC 6298", "TCP's retransmission timer as its RFC has it",
+        TCP, Settings { initial_rto: Some(Micros::from_millis(1_000)), ..Settings::bounded(60_000) },
+        |_| Controller::Rfc6298(Rfc6298::new());
     LinuxRto = "linux-rto", "RFC 6298, Linux", "TCP's retransmission timer over UDP, with Karn's algorithm",
         TCP, Settings::bounded(120_000), |_| Controller::LinuxRto(LinuxRto::new());
     PeakHopper = "peak-hopper", "Ekstrom and Ludwig 2004", "timer that hops to round-trip peaks and decays slowly",
@@ -150,6 +153,19 @@ controls! {
         DEFAULT, Settings::UNBOUNDED, |_| Controller::Ecoap(Ecoap::new());
     EcoapRpl = "ecoap-rpl", "eCoAP 2018", "timeouts drawn anew from a range that a controller chooses",
         ECOAP_RPL, Settings::UNBOUNDED, |_| Controller::EcoapRpl(EcoapRpl);
+    GoCoap = "go-coap", "go-coap 3.5", "always the same timeout, without a dither",
+        DEFAULT, Settings::UNBOUNDED, |_| Controller::Schedule(Schedule::Constant);
+    Wakaama = "wakaama", "Wakaama, go-coap 3.8", "doubled timeouts without a dither",
+        DEFAULT, Settings::UNBOUNDED, |_| Controller::Schedule(Schedule::Undithered);
+    Gcoap = "gcoap", "RIOT, Mbed CoAP", "doubled timeouts, each drawn by itself",
+        DEFAULT, Settings::UNBOUNDED, |_| Controller::Schedule(Schedule::Redrawn);
+    Nyoci = "nyoci", "libnyoci", "bursts of three copies",
+        DEFAULT, Settings { ack_timeout: Some(Micros::from_millis(1_500)), ..Settings::bounded(14_000) },
+        |_| Controller::Schedule(Schedule::Bursts);
+    CocoRed = "coco-red", "program of 2022", "the backoff of CoCo-RED: Fibonacci numbers",
+        DEFAULT, Settings::UNBOUNDED, |_| Controller::Schedule(Schedule::Fibonacci);
+    EncocoRed = "encoco-red", "program of 2022", "the backoff of EnCoCo-RED: Fibonacci numbers up to 3",
+        DEFAULT, Settings::UNBOUNDED, |_| Controller::Schedule(Schedule::HeldFibonacci);
     Eifel = "eifel", "Ludwig and Sklower 2000", "the Eifel timer, whose variation only rises with the round trip",
         // Two ticks of Contiki's clock, 1/128 s each, are the least margin.
         EIFEL, Settings { granularity: Micros::new(7_812), ..Settings::UNBOUNDED },
@@ -192,6 +208,8 @@ pub enum Controller {
     Default(Default),
     /// `default-fb1`, `default-fb2`.
     FullBackoff(FullBackoff),
+    /// `rfc6298`.
+    Rfc6298(Rfc6298),
     /// `linux-rto`.
     LinuxRto(LinuxRto),
     /// `peak-hopper`.
@@ -210,6 +228,8 @@ pub enum Controller {
     Ecoap(Ecoap),
     /// `ecoap-rpl`.
     EcoapRpl(EcoapRpl),
+    /// `go-coap`, `wakaama`, `gcoap`, `nyoci`, `coco-red`, `encoco-red`.
+    Schedule(Schedule),
     /// `eifel`.
     Eifel(Eifel),
     /// `fasor` and its variants.
@@ -235,6 +255,7 @@ macro_rules! dispatch {
         match $self {
             Controller::Default($control) => $call,
             Controller::FullBackoff($control) => $call,
+            Controller::Rfc6298($control) => $call,
             Controller::LinuxRto($control) => $call,
             Controller::PeakHopper($control) => $call,
             Controller::Cocoa($control) => $call,
@@ -244,6 +265,7 @@ macro_rules! dispatch {
             Controller::BasicRto($control) => $call,
             Controller::Ecoap($control) => $call,
             Controller::EcoapRpl($control) => $call,
+            Controller::Schedule($control) => $call,
             Controller::Eifel($control) => $call,
             Controller::Fasor($control) => $call,
             Controller::Ebb($control) => $call,

@@ -50,6 +50,8 @@ mod peak_hopper;
 mod rcoap;
 #[cfg(all(feature = "alloc", target_has_atomic = "ptr"))]
 mod registry;
+mod rfc6298;
+mod schedule;
 mod settings;
 mod shell;
 mod span;
@@ -77,6 +79,8 @@ pub use peak_hopper::PeakHopper;
 pub use rcoap::{Rcoap, RcoapSettings};
 #[cfg(all(feature = "alloc", target_has_atomic = "ptr"))]
 pub use registry::{NameError, Registry};
+pub use rfc6298::Rfc6298;
+pub use schedule::Schedule;
 pub use settings::{InFlight, Settings};
 pub use shell::Shell;
 

@@ -2,7 +2,8 @@
 
 use ebbtide_core::cc::{
     BasicRto, Cocoa, Cocoa01, CocoaFullBackoff, CocoaStrong, Controller, Default, Ebb, Ecoap,
-    EcoapRpl, Eifel, Fasor, FullBackoff, LinuxRto, PeakHopper, Rcoap, Shell, Slot,
+    EcoapRpl, Eifel, Fasor, FullBackoff, LinuxRto, PeakHopper, Rcoap, Rfc6298, Schedule, Shell,
+    Slot,
 };
 
 #[test]
@@ -10,6 +11,7 @@ fn per_peer_state_is_as_small_as_promised() {
     let sizes = [
         ("default, default-b", size_of::<Default>(), 2),
         ("default-fb1, default-fb2", size_of::<FullBackoff>(), 8),
+        ("rfc6298", size_of::<Rfc6298>(), 12),
         ("linux-rto", size_of::<LinuxRto>(), 16),
         ("peak-hopper", size_of::<PeakHopper>(), 16),
         ("cocoa, cocoa-plus", size_of::<Cocoa>(), 32),
@@ -19,6 +21,7 @@ fn per_peer_state_is_as_small_as_promised() {
         ("basic-rto", size_of::<BasicRto>(), 4),
         ("ecoap", size_of::<Ecoap>(), 4),
         ("ecoap-rpl", size_of::<EcoapRpl>(), 0),
+        ("schedules of programs", size_of::<Schedule>(), 1),
         ("eifel", size_of::<Eifel>(), 12),
         ("fasor and its variants, marks included", size_of::<Fasor>(), 28),
         ("rcoap", size_of::<Rcoap>(), 36),

@@ -106,3 +106,42 @@ fn peak_hopper_doubles_and_is_at_least_the_floor_and_the_last_round_trip() {
     // Two ticks of 1 ms above the round trip.
     assert_eq!(path.next_timeout(), 0.502);
 }
+
+#[test]
+fn rfc6298_is_the_arithmetic_of_its_section_2() {
+    let mut path = Path::new("rfc6298");
+    // Section 2.1; doubled (5.5), at most 60 s (2.5), without a dither.
+    assert_eq!(path.unanswered(), [1.0, 2.0, 4.0, 8.0, 16.0]);
+    let mut path = Path::new("rfc6298").drawing_highest();
+    for (round_trip, srtt, rttvar, rto) in [
+        // Section 2.2: SRTT = R, RTTVAR = R/2, RTO = SRTT + 4 RTTVAR.
+        (0.8, 0.8, 0.4, 2.4),
+        // Section 2.3: RTTVAR = 3/4 0.4 + 1/4 |0.8 - 1.6|, SRTT = 7/8 0.8 + 1/8 1.6.
+        (1.6, 0.9, 0.5, 2.9),
+        // A falling round trip widens the margin as well, in contrast to Linux.
+        (0.1, 0.8, 0.575, 3.1),
+    ] {
+        path.sample(round_trip, 0);
+        let metrics = path.metrics();
+        for (ours, theirs) in [(metrics.srtt, srtt), (metrics.rttvar, rttvar), (metrics.rto, rto)] {
+            let ours = ours.expect("a sample").as_micros() as f64 / 1e6;
+            assert!((ours - theirs).abs() < 1e-5, "{round_trip}: {ours} {theirs}");
+        }
+        assert!((path.next_timeout() - rto).abs() < 1e-5);
+    }
+    // Section 2.4: at least 1 s.
+    let mut path = Path::new("rfc6298");
+    (0..50).for_each(|_| path.sample(0.05, 0));
+    assert_eq!(path.next_timeout(), 1.0);
+}
+
+#[test]
+fn rfc6298_keeps_a_backed_off_timeout_until_an_answer_without_a_copy() {
+    let mut path = Path::new("rfc6298");
+    path.sample(0.8, 0);
+    path.sample(5.0, 1);
+    assert_eq!(path.next_timeout(), 4.8);
+    path.sample(0.8, 0);
+    // RTTVAR = 3/4 0.4.
+    assert!((path.next_timeout() - 2.0).abs() < 1e-5);
+}

@@ -25,6 +25,7 @@ mod cc_properties;
 mod cc_rcoap;
 mod cc_rcoap_properties;
 mod cc_rcoap_receivers;
+mod cc_schedule;
 mod cc_settings_page;
 mod cc_shell;
 mod cc_sizes;
