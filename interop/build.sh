@@ -127,6 +127,13 @@ build_ebbtide-c() {
         "${CARGO_TARGET_DIR:-../target}/debug/libebbtide.a"
 }
 
+# The endpoint in fixed tables on a microcontroller, in QEMU.
+build_ebbtide-firmware() {
+    need cargo Rust && need qemu-system-arm "Debian's qemu-system-arm"
+    (cd ../firmware && cargo build --quiet --locked --release --target thumbv7m-none-eabi --target-dir "$target/firmware" \
+        --features lm3s6965 --bin device-matrix)
+}
+
 build_ebbtide() { need cargo Rust && (cd .. && cargo build --quiet -p ebbtide --example interop); }
 
 build_aiocoap() {
@@ -165,7 +172,7 @@ build_californium() {
     chmod +x "$target/californium/peer"
 }
 
-[ "$*" != matrix ] || set -- matrix-libcoap matrix-libcoap-new coap-rs coapcore node-coap ebbtide ebbtide-c aiocoap californium go-coap go-coap-new
+[ "$*" != matrix ] || set -- matrix-libcoap matrix-libcoap-new coap-rs coapcore node-coap ebbtide ebbtide-c ebbtide-firmware aiocoap californium go-coap go-coap-new
 failed=0
 for peer in "${@:-libcoap libcoap-q aiocoap californium go-coap mbedtls limit libcoap-c}"; do
     for name in $peer; do

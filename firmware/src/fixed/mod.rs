@@ -1,6 +1,7 @@
 //! Programs in fixed tables, without an allocator.
 
 pub mod gets;
+pub mod matrix;
 pub mod put;
 #[cfg(feature = "dtls")]
 pub mod secured;
@@ -87,13 +88,22 @@ impl Driver {
 
     /// Runs an application until it ends.
     pub fn drive(&mut self, endpoint: &mut Endpoint<'_>, application: &mut dyn FixedApplication) {
-        let mut buffer = [0; DATAGRAM];
+        self.drive_in(&mut [0; DATAGRAM], endpoint, application);
+    }
+
+    /// The same with datagrams that `buffer` has room for.
+    pub fn drive_in(
+        &mut self,
+        buffer: &mut [u8],
+        endpoint: &mut Endpoint<'_>,
+        application: &mut dyn FixedApplication,
+    ) {
         loop {
             let (link, rng) = (&mut self.link, &mut self.rng);
             let send = &mut |to, datagram: &[u8]| link.send(SocketAddr::V4(to), datagram);
             let io = &mut Io { now: board::now(), rng, send };
             let Ok(next) = turn(endpoint, io, application) else { return };
-            let Some((length, from)) = wait(link, &mut buffer, next.due) else { continue };
+            let Some((length, from)) = wait(link, buffer, next.due) else { continue };
             let Some(from) = v4(from) else { continue };
             let (link, rng) = (&mut self.link, &mut self.rng);
             let send = &mut |to, datagram: &[u8]| link.send(SocketAddr::V4(to), datagram);
@@ -143,4 +153,18 @@ fn wait(link: &mut Link, buffer: &mut [u8], due: Option<Instant>) -> Option<(usi
         }
         board::idle();
     }
+}
+
+/// Writes a number as text, and returns its length.
+fn decimal(number: u32, room: &mut [u8]) -> usize {
+    let mut digits = 1;
+    while number / 10u32.pow(digits) > 0 && digits < 9 {
+        digits += 1;
+    }
+    let mut rest = number;
+    for place in room.iter_mut().take(digits as usize).rev() {
+        *place = b'0' + (rest % 10) as u8;
+        rest /= 10;
+    }
+    digits as usize
 }

@@ -1,6 +1,6 @@
 //! A server: `/ticks` can be observed, `/led` takes and returns a body in blocks, and a PUT to `/end` ends the program.
 
-use super::{Call, Endpoint, FixedApplication};
+use super::{Call, Endpoint, FixedApplication, decimal};
 use crate::board;
 use crate::semihosting::report;
 use core::net::SocketAddrV4;
@@ -107,20 +107,6 @@ impl DeviceHandler for Resources {
         let length = decimal(self.ticks, room);
         DeviceAnswer { max_age: Some(5), subject: Some(subject), ..DeviceAnswer::content(length) }
     }
-}
-
-/// Writes a number as text, and returns its length.
-fn decimal(number: u32, room: &mut [u8]) -> usize {
-    let mut digits = 1;
-    while number / 10u32.pow(digits) > 0 && digits < 9 {
-        digits += 1;
-    }
-    let mut rest = number;
-    for place in room.iter_mut().take(digits as usize).rev() {
-        *place = b'0' + (rest % 10) as u8;
-        rest /= 10;
-    }
-    digits as usize
 }
 
 impl FixedApplication for FixedServing {

@@ -3,7 +3,7 @@
 use super::capture::Recorder;
 use super::clock::Clock;
 use super::wakeup::{NAP, WakeUps};
-use super::{Packet, PathEnds};
+use super::{Arrived, Packet, PathEnds};
 use ebbtide_core::time::Instant;
 use ebbtide_sim::emulation::{Emulation, EmulationSummary};
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
@@ -204,12 +204,13 @@ impl<E: PathEnds> EmulatedPath<E> {
 
     fn receive(&mut self, token: u64, epoll: &Epoll) -> io::Result<()> {
         let Self { ends, emulation, clock, capture, .. } = self;
-        ends.receive(token, epoll, &mut |direction, bytes, packet| {
+        ends.receive(token, epoll, &mut |arrived| {
+            let Arrived { direction, device, bytes, packet } = arrived;
             let now = clock.now();
             if let Some(capture) = capture {
                 capture.entered(now, direction, packet.frame());
             }
-            emulation.handle_packet(now, direction, bytes, packet);
+            emulation.handle_packet(now, direction, device, bytes, packet);
         })
     }
 

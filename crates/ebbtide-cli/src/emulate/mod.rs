@@ -27,6 +27,16 @@ pub(crate) trait Packet: Send {
     fn frame(&self) -> capture::Frame;
 }
 
+/// A packet that a host has sent into the path.
+pub(crate) struct Arrived<P> {
+    pub(crate) direction: Direction,
+    /// The number of the device that sends or receives it, from 0 on.
+    pub(crate) device: u32,
+    /// Its length, headers included.
+    pub(crate) bytes: u32,
+    pub(crate) packet: P,
+}
+
 /// The ends of the emulated path, where packets enter and leave it.
 pub(crate) trait PathEnds: Send {
     type Packet: Packet;
@@ -34,13 +44,12 @@ pub(crate) trait PathEnds: Send {
     /// Registers the descriptors on which packets can arrive, with tokens from `first` on.
     fn register(&mut self, epoll: &Epoll, first: u64) -> io::Result<()>;
 
-    /// Receives the packets that have arrived for a token, at most a fixed number, each with its
-    /// direction and its length, headers included.
+    /// Receives the packets that have arrived for a token, at most a fixed number.
     fn receive(
         &mut self,
         token: u64,
         epoll: &Epoll,
-        take: &mut dyn FnMut(Direction, u32, Self::Packet),
+        take: &mut dyn FnMut(Arrived<Self::Packet>),
     ) -> io::Result<()>;
 
     /// Hands a packet to the host at the other end.

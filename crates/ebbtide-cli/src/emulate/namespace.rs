@@ -97,11 +97,12 @@ impl Site {
         Ok((site, device))
     }
 
-    /// Creates a TUN device in the network of this process, for IPv4: nothing checks the sources of IPv6 there.
-    pub(crate) fn here() -> Result<(Self, SyncDevice), Failure> {
+    /// Creates a TUN device in the network of this process. The system checks no sources of IPv6 there: the ends do
+    /// ([`Tuns`](super::tun::Tuns)).
+    pub(crate) fn here(ip: Ip) -> Result<(Self, SyncDevice), Failure> {
         let device = open_tun()?;
         let name = device.name()?;
-        let ip = permitted(&name, Ip::V4);
+        let ip = permitted(&name, ip);
         // RFC 3704: no packet with a forged source comes from behind the link into this network, and through it to others.
         // In a container that may not set it, what is behind the link is within that container.
         let _ = fs::write(format!("/proc/sys/net/ipv4/conf/{name}/rp_filter"), "1");

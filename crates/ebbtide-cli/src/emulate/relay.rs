@@ -2,7 +2,7 @@
 //! socket of its own, so that the target can distinguish them. Needs no privilege.
 
 use super::capture::Frame;
-use super::{Packet, PathEnds};
+use super::{Arrived, Packet, PathEnds};
 use ebbtide_sim::emulation::Direction;
 use nix::errno::Errno;
 use nix::sys::epoll::{Epoll, EpollEvent, EpollFlags};
@@ -175,7 +175,7 @@ impl Relay {
     fn take_from_clients(
         &mut self,
         epoll: &Epoll,
-        take: &mut dyn FnMut(Direction, u32, Datagram),
+        take: &mut dyn FnMut(Arrived<Datagram>),
     ) -> io::Result<()> {
         for _ in 0..BATCH {
             let datagram = self.listen.recv_from(&mut self.buffer);
@@ -189,7 +189,8 @@ impl Relay {
             if let Some(bytes) = self.length(length) {
                 let payload = self.buffer.get(..length).unwrap_or_default().to_vec();
                 let to = self.target;
-                take(Direction::Up, bytes, Datagram { client, from, to, payload });
+                let packet = Datagram { client, from, to, payload };
+                take(Arrived { direction: Direction::Up, device: device(client), bytes, packet });
             }
         }
         Ok(())
@@ -198,7 +199,7 @@ impl Relay {
     fn take_from_target(
         &mut self,
         number: u64,
-        take: &mut dyn FnMut(Direction, u32, Datagram),
+        take: &mut dyn FnMut(Arrived<Datagram>),
     ) -> io::Result<()> {
         for _ in 0..BATCH {
             let Some(client) = self.clients.get(&number) else { return Ok(()) };
@@ -208,7 +209,8 @@ impl Relay {
             if let Some(bytes) = self.length(length) {
                 let payload = self.buffer.get(..length).unwrap_or_default().to_vec();
                 let from = self.target;
-                take(Direction::Down, bytes, Datagram { client: number, from, to, payload });
+                let packet = Datagram { client: number, from, to, payload };
+                take(Arrived { direction: Direction::Down, device: device(number), bytes, packet });
             }
         }
         Ok(())
@@ -228,7 +230,7 @@ impl PathEnds for Relay {
         &mut self,
         token: u64,
         epoll: &Epoll,
-        take: &mut dyn FnMut(Direction, u32, Datagram),
+        take: &mut dyn FnMut(Arrived<Datagram>),
     ) -> io::Result<()> {
         match token - self.first {
             0 => self.take_from_clients(epoll, take),
@@ -266,6 +268,11 @@ impl PathEnds for Relay {
         }
         remarks
     }
+}
+
+/// Clients are devices in the order of their first datagrams; their numbers begin with 1.
+fn device(client: u64) -> u32 {
+    u32::try_from(client - 1).unwrap_or(u32::MAX)
 }
 
 fn errno(error: &io::Error) -> Option<Errno> {

@@ -40,13 +40,20 @@ fn write(
     let seconds = significant(summary.seconds);
     writeln!(out)?;
     paragraph(out, "", &format!("{}{settings}, seed {}: {seconds} s", about.link, about.seed))?;
+    let sides = [("up", &summary.up), ("down", &summary.down)];
+    let sides = sides.map(|(name, side)| (name.to_owned(), side)).into_iter();
+    let links = summary.links.iter().flat_map(|link| {
+        [(format!("{} up", link.name), &link.up), (format!("{} down", link.name), &link.down)]
+    });
+    let rows: Vec<(String, &DirectionSummary)> = sides.chain(links).collect();
+    let width = rows.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
     writeln!(
         out,
-        "{:<4} {:>9} {:>9} {:>11} {:>9} {:>7} {:>9} {:>8} {:>6}",
+        "{:<width$} {:>9} {:>9} {:>11} {:>9} {:>7} {:>9} {:>8} {:>6}",
         "", "sent", "arrived", "bytes", "dropped", "lost", "queue max", "mean", "busy"
     )?;
-    for (name, side) in [("up", &summary.up), ("down", &summary.down)] {
-        row(out, name, side)?;
+    for (name, side) in rows {
+        row(out, &format!("{name:<width$}"), side)?;
     }
     let late = &summary.lateness;
     writeln!(
@@ -74,7 +81,7 @@ fn write(
 fn row(out: &mut impl Write, name: &str, side: &DirectionSummary) -> io::Result<()> {
     writeln!(
         out,
-        "{name:<4} {:>9} {:>9} {:>11} {:>9} {:>7} {:>9} {:>8} {:>4.0} %",
+        "{name} {:>9} {:>9} {:>11} {:>9} {:>7} {:>9} {:>8} {:>4.0} %",
         side.sent,
         side.delivered,
         side.delivered_bytes,
@@ -126,6 +133,7 @@ mod tests {
             seconds: 100_000.0,
             up: side,
             down: side,
+            links: Vec::new(),
             under_way: 1 << 20,
             refused: 1 << 20,
             lateness,

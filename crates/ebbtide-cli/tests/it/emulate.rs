@@ -351,10 +351,6 @@ fn parts_of_a_network_that_are_only_simulated_are_refused_with_the_keys_to_leave
         &with("network.background.flows=1"),
         &["--link nb-iot: network.background is simulated only", "set its flows to 0"],
     );
-    for set in ["network.up.drops=[1 of client 0]", "network.down.drops=[2 of client 3 after 9 s]"]
-    {
-        refuse(&with(set), &["--link nb-iot: drops", "name a client", "leave 'of client' out"]);
-    }
     for link in ["lln-grid", "lln-cloud"] {
         refuse(
             &["emulate", "--link", link, "--", "true"],
@@ -365,4 +361,27 @@ fn parts_of_a_network_that_are_only_simulated_are_refused_with_the_keys_to_leave
         &["emulate", "--link", "rcoap-wifi", "--", "true"],
         &["network.wifi is simulated only", "copy the scenario without that table"],
     );
+}
+
+#[test]
+fn the_first_devices_take_the_links_of_the_first_class() {
+    if !can_make_namespaces() {
+        return;
+    }
+    let server = format!("'{EBBTIDE}' serve");
+    let script = format!(
+        "for host in 1 2; do '{EBBTIDE}' get --from 10.83.1.$host coap://10.83.0.1/test; echo; done"
+    );
+    let set = ["--set", "class.meters.count=1", "--set", "class.panels.count=1"];
+    let mut arguments = vec!["emulate", "--json", "--link", "two-bottlenecks", "--hosts", "2"];
+    arguments.extend(set.into_iter().chain(["--server", &server, "--", "sh", "-c", &script]));
+    let answer = ebbtide(&arguments);
+    assert_eq!(answer.out.matches(DIGITS).count(), 2, "{}{}", answer.out, answer.err);
+    let summary: serde_json::Value = serde_json::from_str(&summary(&answer.out)).unwrap();
+    let links = &summary["summary"]["links"];
+    let sent = |counts: &serde_json::Value| counts["sent"].as_u64().unwrap();
+    assert_eq!(links[0]["name"], "radio");
+    // The meter's packets pass both links, the panel's only the line.
+    let (radio, line) = (sent(&links[0]["up"]), sent(&summary["summary"]["up"]));
+    assert!(0 < radio && radio < line, "{radio}, {line}");
 }

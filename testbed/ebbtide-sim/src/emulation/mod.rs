@@ -19,20 +19,21 @@
 //! The time that a host takes to process a message (`clients.processing`, `server.processing`) is
 //! not added, because real hosts take their own time.
 
+mod links;
 mod packets;
 mod summary;
 #[cfg(test)]
 mod tests;
 
-pub use summary::{DirectionSummary, EmulationSummary, LATENESS_LIMIT, Lateness};
+pub use summary::{DirectionSummary, EmulationSummary, LATENESS_LIMIT, Lateness, LinkSummary};
 
 use crate::engine::Engine;
-use crate::net::queue;
-use crate::net::{Bottleneck, Fate, LinkCounts};
+use crate::net::{Delay, Fate, LinkCounts, queue};
 use crate::random::Streams;
-use crate::scenario::{BOTTLENECK, LinkPath, Scenario};
+use crate::scenario::{LinkPath, Scenario};
 use ebbtide_core::time::{Duration, Instant};
 use hdrhistogram::Histogram;
+use links::{LinkSide, Links};
 use packets::Packets;
 use rand_chacha::ChaCha8Rng;
 
@@ -58,20 +59,21 @@ pub struct DeliveredPacket<P> {
 
 #[derive(Copy, Clone, Debug)]
 enum EmulatedEvent {
-    /// A packet from the server arrives at the router before the link to the clients.
-    AtDownLink(u32),
+    /// A packet arrives at the router before a link.
+    AtLink(LinkSide, u32),
     /// A packet arrives.
     Arrival(Direction, u32),
     /// The link in this direction may be free for what waits.
-    LinkFree(Direction),
+    LinkFree(LinkSide),
 }
 
-/// A scenario's path in both directions, with the packets that are under way. `P` is the packet
-/// type of the driver.
+/// The links of a scenario in both directions, with the packets that are under way. `P` is the
+/// packet type of the driver.
 #[derive(Debug)]
 pub struct Emulation<P> {
-    up: LinkPath,
-    down: LinkPath,
+    links: Links,
+    /// The delays beyond the bottleneck, up and down, and their generators.
+    beyond: [(Delay, ChaCha8Rng); 2],
     engine: Engine<EmulatedEvent>,
     packets: Packets<P>,
     /// The latest instant that was passed in; time does not run backwards.
@@ -96,14 +98,11 @@ impl<P> Emulation<P> {
     pub fn new(scenario: &Scenario, seed: u64) -> Result<Self, hdrhistogram::CreationError> {
         let streams = Streams::new(seed, 0);
         let (network, loss) = (&scenario.network, scenario.loss_model());
-        let mut up = LinkPath::up(network, loss, &streams);
-        let mut down = LinkPath::down(network, loss, &streams);
-        for path in [&mut up, &mut down] {
-            path.link.add_outages(scenario.outages_of(BOTTLENECK));
-        }
+        let LinkPath { link: up, beyond: beyond_up } = LinkPath::up(network, loss, &streams);
+        let LinkPath { link: down, beyond: beyond_down } = LinkPath::down(network, loss, &streams);
         Ok(Self {
-            up,
-            down,
+            links: Links::new(scenario, [up, down], &streams),
+            beyond: [beyond_up, beyond_down],
             engine: Engine::new(0),
             packets: Packets::default(),
             now: Instant::ZERO,
@@ -112,21 +111,28 @@ impl<P> Emulation<P> {
         })
     }
 
-    /// Takes a packet of `bytes`, headers included, that a host sends at `now`.
+    /// Takes a packet of `bytes`, headers included, that a host sends at `now`. `device` is the number of the device that
+    /// sends or receives it: it takes the links of the client of that number, of the last one beyond them.
     ///
     /// The packets under way are bounded ([`EmulationSummary::refused`]), since a flood could fill an
     /// infinite buffer without limit.
-    pub fn handle_packet(&mut self, now: Instant, direction: Direction, bytes: u32, packet: P) {
+    pub fn handle_packet(
+        &mut self,
+        now: Instant,
+        direction: Direction,
+        device: u32,
+        bytes: u32,
+        packet: P,
+    ) {
         self.now = self.now.max(now);
         let now = self.now;
-        let Some(place) = self.packets.put(bytes, packet) else { return };
+        let Some(place) = self.packets.put(bytes, device, packet) else { return };
+        let first = LinkSide { link: self.links.first(device, direction), direction };
         match direction {
-            Direction::Up => {
-                self.onto_link(now, direction, place, bytes);
-            }
+            Direction::Up => self.onto_link(now, first, place),
             Direction::Down => {
-                let at = now + draw(&mut self.down);
-                self.engine.schedule(at, EmulatedEvent::AtDownLink(place));
+                let at = now + self.draw_beyond(direction);
+                self.engine.schedule(at, EmulatedEvent::AtLink(first, place));
             }
         }
     }
@@ -144,16 +150,13 @@ impl<P> Emulation<P> {
         while self.engine.next_at().is_some_and(|at| at <= self.now) {
             let (at, event) = self.engine.pop()?;
             match event {
-                EmulatedEvent::AtDownLink(place) => {
-                    let bytes = self.packets.bytes(place);
-                    self.onto_link(at, Direction::Down, place, bytes);
-                }
-                EmulatedEvent::LinkFree(direction) => {
-                    self.link(direction).handle_timeout(at);
-                    self.turn(direction);
+                EmulatedEvent::AtLink(side, place) => self.onto_link(at, side, place),
+                EmulatedEvent::LinkFree(side) => {
+                    self.links.link(side).handle_timeout(at);
+                    self.turn(side);
                 }
                 EmulatedEvent::Arrival(direction, place) => {
-                    let bytes = self.packets.bytes(place);
+                    let (bytes, _) = self.packets.about(place);
                     let Some(packet) = self.packets.take(place) else { continue };
                     let delivered = &mut self.delivered[direction as usize];
                     delivered.packets += 1;
@@ -175,63 +178,62 @@ impl<P> Emulation<P> {
             let delivered = self.delivered[direction as usize];
             DirectionSummary::new(counts, delivered.packets, delivered.bytes, now)
         };
+        let [up, down] = self.links.bottleneck(now);
         EmulationSummary {
             seconds: now.as_nanos() as f64 / 1e9,
-            up: side(Direction::Up, self.up.link.counts_until(now)),
-            down: side(Direction::Down, self.down.link.counts_until(now)),
+            up: side(Direction::Up, up),
+            down: side(Direction::Down, down),
+            links: self.links.summaries(now),
             under_way: self.packets.count(),
             refused: self.packets.refused(),
             lateness: Lateness::new(&self.lateness),
         }
     }
 
-    fn link(&mut self, direction: Direction) -> &mut Bottleneck<ChaCha8Rng> {
-        match direction {
-            Direction::Up => &mut self.up.link,
-            Direction::Down => &mut self.down.link,
-        }
-    }
-
-    fn onto_link(&mut self, now: Instant, direction: Direction, place: u32, bytes: u32) {
-        // Real packets are one flow: whose they are is known to their hosts alone.
+    fn onto_link(&mut self, now: Instant, side: LinkSide, place: u32) {
+        let (bytes, client) = self.packets.about(place);
         let packet =
-            queue::QueuedPacket { id: place, client: 0, bytes, queued_at: now, is_marked: false };
-        match self.link(direction).send(now, packet) {
-            Some(fate) => self.on_link(direction, place, fate),
-            None => self.turn(direction),
+            queue::QueuedPacket { id: place, client, bytes, queued_at: now, is_marked: false };
+        match self.links.link(side).send(now, packet) {
+            Some(fate) => self.on_link(side, place, fate),
+            None => self.turn(side),
         }
     }
 
     /// Handles the fates that a queue discipline has decided.
-    fn turn(&mut self, direction: Direction) {
+    fn turn(&mut self, side: LinkSide) {
         while let Some((queue::QueuedPacket { id: place, .. }, fate)) =
-            self.link(direction).poll_fate()
+            self.links.link(side).poll_fate()
         {
-            self.on_link(direction, place, fate);
+            self.on_link(side, place, fate);
         }
-        if let Some(at) = self.link(direction).poll_timeout() {
-            self.engine.schedule(at, EmulatedEvent::LinkFree(direction));
+        if let Some(at) = self.links.link(side).poll_timeout() {
+            self.engine.schedule(at, EmulatedEvent::LinkFree(side));
         }
     }
 
-    fn on_link(&mut self, direction: Direction, place: u32, fate: Fate) {
-        match fate {
-            Fate::Delivered { at } => {
-                let further = match direction {
-                    Direction::Up => draw(&mut self.up),
-                    Direction::Down => Duration::ZERO, // before the link
-                };
-                self.engine.schedule(at + further, EmulatedEvent::Arrival(direction, place));
-            }
-            Fate::Dropped | Fate::Lost { .. } => {
-                self.packets.take(place);
-            }
+    fn on_link(&mut self, side: LinkSide, place: u32, fate: Fate) {
+        let Fate::Delivered { at } = fate else {
+            self.packets.take(place);
+            return;
+        };
+        let LinkSide { direction, .. } = side;
+        let (_, device) = self.packets.about(place);
+        if let Some(link) = self.links.next(device, side) {
+            let next = LinkSide { link, direction };
+            self.engine.schedule(at, EmulatedEvent::AtLink(next, place));
+            return;
         }
+        let further = match direction {
+            Direction::Up => self.draw_beyond(direction),
+            Direction::Down => Duration::ZERO, // before the link
+        };
+        self.engine.schedule(at + further, EmulatedEvent::Arrival(direction, place));
     }
-}
 
-/// The delay of one packet beyond the link.
-fn draw(path: &mut LinkPath) -> Duration {
-    let (delay, rng) = &mut path.beyond;
-    Duration::from_nanos(delay.draw(rng))
+    /// The delay of one packet beyond the bottleneck.
+    fn draw_beyond(&mut self, direction: Direction) -> Duration {
+        let (delay, rng) = &mut self.beyond[direction as usize];
+        Duration::from_nanos(delay.draw(rng))
+    }
 }

@@ -8,10 +8,17 @@ const MAX_PACKETS: usize = 1 << 20;
 /// The packets under way, limited in number and bytes.
 #[derive(Debug)]
 pub(super) struct Packets<P> {
-    places: Vec<Option<(u32, P)>>,
+    places: Vec<Option<StoredPacket<P>>>,
     free: Vec<u32>,
     bytes: u64,
     refused: u64,
+}
+
+#[derive(Debug)]
+struct StoredPacket<P> {
+    bytes: u32,
+    device: u32,
+    packet: P,
 }
 
 impl<P> Default for Packets<P> {
@@ -22,30 +29,31 @@ impl<P> Default for Packets<P> {
 
 impl<P> Packets<P> {
     /// Stores a packet and returns its slot; at a limit, counts it and returns `None`.
-    pub(super) fn put(&mut self, bytes: u32, packet: P) -> Option<u32> {
+    pub(super) fn put(&mut self, bytes: u32, device: u32, packet: P) -> Option<u32> {
         if self.bytes + u64::from(bytes) > MAX_BYTES || self.count() >= MAX_PACKETS {
             self.refused += 1;
             return None;
         }
         self.bytes += u64::from(bytes);
+        let stored = Some(StoredPacket { bytes, device, packet });
         if let Some(place) = self.free.pop() {
-            self.places[place as usize] = Some((bytes, packet));
+            self.places[place as usize] = stored;
             return Some(place);
         }
-        self.places.push(Some((bytes, packet)));
+        self.places.push(stored);
         // MAX_PACKETS is below 2^32.
         Some((self.places.len() - 1) as u32)
     }
 
-    /// The length of the packet in a slot.
-    pub(super) fn bytes(&self, place: u32) -> u32 {
+    /// The length of the packet in a slot, and the number of its device.
+    pub(super) fn about(&self, place: u32) -> (u32, u32) {
         let packet = self.places.get(place as usize).and_then(Option::as_ref);
-        packet.map_or(0, |(bytes, _)| *bytes)
+        packet.map_or((0, 0), |stored| (stored.bytes, stored.device))
     }
 
     /// Takes the packet out of its slot, which is then free.
     pub(super) fn take(&mut self, place: u32) -> Option<P> {
-        let (bytes, packet) = self.places.get_mut(place as usize)?.take()?;
+        let StoredPacket { bytes, packet, .. } = self.places.get_mut(place as usize)?.take()?;
         self.free.push(place);
         self.bytes -= u64::from(bytes);
         Some(packet)

@@ -9,7 +9,7 @@ use serde::Serialize;
 pub const LATENESS_LIMIT: Duration = Duration::from_millis(1);
 
 /// The summary of an emulation.
-#[derive(Copy, Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct EmulationSummary {
     /// Duration of the emulation, s.
     pub seconds: f64,
@@ -17,6 +17,9 @@ pub struct EmulationSummary {
     pub up: DirectionSummary,
     /// From the server to the clients.
     pub down: DirectionSummary,
+    /// The links between the devices and the bottleneck, in the order of the scenario.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub links: Vec<LinkSummary>,
     /// Packets that were under way at the end.
     pub under_way: usize,
     /// Packets that were dropped because a million of them or 256 MiB were under way.
@@ -32,6 +35,17 @@ impl EmulationSummary {
     pub fn is_valid(&self) -> bool {
         self.lateness.p99_us <= LATENESS_LIMIT.as_secs_f64() * 1e6
     }
+}
+
+/// The summary of a link between the devices and the bottleneck.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct LinkSummary {
+    /// Its name.
+    pub name: String,
+    /// Towards the server; `delivered` are the packets that it handed on.
+    pub up: DirectionSummary,
+    /// Towards the devices.
+    pub down: DirectionSummary,
 }
 
 /// The summary of one direction.

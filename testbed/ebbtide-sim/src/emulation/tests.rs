@@ -8,18 +8,22 @@ use crate::host::{
 use crate::random::Streams;
 use crate::record::RunRecord;
 use crate::run::{Discard, endpoint_config, simulate};
-use crate::scenario::{Control, Scenario, load, parse_set};
+use crate::scenario::{Control, Scenario, Source, load, parse_set};
 use ebbtide_core::cc::ControlConfig;
 use ebbtide_core::time::{Duration, Instant};
 
 const HEADER: u32 = 28;
 
 fn scenario(settings: &[&str]) -> Scenario {
+    named("nb-iot", settings)
+}
+
+fn named(name: &str, settings: &[&str]) -> Scenario {
     let parse = |text: &&str| {
         let axis = parse_set(text).unwrap();
         crate::scenario::combinations(&[axis]).remove(0).remove(0)
     };
-    load("nb-iot").unwrap().scenario(&settings.iter().map(parse).collect::<Vec<_>>()).unwrap()
+    load(name).unwrap().scenario(&settings.iter().map(parse).collect::<Vec<_>>()).unwrap()
 }
 
 struct Packet {
@@ -33,6 +37,8 @@ struct Packet {
 struct Hosts {
     emulation: Emulation<Packet>,
     clients: Vec<Client>,
+    /// The class of each.
+    class_of: Vec<usize>,
     /// When each of them wants to be called.
     timers: Vec<Option<Instant>>,
     server: ConstantServer,
@@ -43,18 +49,29 @@ struct Hosts {
 impl Hosts {
     fn new(scenario: &Scenario, control: ControlConfig, late: Duration) -> Self {
         let streams = Streams::new(1, 0);
-        let client = |number| {
+        let classes = scenario.classes();
+        let client = |(scenario, number)| {
             let setup = ClientSetup { number, group: 0, scenario, streams: &streams };
             Client::new(setup, ClientModel::new(scenario, control.clone()))
         };
-        let payload = scenario.workload.response_payload;
+        let payloads = classes.iter().map(|class| class.scenario.workload.response_payload);
+        let clients: Vec<Client> = classes
+            .iter()
+            .flat_map(|class| class.clients().map(|number| (&class.scenario, number)))
+            .map(client)
+            .collect();
         Self {
             emulation: Emulation::new(scenario, 1).unwrap(),
-            clients: (0..scenario.clients.count).map(client).collect(),
-            timers: vec![None; scenario.clients.count as usize],
+            timers: vec![None; clients.len()],
+            clients,
+            class_of: classes
+                .iter()
+                .zip(0..)
+                .flat_map(|(class, index)| class.clients().map(move |_| index))
+                .collect(),
             server: ConstantServer::new(
                 endpoint_config(scenario, control.clone()),
-                [payload],
+                payloads,
                 "server",
                 &streams,
             ),
@@ -93,6 +110,7 @@ impl Hosts {
             match delivery.direction {
                 Direction::Up => {
                     let (emulation, from) = (&mut self.emulation, client_address(client));
+                    self.server.serve(self.class_of[client as usize]);
                     self.server.receive(now, from, &datagram, tag, |client, datagram, tag| {
                         let packet = OutgoingPacket { client, datagram, tag };
                         send(emulation, now, Direction::Down, packet);
@@ -133,7 +151,7 @@ fn send(
     let OutgoingPacket { client, datagram, tag } = packet;
     let bytes = HEADER + datagram.len() as u32;
     let packet = Packet { client, datagram: datagram.to_vec(), tag };
-    emulation.handle_packet(now, direction, bytes, packet);
+    emulation.handle_packet(now, direction, client, bytes, packet);
 }
 
 fn udp(scenario: &Scenario, name: &str) -> ControlConfig {
@@ -145,26 +163,35 @@ fn udp(scenario: &Scenario, name: &str) -> ControlConfig {
     }
 }
 
-fn both(settings: &[&str], control: &str) -> (Hosts, EmulationSummary, RunRecord) {
-    let scenario = scenario(settings);
-    let control = udp(&scenario, control);
-    let mut hosts = Hosts::new(&scenario, control.clone(), Duration::ZERO);
+fn both(scenario: &Scenario, control: &str) -> (Hosts, EmulationSummary, RunRecord) {
+    let control = udp(scenario, control);
+    let mut hosts = Hosts::new(scenario, control.clone(), Duration::ZERO);
     let summary = hosts.run();
-    (hosts, summary, simulate(&scenario, &[control.into()], 1, 0, false).unwrap())
+    (hosts, summary, simulate(scenario, &[control.into()], 1, 0, false).unwrap())
 }
 
 #[track_caller]
 fn agree(settings: &[&str], control: &str) {
-    let (hosts, summary, record) = both(settings, control);
+    agree_in(&scenario(settings), &format!("{settings:?} {control}"), control);
+}
+
+#[track_caller]
+fn agree_in(scenario: &Scenario, what: &str, control: &str) {
+    let (hosts, summary, record) = both(scenario, control);
     let simulated: Vec<Duration> = record.clients.iter().map(|client| client.fct).collect();
-    assert_eq!(hosts.flow_times(), simulated, "{settings:?} {control}");
-    for (emulated, simulated) in
-        [(summary.up, record.totals.up), (summary.down, record.totals.down)]
-    {
+    assert_eq!(hosts.flow_times(), simulated, "{what}");
+    let links = summary.links.iter().zip(&record.totals.links);
+    let links = links.flat_map(|(ours, theirs)| [(ours.up, theirs.up), (ours.down, theirs.down)]);
+    let bottleneck = [(summary.up, record.totals.up), (summary.down, record.totals.down)];
+    for (mut emulated, simulated) in bottleneck.into_iter().chain(links) {
+        if !summary.links.is_empty() {
+            // The packets that arrived, not those that the bottleneck handed on to the next link.
+            emulated.delivered = emulated.sent - emulated.dropped_queue - emulated.lost_link;
+        }
         assert_eq!(
             (emulated.sent, emulated.delivered, emulated.dropped_queue, emulated.lost_link),
             (simulated.sent, simulated.delivered, simulated.dropped_queue, simulated.lost_link),
-            "{settings:?} {control}"
+            "{what}"
         );
     }
 }
@@ -183,6 +210,85 @@ fn the_same_packets_are_lost_as_in_the_simulator() {
     for errors in ["errors=low", "errors=high"] {
         agree(&["clients=10", errors], "default");
     }
+}
+
+/// Two classes, of which one has a link of its own before the bottleneck.
+const ROW: &str = r#"
+name = "row"
+title = "A row of links"
+description = "Three classes of devices."
+source = "none"
+[network]
+header = 28
+[network.up]
+rate = "16 kbit/s"
+delay = "150 ms"
+buffer = 2000
+[network.down]
+rate = "16 kbit/s"
+delay = "150 ms"
+buffer = 2000
+[[link]]
+name = "line"
+rate = "24 kbit/s"
+delay = "20 ms"
+buffer = 2000
+[[link]]
+name = "radio"
+to = "line"
+rate = "20 kbit/s"
+delay = "40 ms"
+buffer = 700
+loss = 0.05
+[[class]]
+name = "meters"
+count = 20
+link = "radio"
+[[class]]
+name = "panels"
+count = 10
+link = "line"
+[[class]]
+name = "wired"
+count = 5
+[workload]
+kind = "continuous"
+exchanges = 10
+request_payload = 80
+response_payload = 20
+[run]
+reps = 1
+seed = 1
+"#;
+
+#[test]
+fn devices_behind_several_links_take_the_simulated_time_to_the_nanosecond() {
+    for queue in
+        ["", "[network.up.queue]\nkind = \"fq-codel\"\ntarget = \"100 ms\"\ninterval = \"2 s\"\n"]
+    {
+        let text = format!("{ROW}{queue}");
+        let scenario = Source::new("row.toml", text).scenario(&[]).unwrap();
+        for control in ["default", "cocoa"] {
+            agree_in(&scenario, &format!("{queue}{control}"), control);
+        }
+    }
+}
+
+#[test]
+fn only_the_devices_of_a_class_take_its_link() {
+    let scenario = Source::new("row.toml", ROW).scenario(&[]).unwrap();
+    let mut emulation: Emulation<()> = Emulation::new(&scenario, 1).unwrap();
+    // A meter, a panel, and a wired device, up; then a device beyond all, which is as the last class.
+    for device in [0, 20, 30, 1000] {
+        emulation.handle_packet(Instant::ZERO, Direction::Up, device, 100, ());
+    }
+    let end = Instant::from_nanos(60_000_000_000);
+    while emulation.poll_packet(end).is_some() {}
+    let summary = emulation.summary(end);
+    let sent: Vec<_> =
+        summary.links.iter().map(|link| (link.name.as_str(), link.up.sent)).collect();
+    assert_eq!(sent, [("line", 2), ("radio", 1)]);
+    assert_eq!((summary.up.sent, summary.up.delivered), (4, 4));
 }
 
 #[test]
@@ -206,7 +312,7 @@ fn queue_statistics_are_those_of_a_queue_worked_out_by_hand() {
     let mut emulation: Emulation<u32> = Emulation::new(&scenario, 1).unwrap();
     // 75 bytes at 60 kbit/s take 10 ms: one leaves, two wait 10 and 20 ms, one finds no room.
     for number in 0..4 {
-        emulation.handle_packet(Instant::ZERO, Direction::Up, 75, number);
+        emulation.handle_packet(Instant::ZERO, Direction::Up, 0, 75, number);
     }
     let end = Instant::from_nanos(30_000_000);
     let mut arrived = Vec::new();
@@ -227,7 +333,7 @@ fn an_emulation_that_ends_with_a_full_queue_counts_only_the_waits_until_then() {
     let scenario = scenario(&["buffer=200", "network.up.delay=0 s", "network.up.beyond=0 s"]);
     let mut emulation: Emulation<u32> = Emulation::new(&scenario, 1).unwrap();
     for number in 0..3 {
-        emulation.handle_packet(Instant::from_nanos(10_000_000), Direction::Up, 75, number);
+        emulation.handle_packet(Instant::from_nanos(10_000_000), Direction::Up, 0, 75, number);
     }
     // Two packets of 75 bytes have waited 5 ms, the link has worked as long, of 15 ms.
     let up = emulation.summary(Instant::from_nanos(15_000_000)).up;
@@ -243,7 +349,7 @@ fn an_emulation_that_ends_with_a_full_queue_counts_only_the_waits_until_then() {
 fn a_flood_into_an_infinite_buffer_is_bounded_and_counted() {
     let mut emulation: Emulation<()> = Emulation::new(&scenario(&["buffer=infinite"]), 1).unwrap();
     for _ in 0..(1 << 20) + 5 {
-        emulation.handle_packet(Instant::ZERO, Direction::Up, 100, ());
+        emulation.handle_packet(Instant::ZERO, Direction::Up, 0, 100, ());
     }
     let summary = emulation.summary(Instant::from_nanos(1));
     assert_eq!((summary.under_way, summary.refused), (1 << 20, 5));

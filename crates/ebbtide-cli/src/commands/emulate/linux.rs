@@ -9,7 +9,7 @@ use crate::emulate::namespace::{Addresses, Ip, Privilege, Site};
 use crate::emulate::pid_namespace::PidNamespace;
 use crate::emulate::programs::{self, Ended, Programs, exit_code};
 use crate::emulate::relay::Relay;
-use crate::emulate::tun::Tuns;
+use crate::emulate::tun::{FirstAddresses, Tuns};
 use crate::failure::Failure;
 use crate::output::emulation;
 use ebbtide_sim::emulation::Emulation;
@@ -35,12 +35,17 @@ pub(crate) fn run(args: &EmulateArgs) -> Result<(), Failure> {
 fn check(link: &str, scenario: &Scenario) -> Result<(), Failure> {
     let refuse = |what: &str| Err(Failure::usage(format_args!("--link {link}: {what}")));
     let network = &scenario.network;
-    let is_plain = scenario.class.is_empty() && scenario.link.is_empty();
-    if !is_plain || scenario.clients.access.is_some() {
+    let classes = scenario.classes();
+    if classes.iter().any(|class| class.scenario.clients.access.is_some()) {
         return refuse(
-            "[[class]], [[link]] and clients.access are simulated only; copy the scenario without them to \
-             emulate its bottleneck",
+            "access of clients is simulated only: a link for each device; leave it out, or make it a [[link]]",
         );
+    }
+    if !scenario.cross.is_empty() {
+        return refuse("[[cross]] is simulated only; leave it out and run a program that sends");
+    }
+    if !scenario.device_move.is_empty() {
+        return refuse("[[device_move]] is simulated only; leave it out");
     }
     match network.kind {
         NetworkKind::Wired => {}
@@ -72,16 +77,10 @@ fn check(link: &str, scenario: &Scenario) -> Result<(), Failure> {
         );
     }
     let queues = [network.up.queue, network.down.queue];
-    if queues.into_iter().flatten().any(|queue| queue.ecn()) {
+    let queues = queues.into_iter().chain(scenario.link.iter().map(|link| link.queue));
+    if queues.flatten().any(|queue| queue.ecn()) {
         return refuse(
             "ecn of a queue is simulated only, since the packets of real programs are not marked; leave it out",
-        );
-    }
-    let mut drops = network.up.drops.iter().chain(&network.down.drops);
-    if drops.any(|drops| drops.0.client.is_some()) {
-        return refuse(
-            "drops of network.up and network.down name a client, and the link does not know whose a \
-             packet is; leave 'of client' out",
         );
     }
     Ok(())
@@ -108,8 +107,7 @@ fn through_namespaces(
     let ipv6 = |site, host| Ipv6Addr::new(0xfd00, a.into(), b.into(), site, 0, 0, 0, host);
     let (server_ipv6, first_ipv6) = (ipv6(0, 1), ipv6(1, 1));
     let mtu = scenario.network.mtu;
-    let has_ipv6 = mtu >= LEAST_MTU_OF_IPV6 && args.server.is_some();
-    let ip = if has_ipv6 { Ip::Both } else { Ip::V4 };
+    let ip = if mtu >= LEAST_MTU_OF_IPV6 { Ip::Both } else { Ip::V4 };
     let (devices, devices_tun) = Site::isolated(ip)?;
     let hosts = args.hosts;
     let addresses = [
@@ -124,7 +122,7 @@ fn through_namespaces(
     }
     let (behind, server_tun) = match args.server {
         Some(_) => Site::isolated(ip)?,
-        None => Site::here()?,
+        None => Site::here(ip)?,
     };
     let (route, route_ipv6) = (format!("{a}.{b}.0.0/16"), format!("{}/48", ipv6(0, 0)));
     let addresses = [
@@ -150,7 +148,8 @@ fn through_namespaces(
         }
         let emulation = Emulation::new(scenario, seed(args, scenario)).map_err(Failure::work)?;
         let (clock, capture) = clock(args)?;
-        let ends = Tuns::new(devices_tun, server_tun);
+        let addresses = FirstAddresses { v4: first, v6: first_ipv6 };
+        let ends = Tuns::new(devices_tun, server_tun, addresses);
         let forwarder = Forwarder::start(ends, emulation, clock, capture)?;
         let ended = run_command(args, programs, &environment, &forwarder, |command| {
             devices.spawn(command, &pid_namespace)
