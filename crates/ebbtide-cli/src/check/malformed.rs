@@ -42,23 +42,13 @@ fn confirmable(peer: &mut CheckSocket, first: u8, code: u8, rest: &[u8]) -> (Vec
     ([&[first, code, high, low], rest].concat(), id)
 }
 
-/// How often a datagram is sent for which no Reset comes: it may have been lost.
-const TRIES: u32 = 2;
-
 /// Broken unless each of these messages gets a Reset and nothing else.
 fn rejected(peer: &mut CheckSocket, messages: &[(u8, u8, &[u8])]) -> Finding {
     for (first, code, rest) in messages {
         let (datagram, id) = confirmable(peer, *first, *code, rest);
-        let mut answers = Vec::new();
-        for _ in 0..TRIES {
-            let (some, is_alive) = peer.provoke(&datagram);
-            answers.extend(some);
-            if !is_alive {
-                return Finding::Broken(format!("the server is silent after {}", hex(&datagram)));
-            }
-            if !answers.is_empty() {
-                break;
-            }
+        let (answers, is_alive) = peer.provoke_until_answered(&datagram);
+        if !is_alive {
+            return Finding::Broken(format!("the server is silent after {}", hex(&datagram)));
         }
         let other = answers.iter().find(|answer| !answer.is_reset_of(id));
         let complaint = match (other, answers.is_empty()) {
@@ -103,7 +93,7 @@ fn extended_token(peer: &mut CheckSocket, _: &CheckedServer) -> Finding {
     let long = [&[7][..], &[1; 20]].concat();
     for (first, rest, token) in [(0x49, &[1; 9][..], &[1; 9][..]), (0x4d, &long, &[1; 20])] {
         let (datagram, id) = confirmable(peer, first, 1, rest);
-        let (answers, is_alive) = peer.provoke(&datagram);
+        let (answers, is_alive) = peer.provoke_until_answered(&datagram);
         let is_fine = |answer: &ReceivedMessage| {
             answer.is_reset_of(id) || answer.code().is_empty() || answer.token() == token
         };

@@ -21,7 +21,7 @@ pub(super) const RULES: &[Rule] = &[
 fn ping(peer: &mut CheckSocket, _: &CheckedServer) -> Finding {
     let id = peer.next_id();
     let [high, low] = id.to_be_bytes();
-    let (answers, _) = peer.provoke(&[0x40, 0, high, low]);
+    let (answers, _) = peer.provoke_until_answered(&[0x40, 0, high, low]);
     Finding::unless(match answers.iter().find(|answer| answer.id() == id) {
         Some(reset) if reset.is_reset_of(id) && reset.len() == 4 => None,
         Some(other) => Some(format!("{} of {} bytes", other.describe(), other.len())),
@@ -47,7 +47,7 @@ fn duplicate(peer: &mut CheckSocket, _: &CheckedServer) -> Finding {
     let Some(first) = peer.ask_again(&datagram, id, draft.token) else {
         return Finding::Broken("no answer".to_owned());
     };
-    let (again, _) = peer.provoke(&datagram);
+    let (again, _) = peer.provoke_until_answered(&datagram);
     let acknowledgement = again
         .iter()
         .find(|answer| matches!(answer.kind(), Type::Acknowledgement | Type::Reset))

@@ -86,7 +86,7 @@ fn check_server(args: &CheckArgs, uri: &str) -> Result<Vec<Row>, Failure> {
     let address = block_on(async { Ok(ebbtide::Client::new().resolve(&uri).await?) })?;
     let mut peer = CheckSocket::connect(address, args.wait)?;
     if !peer.is_alive() {
-        return Err(Failure::work(format_args!("{address} answers neither a GET nor two more")));
+        return Err(Failure::work(format_args!("{address} answers none of six GETs")));
     }
     let path = uri.path().fold(String::new(), |path, segment| path + "/" + segment);
     let path = (!path.is_empty()).then_some(path);
