@@ -5,6 +5,10 @@
 //! make clients and servers exchange their datagrams over it, through links of the simulator
 //! ([`ebbtide_sim::net::Link`]) under these [`Conditions`]. Nothing else of the application
 //! changes: its `Router`, `Client`, `Server`, DTLS and OSCORE are those that it deploys.
+//! Connections (TCP, TLS and WebSockets) go over the same links by a model of TCP: what is lost
+//! arrives later, after timeouts that double, and a connection over which nothing passes for a
+//! quarter of an hour ends. TLS and WebSockets draw keys and masks of their own, so their bytes
+//! differ each time.
 //!
 //! Time is tokio's, and paused: while every task waits, it advances to the next timer at once. All
 //! randomness of the clients, servers and links comes from the seed, so a seed gives the same
@@ -28,15 +32,20 @@
 //! ```
 
 mod conditions;
+mod connections;
+mod fabric;
+mod links;
 mod network;
 mod play;
 mod ports;
+mod segment;
+mod streams;
 mod trace;
 
 pub use conditions::Conditions;
 pub use network::TestNetwork;
 pub use play::{SEED_VARIABLE, play, run};
-pub use trace::{PacketFate, PacketTrace, TracedPacket};
+pub use trace::{PacketFate, PacketTrace, SegmentKind, TracedPacket};
 
 /// The example of the README is compiled and run as a test.
 #[cfg(doctest)]

@@ -42,11 +42,7 @@ pub(crate) struct Ports {
 impl Ports {
     /// Opens a port. A socket without an address is a host of its own.
     pub(crate) fn open(&mut self, address: SocketAddr) -> io::Result<SocketAddr> {
-        let ip = match address.ip() {
-            ip if ip.is_multicast() => return Err(io::ErrorKind::AddrNotAvailable.into()),
-            ip if !ip.is_unspecified() => ip,
-            ip => self.new_host(ip.is_ipv4())?,
-        };
+        let ip = self.host_of(address.ip())?;
         let address = SocketAddr::new(ip, address.port());
         let address = if address.port() == 0 { self.free_port(ip)? } else { address };
         if self.is_taken(address) {
@@ -87,7 +83,17 @@ impl Ports {
         self.queues.contains_key(&address) || self.inside.contains_key(&address)
     }
 
-    fn new_host(&mut self, is_ipv4: bool) -> io::Result<IpAddr> {
+    /// The host that has this address, or a new one if it is unspecified.
+    pub(crate) fn host_of(&mut self, ip: IpAddr) -> io::Result<IpAddr> {
+        match ip {
+            ip if ip.is_multicast() => Err(io::ErrorKind::AddrNotAvailable.into()),
+            ip if ip.is_unspecified() => Ok(self.new_host(ip.is_ipv4())?),
+            ip => Ok(ip),
+        }
+    }
+
+    /// A host of its own.
+    pub(crate) fn new_host(&mut self, is_ipv4: bool) -> Result<IpAddr, io::ErrorKind> {
         self.hosts = self.hosts.checked_add(1).ok_or(io::ErrorKind::AddrNotAvailable)?;
         let [high, low] = self.hosts.to_be_bytes();
         Ok(match is_ipv4 {

@@ -19,8 +19,40 @@ pub enum PacketFate {
     /// The link's buffer was full.
     Dropped,
     /// Its hosts were [cut off](crate::TestNetwork::cut) from each other when it was sent, or its receiver was
-    /// [unplugged](crate::TestNetwork::unplug) when it would have arrived.
+    /// [unplugged](crate::TestNetwork::unplug) when it would have arrived, or its connection was
+    /// [silenced](crate::TestNetwork::silence_connections).
     Cut,
+}
+
+/// The purpose of a packet of a connection.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SegmentKind {
+    /// It opens a connection (SYN).
+    Open,
+    /// It accepts a connection (SYN and ACK).
+    Opened,
+    /// It carries bytes.
+    Data,
+    /// It acknowledges a segment (ACK).
+    Acknowledgement,
+    /// Its sender sends no more (FIN).
+    End,
+    /// It ends a connection at once, or refuses one (RST).
+    Reset,
+}
+
+impl SegmentKind {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Open => "SYN",
+            Self::Opened => "SYN+ACK",
+            Self::Data => "TCP",
+            Self::Acknowledgement => "ACK",
+            Self::End => "FIN",
+            Self::Reset => "RST",
+        }
+    }
 }
 
 /// A packet that was sent. A duplicate is a packet of its own.
@@ -32,7 +64,9 @@ pub struct TracedPacket {
     pub from: SocketAddr,
     /// The receiver.
     pub to: SocketAddr,
-    /// The datagram.
+    /// Its purpose in a connection; `None` for a datagram.
+    pub segment: Option<SegmentKind>,
+    /// The datagram, or the bytes of the segment.
     pub datagram: Bytes,
     /// Its fate.
     pub fate: PacketFate,
@@ -40,8 +74,11 @@ pub struct TracedPacket {
 
 impl fmt::Display for TracedPacket {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { at, from, to, datagram, fate } = self;
+        let Self { at, from, to, segment, datagram, fate } = self;
         write!(f, "{:.6} {from} > {to} ", at.as_secs_f64())?;
+        if let Some(segment) = segment {
+            write!(f, "{} ", segment.name())?;
+        }
         datagram.iter().try_for_each(|byte| write!(f, "{byte:02x}"))?;
         match fate {
             PacketFate::Arrives(at) => write!(f, " arrives {:.6}", at.as_secs_f64()),

@@ -13,9 +13,11 @@ use std::net::SocketAddr;
 impl ClientConfig {
     /// Sets the address and port to which the UDP socket is bound, for peers of its family; port 0 is
     /// any port. By default the system chooses both. A client has one socket for `coap` and one for `coaps`, so with a
-    /// port of its own it can use one of them: the other is [`ErrorKind::Bind`](crate::ErrorKind::Bind).
+    /// port of its own it can use one of them: the other is [`ErrorKind::Bind`](crate::ErrorKind::Bind). Connections
+    /// leave from the address as well, with a port that the system chooses.
     pub fn local_address(mut self, address: SocketAddr) -> Self {
         self.0.local_address = Some(address);
+        self.0.stream.from = Some(address.ip());
         self
     }
 

@@ -190,11 +190,13 @@ macro_rules! shared_settings {
                 self
             }
 
-            /// Sets the network that carries all datagrams, with and without DTLS; by default it is
-            /// the system's. Options of sockets do not concern it, and names are still resolved by
-            /// the system.
+            /// Sets the network that carries all datagrams and connections, with and without DTLS and
+            /// TLS; by default it is the system's. Options of sockets do not concern it, and names
+            /// are still resolved by the system.
             pub fn network(mut self, network: impl DatagramNetwork + 'static) -> Self {
-                self.0.network = Some(Arc::new(network));
+                let network: Arc<dyn DatagramNetwork> = Arc::new(network);
+                self.0.stream.network = Some(network.clone());
+                self.0.network = Some(network);
                 self
             }
 

@@ -4,8 +4,10 @@ use super::tls::ClientTls;
 #[cfg(feature = "tls")]
 use super::tls_server::TlsServer;
 use crate::message::Scheme;
+use crate::net::network::DatagramNetwork;
 use ebbtide_core::stream::Config as ConnectionConfig;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Settings of outgoing and incoming connections.
@@ -28,6 +30,10 @@ pub(crate) struct StreamConfig {
     pub(crate) origins: Vec<String>,
     /// A client's side of TLS.
     pub(crate) tls: ClientTls,
+    /// Carries the connections instead of the system's network.
+    pub(crate) network: Option<Arc<dyn DatagramNetwork>>,
+    /// The local address of outgoing connections to peers of its family.
+    pub(crate) from: Option<IpAddr>,
 }
 
 impl StreamConfig {
@@ -45,6 +51,8 @@ impl StreamConfig {
             nodelay: true,
             origins: Vec::new(),
             tls: ClientTls::default(),
+            network: None,
+            from: None,
         }
     }
 }

@@ -3,6 +3,7 @@
 use super::config::StreamConfig;
 use super::counters::Tally;
 use super::link::{Answerer, Link};
+use super::socket::StreamSocket;
 use super::task::Task;
 use super::tls;
 use super::wire::{Bytes, Wire};
@@ -20,7 +21,6 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpStream;
 
 /// Connects to the host of a URI and starts the connection's task.
 pub(crate) async fn connect(
@@ -50,7 +50,8 @@ async fn open(
     let clock = answerer.as_ref().map_or_else(Clock::start, |answerer| answerer.clock);
     let began = clock.now();
     let failed = |source| Error::for_peer(remote, Cause::Network(Arc::new(source)));
-    let stream = TcpStream::connect(remote).await.map_err(failed)?;
+    let connected = StreamSocket::connect(config.network.as_deref(), config.from, remote);
+    let stream = connected.await.map_err(failed)?;
     stream.set_nodelay(config.nodelay).map_err(failed)?;
     let starting =
         ConnectionAttempt { config, tally, uri, remote, answerer, clock, began, info: None };

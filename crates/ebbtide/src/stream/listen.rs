@@ -5,6 +5,7 @@ use super::config::Listen;
 use super::config::{StreamConfig, StreamLimits};
 use super::counters::{StreamCounters, Tally};
 use super::link::{Answerer, Link};
+use super::socket::{ListeningSocket, StreamSocket};
 use super::task::{Held, Task};
 use super::wire::{Bytes, Wire};
 #[cfg(feature = "ws")]
@@ -17,7 +18,6 @@ use crate::net::peer::PeerInfo;
 #[cfg(any(feature = "tls", feature = "ws"))]
 use crate::refusals::Reason;
 use futures_util::future::{Either, select};
-use socket2::Type;
 use std::collections::BTreeMap;
 use std::future::pending;
 use std::io;
@@ -26,15 +26,12 @@ use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Notify;
 use tokio::task::{AbortHandle, JoinHandle};
 
 /// How long nothing is accepted after an error of the system, which most often has no descriptors
 /// left.
 const PAUSE: Duration = Duration::from_millis(100);
-/// The length of the queue of connections that wait to be accepted.
-const BACKLOG: i32 = 1024;
 
 /// A listening socket and the connections that it has accepted.
 #[derive(Debug)]
@@ -92,11 +89,9 @@ impl Listener {
                 .map(|tls| tls.acceptor(serving.answerer.clock).map_err(io::Error::other));
             tls.transpose().map_err(failed)?
         };
-        let handed_over = serving.handed_over.take(Type::STREAM, address).map_err(failed)?;
-        let listener = match handed_over.into_iter().next() {
-            Some(socket) => TcpListener::from_std(socket.into()).map_err(failed)?,
-            None => bind(address).map_err(failed)?,
-        };
+        let network = serving.config.network.as_deref();
+        let opened = ListeningSocket::open(network, &serving.handed_over, address);
+        let listener = opened.map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
         let websocket = scheme.is_websocket();
         let links = Mutex::default();
@@ -176,35 +171,6 @@ impl OpenLinks {
     }
 }
 
-fn bind(address: SocketAddr) -> io::Result<TcpListener> {
-    use socket2::{Domain, Protocol, Socket};
-    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
-    socket.set_nonblocking(true)?;
-    // A restarted server need not wait until its old connections are forgotten.
-    socket.set_reuse_address(true)?;
-    if address.is_ipv6() {
-        socket.set_only_v6(true)?;
-    }
-    socket.bind(&address.into())?;
-    socket.listen(BACKLOG)?;
-    TcpListener::from_std(socket.into())
-}
-
-/// The number of a connection's descriptor. The system assigns the lowest free number, so a high
-/// number shows how many are taken.
-fn descriptor(stream: &TcpStream) -> u64 {
-    #[cfg(unix)]
-    {
-        use std::os::fd::AsRawFd;
-        u64::try_from(stream.as_raw_fd()).unwrap_or(0)
-    }
-    #[cfg(not(unix))]
-    {
-        let _ = stream;
-        0
-    }
-}
-
 /// The maximum number of descriptors of this process.
 fn descriptors() -> u64 {
     #[cfg(target_os = "linux")]
@@ -216,7 +182,7 @@ fn descriptors() -> u64 {
     u64::MAX
 }
 
-async fn accept(listener: TcpListener, shared: Arc<Shared>) {
+async fn accept(listener: ListeningSocket, shared: Arc<Shared>) {
     let spare = u64::from(shared.serving.limits.spare_descriptors);
     let last = descriptors().saturating_sub(spare);
     let mut turn = shared.serving.answerer.clock.now();
@@ -244,7 +210,7 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>) {
             continue;
         }
         let limits = &shared.serving.limits;
-        let scarce = descriptor(&stream) >= last;
+        let scarce = stream.descriptor() >= last;
         match shared.tally.admit(from.ip(), limits, shared.bytes_of_each(), scarce) {
             Ok(member) => {
                 tokio::spawn(Admitted { shared: shared.clone(), from, member }.serve(stream));
@@ -285,7 +251,7 @@ impl Shared {
 }
 
 impl Admitted {
-    async fn serve(self, stream: TcpStream) {
+    async fn serve(self, stream: StreamSocket) {
         // Without it responses would wait for each other; a failure to set it is not a reason to
         // close the connection.
         let _ = stream.set_nodelay(self.shared.serving.config.nodelay);

@@ -20,6 +20,7 @@ mod link;
 mod listen;
 mod pool;
 mod room;
+mod socket;
 mod task;
 #[cfg(feature = "tls")]
 mod tls;

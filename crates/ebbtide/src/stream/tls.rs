@@ -1,11 +1,11 @@
 //! TLS by rustls: trust in servers, and our own identity (RFC 8323 section 9).
 
+use super::socket::StreamSocket;
 use crate::net::peer::PeerInfo;
 use core::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use tokio::net::TcpStream;
 use tokio_rustls::rustls::client::danger::{
     HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier,
 };
@@ -155,15 +155,15 @@ fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, TlsError> {
 pub(crate) async fn connect(
     tls: &ClientTls,
     host: &str,
-    stream: TcpStream,
-) -> io::Result<TlsStream<TcpStream>> {
+    stream: StreamSocket,
+) -> io::Result<TlsStream<StreamSocket>> {
     let settings = client(&tls.trust, tls.identity.as_ref()).map_err(io::Error::other)?;
     let name = ServerName::try_from(host.to_owned()).map_err(io::Error::other)?;
     TlsConnector::from(settings).connect(name, stream).await
 }
 
 /// Whether client and server have agreed on CoAP (ALPN).
-pub(crate) fn has_protocol(stream: &TlsStream<TcpStream>) -> bool {
+pub(crate) fn has_protocol(stream: &TlsStream<StreamSocket>) -> bool {
     stream.get_ref().1.alpn_protocol() == Some(ALPN)
 }
 
@@ -171,7 +171,7 @@ pub(crate) fn has_protocol(stream: &TlsStream<TcpStream>) -> bool {
 pub(crate) fn server(
     tls: &ClientTls,
     remote: SocketAddr,
-    stream: &TlsStream<TcpStream>,
+    stream: &TlsStream<StreamSocket>,
 ) -> PeerInfo {
     let chain = stream.get_ref().1.peer_certificates();
     let info = info_of(remote, chain);

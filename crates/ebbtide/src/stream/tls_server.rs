@@ -1,6 +1,7 @@
 //! TLS of a server: the certificate that it shows, and those that it asks clients for.
 
 use super::gate::Gate;
+use super::socket::StreamSocket;
 use super::tls::{ALPN, Identity, TlsError, Trust, info_of, provider};
 use crate::net::clock::Clock;
 use crate::net::peer::PeerInfo;
@@ -292,9 +293,9 @@ impl Acceptor {
 
     pub(super) async fn accept(
         &self,
-        stream: TcpStream,
+        stream: StreamSocket,
         from: IpAddr,
-    ) -> io::Result<TlsStream<TcpStream>> {
+    ) -> io::Result<TlsStream<StreamSocket>> {
         let hello = LazyConfigAcceptor::new(HelloReader::default(), stream).await?;
         let Some(turn) = self.gate.turn(from).await else {
             return Err(io::Error::other("its address has its share of handshakes"));
@@ -335,11 +336,11 @@ impl TlsAcceptor {
         if !self.0.has_room(from) {
             return Err(io::Error::other("its address has its share of handshakes"));
         }
-        self.0.accept(stream, from).await
+        self.0.accept(StreamSocket::System(stream), from).await
     }
 }
 
 /// The client at this address, with the certificate that it has shown and the name in it.
-pub(super) fn peer(address: SocketAddr, stream: &TlsStream<TcpStream>) -> PeerInfo {
+pub(super) fn peer(address: SocketAddr, stream: &TlsStream<StreamSocket>) -> PeerInfo {
     info_of(address, stream.get_ref().1.peer_certificates())
 }

@@ -6,6 +6,7 @@
     reason = "in a test a panic is how it fails"
 )]
 
+mod connections;
 mod groups;
 mod hour;
 mod links;

@@ -1,7 +1,7 @@
 //! Honest devices: each asks one thing after another, and knows what was acknowledged.
 
 use super::application::{Database, path, value, version};
-use super::world::{PLAIN, SECOND, SECURE, millis, packets};
+use super::world::{DEVICES, PLAIN, SECOND, SECURE, millis, packets};
 use ebbtide::dtls::{Credentials, Psk};
 use ebbtide::oscore::{OscoreContext, OscoreContexts};
 use ebbtide::{Client, Code, Error, Request, Response};
@@ -29,10 +29,13 @@ pub(super) enum Protection {
     None,
     Dtls,
     Oscore,
+    /// Over TCP.
+    Connection,
 }
 
 pub(super) const fn protection(number: usize) -> Protection {
-    match number % 5 {
+    match number {
+        DEVICES.. => Protection::Connection,
         1 | 3 => Protection::Dtls,
         4 => Protection::Oscore,
         _ => Protection::None,
@@ -67,6 +70,7 @@ impl Device {
         let plain = format!("coap://10.0.0.1:{PLAIN}");
         let (config, server) = match protection(number) {
             Protection::None => (config, plain),
+            Protection::Connection => (config, format!("coap+tcp://10.0.0.1:{PLAIN}")),
             Protection::Dtls => {
                 (config.credentials(credentials), format!("coaps://10.0.0.1:{SECURE}"))
             }

@@ -2,7 +2,7 @@
 
 use super::application::Database;
 use super::devices::{Protection, address, protection};
-use super::world::{DEVICES, Life, SECOND, SERVER, millis};
+use super::world::{CONNECTED, DEVICES, Life, SECOND, SERVER, millis};
 use ebbtide::server::StateStore;
 use ebbtide_sim::random::uniform;
 use ebbtide_testnet::TestNetwork;
@@ -220,7 +220,7 @@ impl<'w> Misfortunes<'w> {
     }
 
     async fn restart(&mut self, life: Life) -> Life {
-        life.kill().await;
+        life.kill(self.network).await;
         let wreck = match uniform(&mut self.random, 0, 7) {
             0 => Wreck::Damages,
             1..=3 => Wreck::Tears,
@@ -236,6 +236,20 @@ impl<'w> Misfortunes<'w> {
                 self.disk.mend();
             }
             sleep(SECOND).await;
+        }
+    }
+}
+
+/// What befalls connections, for good: they die in the middle of transfers, or carry nothing any more.
+pub(super) async fn break_connections(network: TestNetwork, mut random: ChaCha8Rng) {
+    loop {
+        sleep(millis(&mut random, 100, 20_000)).await;
+        let number = DEVICES + uniform(&mut random, 0, CONNECTED as u64 - 1) as usize;
+        let device = address(number).ip();
+        match uniform(&mut random, 0, 3) {
+            0..=1 => network.reset_connections(SERVER, device),
+            2 => network.silence_connections(SERVER, device),
+            _ => network.cut(SERVER, device),
         }
     }
 }

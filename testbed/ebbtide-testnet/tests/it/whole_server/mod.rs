@@ -1,6 +1,6 @@
-//! A whole server by seeds: handlers, blocks, observers, DTLS sessions and OSCORE, while it is killed and starts again with its state,
-//! disks fail and tear what they write, clocks jump, links lose, double, reorder and break, and strangers forge and replay. What must
-//! hold for every seed:
+//! A whole server by seeds: handlers, blocks, observers, DTLS sessions, OSCORE and connections, while it is killed and starts again with
+//! its state, disks fail and tear what they write, clocks jump, links lose, double, reorder and break, connections die in mid-transfer, and
+//! strangers forge and replay. What must hold for every seed:
 //!
 //! - what was acknowledged was done, and stays;
 //! - no request is done twice in one life of the server;

@@ -1,12 +1,13 @@
 //! One story: a server and its devices, what befalls them, and what must hold meanwhile and at the end.
 
 use super::application::Database;
-use super::devices::{Device, oscore_context};
-use super::misfortunes::{Disk, Misfortunes};
+use super::devices::{Device, address, oscore_context};
+use super::misfortunes::{Disk, Misfortunes, break_connections};
 use super::strangers;
 use ebbtide::dtls::{DtlsBind, Psk};
 use ebbtide::metrics::Snapshot;
 use ebbtide::oscore::OscoreContexts;
+use ebbtide::stream::Listen;
 use ebbtide::{Server, ServerConfig};
 use ebbtide_sim::random::{Streams, uniform};
 use ebbtide_testnet::{Conditions, TestNetwork, TracedPacket};
@@ -23,6 +24,8 @@ pub(super) const SERVER: [u8; 4] = [10, 0, 0, 1];
 pub(super) const PLAIN: u16 = 5683;
 pub(super) const SECURE: u16 = 5684;
 pub(super) const DEVICES: usize = 5;
+/// Further ones, with connections.
+pub(super) const CONNECTED: usize = 2;
 pub(super) const SECOND: Duration = Duration::from_secs(1);
 /// IPv4 and UDP.
 const HEADERS: usize = 28;
@@ -70,8 +73,9 @@ impl Life {
         let config = bounds(network.server_config()).state(disk.clone()).oscore(contexts);
         let keys = |_: &[u8]| Psk::new(b"key").ok();
         let config = config.bind_dtls(DtlsBind::new((SERVER, SECURE), keys));
-        let router = database.router(DEVICES);
+        let router = database.router(DEVICES + CONNECTED);
         let server = Server::with_config(router, config, [(IpAddr::from(SERVER), PLAIN)]).ok()?;
+        let server = server.listen(Listen::Tcp((SERVER, PLAIN).into())).ok()?;
         let meter = server.meter();
         let watch = tokio::spawn(async move {
             loop {
@@ -83,8 +87,11 @@ impl Life {
     }
 
     /// As `kill -9`: nothing is said and nothing stored.
-    pub(super) async fn kill(self) {
+    pub(super) async fn kill(self, network: &TestNetwork) {
         assert!(!self.task.is_finished(), "the server has ended by itself");
+        for number in DEVICES..DEVICES + CONNECTED {
+            network.reset_connections(SERVER, address(number).ip());
+        }
         self.task.abort();
         assert!(self.task.await.unwrap_err().is_cancelled());
         self.watch.abort();
@@ -116,21 +123,29 @@ fn within_bounds(now: &Snapshot) {
     assert!(now.load.block_bytes <= BLOCK_BYTES, "{:?}", now.load);
 }
 
+/// Every second story has devices with connections, so that the others remain as they were when they found a fault.
+const fn connected(seed: u64) -> usize {
+    if seed % 2 == 1 { CONNECTED } else { 0 }
+}
+
 /// Plays the story of a seed.
 pub(super) async fn story(seed: u64, network: TestNetwork) {
     let (database, disk) = (Database::new(&network), Disk::new(&network));
     let life = Life::start(&network, &database, &disk).unwrap();
     let is_calm = Arc::new(AtomicBool::new(false));
     let mut devices = JoinSet::new();
-    for number in 0..DEVICES {
+    let connected = connected(seed);
+    for number in 0..DEVICES + connected {
         let device = Device::new(number, &network, stream(seed, &format!("device/{number}")));
         let (database, is_calm) = (database.clone(), is_calm.clone());
         devices.spawn(async move { device.live(database, is_calm).await });
     }
     let mut random = stream(seed, "strangers");
     let strangers = tokio::spawn(strangers::rage(network.clone(), stream(seed, "forgeries")));
+    let breaking = tokio::spawn(break_connections(network.clone(), stream(seed, "connections")));
     let misfortunes = Misfortunes::new(&network, &database, &disk, stream(seed, "misfortunes"));
     let life = misfortunes.befall(life).await;
+    breaking.abort();
     if uniform(&mut random, 0, 1) == 0 {
         strangers.abort();
     }
@@ -146,7 +161,7 @@ pub(super) async fn story(seed: u64, network: TestNetwork) {
     if let Err(error) = strangers.await {
         assert!(error.is_cancelled(), "{error}");
     }
-    life.kill().await;
+    life.kill(&network).await;
     for (name, done) in &database.records().done {
         let mut lives: Vec<_> = done.iter().map(|(life, _)| life).collect();
         lives.dedup();
