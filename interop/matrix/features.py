@@ -42,9 +42,10 @@ EDHOC = ":".join([
     "df96660a41298cb4307f7eb62258206e5de611388a4b8a8211334ac7d37ecb52a387d257e6db3c2a93df21ff3affc8",
 ])
 
-# The runner sets INTEROP_CERTIFICATES to the folder of certificates where it is empty here.
+# What is empty here, the runner sets to the folder of certificates.
 SETTINGS = {
     "certificates": Setting("coaps", "certificates", {"INTEROP_CERTIFICATES": ""}),
+    "raw-keys": Setting("coaps", "raw-keys", {"INTEROP_RAW_KEYS": ""}),
     "cid": Setting("coaps", "cid", {"INTEROP_CID": "4"}),
     "tls": Setting("coaps+tcp", "tls", {"INTEROP_CERTIFICATES": ""}),
     "q-block": Setting("coap", "q-block", {"INTEROP_Q_BLOCK": "1"}),
@@ -174,6 +175,7 @@ KIB = digits(1024)
 BASIC, OPTIONS, BLOCKS, OBSERVE = "methods and messages", "options and errors", "block-wise transfer", "observation"
 LOSS, TCP, DTLS = "10 % loss", "TCP", "DTLS with a pre-shared key"
 Q_BLOCK, CERTIFICATES, CID = "Q-Block", "DTLS with certificates on both sides", "DTLS with connection IDs"
+RAW_KEYS = "DTLS with raw public keys on both sides"
 TLS, OSCORE = "TLS with certificates on both sides", "OSCORE"
 DELAY, REORDERING, MTU, MOVED = "round trip of 1.5 s", "reordering", "MTU of 1280 bytes", "the client's address changes"
 
@@ -250,6 +252,8 @@ FEATURES = [
     Feature("GET", CERTIFICATES, "RFC 7252 9.1.3.3", ["GET /test"], gives("2.05", TEST), scheme="certificates"),
     Feature("Block1 and Block2", CERTIFICATES, "RFC 7959 3.3", ["PUT /echo digits=10000"], gives("2.04", MEDIUM), scheme="certificates"),
     Feature("GET, with 10 % loss", CERTIFICATES, "RFC 6347 4.2.4", ["GET /test wait=40"] * 4, gives("2.05", TEST), mode="loss", scheme="certificates"),
+    Feature("GET", RAW_KEYS, "RFC 7250 4", ["GET /test"], gives("2.05", TEST), scheme="raw-keys"),
+    Feature("GET, with 10 % loss", RAW_KEYS, "RFC 6347 4.2.4", ["GET /test wait=40"] * 4, gives("2.05", TEST), mode="loss", scheme="raw-keys"),
     Feature("GET", CID, "RFC 9146 3", ["GET /test"], gives("2.05", TEST), scheme="cid"),
     Feature("the client's address changes", CID, "RFC 9146 6", ["GET /test", "GET /test"], gives("2.05", TEST), mode="moved", scheme="cid"),
     Feature("GET", TLS, "RFC 8323 8.2", ["GET /test"], gives("2.05", TEST), scheme="tls"),

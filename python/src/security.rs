@@ -1,7 +1,9 @@
-//! Certificates for TLS and DTLS, pre-shared keys for DTLS, and contexts of OSCORE.
+//! Certificates for TLS and DTLS, pre-shared and raw public keys for DTLS, and contexts of OSCORE.
 
 use crate::oscore::{self, Parameters};
-use ebbtide::dtls::{Certificates, Credentials, DtlsBind, DtlsConfig, Psk};
+use ebbtide::dtls::{
+    Certificates, Credentials, DtlsBind, DtlsConfig, Psk, RawKey, TrustedKeys, trusted_keys,
+};
 use ebbtide::oscore::OscoreContexts;
 use ebbtide::stream::{Identity, TlsServer, Trust};
 use pyo3::exceptions::PyValueError;
@@ -18,6 +20,10 @@ pub(crate) struct Security {
     insecure: bool,
     certificate: Option<Vec<u8>>,
     key: Option<Vec<u8>>,
+    /// A private key whose public key is shown without a certificate.
+    raw_key: Option<Vec<u8>>,
+    /// The raw public keys that are trusted, as text.
+    peer_keys: Option<String>,
     /// A client's identity and key.
     credentials: Option<(Vec<u8>, Vec<u8>)>,
     /// The length of connection IDs: no length disables them.
@@ -71,6 +77,11 @@ impl Security {
             Some((identity, key)) => {
                 dtls.credentials = Some(Credentials::new(identity.as_slice(), psk(key)?));
             }
+            None if self.peer_keys.is_some() => {
+                let (own, trusted) = (self.raw_key()?, self.trusted_keys()?);
+                dtls.certificates =
+                    Some(Certificates::raw_keys(trusted.unwrap_or_default(), own.as_ref()));
+            }
             // A key that DTLS cannot use is still one for TLS.
             None => dtls.certificates = Certificates::new(&self.trust()?, identity.as_ref()).ok(),
         }
@@ -88,6 +99,24 @@ impl Security {
             dtls.server.cid_length = length;
         }
         Ok(dtls)
+    }
+
+    /// Our own raw key, if one is given.
+    fn raw_key(&self) -> PyResult<Option<RawKey>> {
+        let own = self.raw_key.as_ref().map(|pem| RawKey::from_pem(pem)).transpose();
+        own.map_err(|error| PyValueError::new_err(format!("raw_key: {error}")))
+    }
+
+    /// The raw public keys that are trusted, if they are given.
+    fn trusted_keys(&self) -> PyResult<Option<TrustedKeys>> {
+        let trusted = self.peer_keys.as_ref().map(|text| trusted_keys(text)).transpose();
+        trusted.map_err(|error| PyValueError::new_err(format!("peer_keys: {error}")))
+    }
+
+    /// A server's raw key and those of its clients, if there is one.
+    pub(crate) fn raw_keys(&self) -> PyResult<Option<RawKeys>> {
+        let Some(own) = self.raw_key()? else { return Ok(None) };
+        Ok(Some(RawKeys { own, clients: self.trusted_keys()? }))
     }
 
     /// The authorities, if they are given.
@@ -156,13 +185,26 @@ impl Keys {
     }
 }
 
-/// A socket for `coaps`, with the keys of its clients, its certificate, or both.
+/// A server's raw key, and those of its clients if it requires one.
+pub(crate) struct RawKeys {
+    own: RawKey,
+    clients: Option<TrustedKeys>,
+}
+
+/// A socket for `coaps`, with the keys of its clients, its certificate or raw key, or both.
 pub(crate) fn bind(
     address: SocketAddr,
     keys: Option<&LookUp>,
     tls: Option<&TlsServer>,
+    raw: Option<&RawKeys>,
 ) -> PyResult<DtlsBind> {
     let bound = keys.cloned().map(|keys| DtlsBind::new(address, move |identity| keys(identity)));
+    if let Some(RawKeys { own, clients }) = raw {
+        return Ok(match bound {
+            Some(bound) => bound.and_raw_key(own, clients.clone()),
+            None => DtlsBind::with_raw_key(address, own, clients.clone()),
+        });
+    }
     // With keys, a certificate that only TLS can show does no harm.
     let tls = tls.filter(|tls| keys.is_none() || tls.is_for_dtls());
     let bound = match (bound, tls) {
@@ -170,7 +212,8 @@ pub(crate) fn bind(
         (Some(bound), Some(tls)) => bound.and_certificates(tls),
         (None, Some(tls)) => DtlsBind::with_certificates(address, tls),
         (None, None) => {
-            let missing = "bind: coaps needs psk, the clients' keys, or certificate and key";
+            let missing =
+                "bind: coaps needs psk, the clients' keys, raw_key, or certificate and key";
             return Err(PyValueError::new_err(missing));
         }
     };

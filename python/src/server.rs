@@ -110,6 +110,7 @@ impl Server {
         let mut config = serving.apply(settings.server()?);
         let keys = keys.map(Keys::look_up).transpose()?;
         let tls = settings.security.tls_server()?;
+        let raw = settings.security.raw_keys()?;
         let (mut datagrams, mut streams) = (Vec::new(), Vec::new());
         for (scheme, host, port) in addresses {
             let tls_server = || {
@@ -125,7 +126,7 @@ impl Server {
             let at = found.next().ok_or_else(missing)?;
             streams.push(match scheme.as_str() {
                 "coaps" => {
-                    let bound = security::bind(at, keys.as_ref(), tls.as_ref())?;
+                    let bound = security::bind(at, keys.as_ref(), tls.as_ref(), raw.as_ref())?;
                     config = config.bind_dtls(bound);
                     continue;
                 }

@@ -94,6 +94,33 @@ def test_certificates_do_instead_of_keys() -> None:
             ebbtide.Client(ca=chain).get(f"{base}/who", timeout=20)
 
 
+def raw_key(folder: Path, name: str) -> tuple[str, str]:
+    """Return a private key and its public key, as PEM."""
+    file = folder / name
+    curve = ["-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-256"]
+    subprocess.run(["openssl", "genpkey", *curve, "-out", file], check=True)
+    shown = subprocess.run(
+        ["openssl", "pkey", "-in", file, "-pubout"], check=True, capture_output=True
+    )
+    return file.read_text(), shown.stdout.decode()
+
+
+def test_raw_public_keys_do_instead_of_certificates(tmp_path: Path) -> None:
+    (own, public), (device, of_device), (_, other) = (raw_key(tmp_path, name) for name in "abc")
+    with ebbtide.Server(
+        router(), "coaps://127.0.0.1:0", raw_key=own, peer_keys=of_device
+    ) as server:
+        uri = f"{server.addresses[0]}/who"
+        known = ebbtide.Client(raw_key=device, peer_keys=public)
+        assert known.get(uri).text.startswith("ni:///sha-256;")
+        for client in (
+            ebbtide.Client(raw_key=device, peer_keys=other),
+            ebbtide.Client(peer_keys=public),
+        ):
+            with pytest.raises(ConnectionError, match=r"not trusted|unsupported_certificate"):
+                client.get(uri, timeout=20)
+
+
 def test_a_function_looks_up_keys_and_may_fail(caplog: pytest.LogCaptureFixture) -> None:
     asked: list[bytes] = []
 
@@ -184,6 +211,9 @@ def test_coroutines_ask_and_observe_over_one_session(base: str) -> None:
         (lambda: ebbtide.Client(cid=9), ValueError, "cid: takes True, False, or a length"),
         (lambda: ebbtide.Client(cid="no"), ValueError, "cid: takes True, False, or a length"),  # type: ignore[arg-type]
         (lambda: ebbtide.Client(control=ebbtide.Control), TypeError, "in the testbed only"),  # type: ignore[arg-type]
+        (lambda: ebbtide.Client(raw_key="x"), ValueError, "raw_key: peer_keys, .* belongs to it"),
+        (lambda: ebbtide.Client(peer_keys="x"), ValueError, "peer_keys: no public key"),
+        (lambda: ebbtide.Client(peer_keys="x", ca="y"), ValueError, "the place of certificates"),
         (
             lambda: ebbtide.Server(router(), "coaps://127.0.0.1:0"),
             ValueError,

@@ -1,5 +1,5 @@
-//! X.509 certificates: our own, and the verification of the peer's. Path validation needs a clock and
-//! trusted authorities, so it is the application's ([`CertificateVerifier`]).
+//! X.509 certificates and raw public keys (RFC 7250): our own, and the verification of the peer's. Path validation needs
+//! a clock and trusted authorities, so it is the application's ([`CertificateVerifier`]).
 
 use crate::alert::AlertDescription;
 use crate::ec::SigningKey;
@@ -13,11 +13,37 @@ pub(crate) const MAX_CHAIN: usize = 8192;
 /// The most certificates in a chain.
 const MAX_CERTIFICATES: usize = 10;
 
-/// Our certificate with the chain to its authority, and its private key.
+/// The form in which a peer shows its public key (RFC 7250 section 3).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CertificateType {
+    /// In an X.509 certificate, with the chain to its authority.
+    #[default]
+    X509,
+    /// Alone, as SubjectPublicKeyInfo.
+    RawPublicKey,
+}
+
+impl CertificateType {
+    /// The number in IANA's registry "TLS Certificate Types".
+    pub(crate) const fn number(self) -> u8 {
+        match self {
+            Self::X509 => 0,
+            Self::RawPublicKey => 2,
+        }
+    }
+
+    pub(crate) fn from_number(number: u8) -> Option<Self> {
+        [Self::X509, Self::RawPublicKey].into_iter().find(|kind| kind.number() == number)
+    }
+}
+
+/// Our private key, with the forms in which its public key is shown.
 #[derive(Clone, Debug)]
 pub struct CertifiedKey {
-    /// The body of the Certificate message (RFC 5246 section 7.4.2).
-    pub(crate) message: Vec<u8>,
+    /// The body of the Certificate message with the chain (RFC 5246 section 7.4.2), if there is one.
+    chain: Option<Vec<u8>>,
+    /// SubjectPublicKeyInfo in DER.
+    public: Vec<u8>,
     pub(crate) key: SigningKey,
 }
 
@@ -29,7 +55,31 @@ impl CertifiedKey {
     pub fn new<C: AsRef<[u8]>>(chain: &[C], key: SigningKey) -> Option<Self> {
         let message = encode_chain(chain.iter().map(AsRef::as_ref));
         let fits = message.len() <= MAX_CHAIN && (1..=MAX_CERTIFICATES).contains(&chain.len());
-        fits.then_some(Self { message, key })
+        fits.then(|| Self { chain: Some(message), ..Self::raw(key) })
+    }
+
+    /// A key without a certificate (RFC 7250).
+    #[must_use]
+    pub fn raw(key: SigningKey) -> Self {
+        Self { chain: None, public: key.public_key(), key }
+    }
+
+    /// The public key as SubjectPublicKeyInfo, in DER.
+    #[must_use]
+    pub fn public_key(&self) -> &[u8] {
+        &self.public
+    }
+
+    pub(crate) fn has(&self, kind: CertificateType) -> bool {
+        kind == CertificateType::RawPublicKey || self.chain.is_some()
+    }
+
+    /// The body of the Certificate message that shows the key in this form, if there is one.
+    pub(crate) fn message(&self, kind: CertificateType) -> Option<Vec<u8>> {
+        match kind {
+            CertificateType::X509 => self.chain.clone(),
+            CertificateType::RawPublicKey => Some(encode_key(&self.public)),
+        }
     }
 }
 
@@ -43,6 +93,22 @@ pub(crate) fn encode_chain<'c>(chain: impl Iterator<Item = &'c [u8]> + Clone) ->
         body.extend_from_slice(certificate);
     }
     body
+}
+
+/// The body of a Certificate message with a raw public key (RFC 7250 section 3).
+fn encode_key(public: &[u8]) -> Vec<u8> {
+    let mut body = Vec::with_capacity(3 + public.len());
+    put_u24(&mut body, public.len() as u32);
+    body.extend_from_slice(public);
+    body
+}
+
+/// The raw public key in the body of a Certificate message, which is empty if the peer has no key.
+pub(crate) fn parse_key(body: &[u8]) -> Option<&[u8]> {
+    let mut reader = Reader::new(body);
+    let length = reader.u24()? as usize;
+    let key = reader.take(length)?;
+    reader.is_empty().then_some(key)
 }
 
 /// The certificates in the body of a Certificate message, the peer's own first.
@@ -72,6 +138,21 @@ pub trait CertificateVerifier: Send + Sync {
     ///
     /// The reason why the certificate is not accepted.
     fn verify(&self, chain: &[&[u8]], name: Option<&str>) -> Result<Verified, CertificateError>;
+
+    /// The forms that it accepts, the preferred one first. By default certificates alone.
+    fn types(&self) -> &[CertificateType] {
+        &[CertificateType::X509]
+    }
+
+    /// Verifies a raw public key, as SubjectPublicKeyInfo in DER. `name` is as in [`Self::verify`].
+    ///
+    /// # Errors
+    ///
+    /// The reason why the key is not accepted. By default none is.
+    fn verify_key(&self, key: &[u8], name: Option<&str>) -> Result<Verified, CertificateError> {
+        let _ = (key, name);
+        Err(CertificateError::UnsupportedType)
+    }
 }
 
 /// The contents of a verified certificate.
@@ -141,7 +222,7 @@ pub(crate) enum Identity {
     Certificate(Arc<PeerCertificate>),
 }
 
-/// A peer's certificate.
+/// A peer's certificate, or its raw public key.
 #[derive(Debug)]
 pub(crate) struct PeerCertificate {
     pub(crate) identity: Arc<[u8]>,
@@ -192,6 +273,10 @@ pub enum CertificateError {
     WrongPurpose,
     /// Its public key is not on P-256.
     UnsupportedKey,
+    /// It is in another form than those that are accepted (RFC 7250 section 4.2).
+    UnsupportedType,
+    /// The raw public key is none of those that are trusted.
+    UnknownKey,
     /// Another reason.
     Other,
 }
@@ -207,8 +292,10 @@ impl CertificateError {
             Self::Expired | Self::NotValidYet => AlertDescription::CERTIFICATE_EXPIRED,
             Self::UnknownAuthority => AlertDescription::UNKNOWN_CA,
             Self::Revoked => AlertDescription::CERTIFICATE_REVOKED,
-            Self::WrongPurpose | Self::UnsupportedKey => AlertDescription::UNSUPPORTED_CERTIFICATE,
-            Self::Other => AlertDescription::CERTIFICATE_UNKNOWN,
+            Self::WrongPurpose | Self::UnsupportedKey | Self::UnsupportedType => {
+                AlertDescription::UNSUPPORTED_CERTIFICATE
+            }
+            Self::UnknownKey | Self::Other => AlertDescription::CERTIFICATE_UNKNOWN,
         }
     }
 }
@@ -226,6 +313,10 @@ impl fmt::Display for CertificateError {
             Self::Revoked => "the peer's certificate has been revoked",
             Self::WrongPurpose => "the peer's certificate must not be used for this purpose",
             Self::UnsupportedKey => "the key of the peer's certificate is not on the curve P-256",
+            Self::UnsupportedType => {
+                "the peer has no key in a form that is accepted: a certificate, or a raw public key"
+            }
+            Self::UnknownKey => "the peer's raw public key is not trusted",
             Self::Other => "the peer's certificate is not accepted",
         })
     }

@@ -7,7 +7,7 @@ use p256::ecdsa::signature::hazmat::{PrehashSigner, PrehashVerifier};
 use p256::ecdsa::{DerSignature, VerifyingKey};
 use p256::elliptic_curve::Generate;
 use p256::elliptic_curve::sec1::ToSec1Point;
-use p256::pkcs8::{DecodePrivateKey, DecodePublicKey};
+use p256::pkcs8::{DecodePrivateKey, DecodePublicKey, EncodePublicKey};
 use p256::{PublicKey, SecretKey};
 use rand_core::CryptoRng;
 use zeroize::Zeroizing;
@@ -23,6 +23,12 @@ impl SigningKey {
         let key = SecretKey::from_pkcs8_der(der).ok();
         let key = key.or_else(|| SecretKey::from_sec1_der(der).ok())?;
         Some(Self(key.into()))
+    }
+
+    /// The public key as SubjectPublicKeyInfo, in DER.
+    pub(crate) fn public_key(&self) -> Vec<u8> {
+        // Encoding a valid key cannot fail.
+        self.0.verifying_key().to_public_key_der().map(|der| der.into_vec()).unwrap_or_default()
     }
 
     /// An ECDSA signature of a SHA-256 hash, in DER. The same hash gives the same signature (RFC 6979).

@@ -1,10 +1,10 @@
-//! Sans-IO DTLS 1.2 (RFC 6347) with pre-shared keys and X.509 certificates, as used by constrained
-//! devices.
+//! Sans-IO DTLS 1.2 (RFC 6347) with pre-shared keys, X.509 certificates and raw public keys, as used by
+//! constrained devices.
 //!
 //! * `TLS_PSK_WITH_AES_128_CCM_8`, `_CCM` and `_GCM_SHA256` (feature `gcm`, on by default), with the extended master
 //!   secret (RFC 7627);
 //! * with the feature `certificates`, `TLS_ECDHE_ECDSA_WITH_AES_128_CCM_8`, `_CCM` and `_GCM_SHA256` on
-//!   P-256, with certificates of the server or of both sides;
+//!   P-256, with certificates or raw public keys (RFC 7250) of the server or of both sides;
 //! * connection IDs in both directions (RFC 9146) and the return routability check (RFC 9853), so
 //!   that a session survives a change of its peer's address;
 //! * stateless cookies: the server keeps no state for a client that has not shown that it receives
@@ -13,7 +13,7 @@
 //!
 //! A device with one server takes a [`PskClient`] instead of an [`Endpoint`]: it has the same handshake without tables.
 //!
-//! Not supported: raw public keys, DTLS 1.3, renegotiation (refused), compression.
+//! Not supported: DTLS 1.3, renegotiation (refused), compression.
 //!
 //! # Contract
 //!
@@ -75,12 +75,13 @@ mod replay;
 mod session;
 mod shared;
 mod suite;
+mod trusted_keys;
 mod wire;
 
 pub use alert::AlertDescription;
 pub use certificate::{
-    CertificateError, CertificateVerifier, CertifiedKey, ClientCertificates, ServerCertificates,
-    Verified,
+    CertificateError, CertificateType, CertificateVerifier, CertifiedKey, ClientCertificates,
+    ServerCertificates, Verified,
 };
 pub use client::{ClientData, ClientIo, ClientState, PskClient};
 pub use config::{Config, Limits, PskLookup, Timing};
@@ -95,3 +96,4 @@ pub use key_log::KeyLog;
 pub use keys::{Psk, PskError, Role};
 pub use session::SavedSession;
 pub use suite::CipherSuite;
+pub use trusted_keys::{Fingerprint, FingerprintError, TrustedKeys};

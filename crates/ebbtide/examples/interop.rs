@@ -2,7 +2,7 @@
 //! `interop server PORT HOST [coap|coap+tcp|coaps|coaps+tcp]`, or `interop ask URI`.
 
 use bytes::Bytes;
-use ebbtide::dtls::{Certificates, Credentials, DtlsBind, DtlsConfig, Psk};
+use ebbtide::dtls::{Certificates, Credentials, DtlsBind, DtlsConfig, Psk, RawKey, TrustedKeys};
 use ebbtide::edhoc::EdhocCredentials;
 use ebbtide::oscore::{OscoreContext, OscoreContexts};
 use ebbtide::server::{Call, Router, Subject, get, post, put};
@@ -32,6 +32,14 @@ fn certificates() -> Result<Option<(Identity, Trust)>, Box<dyn Error>> {
     let read = |name: &str| std::fs::read(std::path::Path::new(&folder).join(name));
     let identity = Identity::from_pem(&read("peer.crt")?, &read("peer.key")?)?;
     Ok(Some((identity, Trust::authorities(&read("authority.pem")?)?)))
+}
+
+/// The raw public key of all adapters, from the folder that the runner names.
+fn raw_key() -> Result<Option<(RawKey, TrustedKeys)>, Box<dyn Error>> {
+    let Some(folder) = std::env::var_os("INTEROP_RAW_KEYS") else { return Ok(None) };
+    let own = RawKey::from_pem(&std::fs::read(std::path::Path::new(&folder).join("peer.key"))?)?;
+    let trusted = TrustedKeys::new().and(own.fingerprint(), "peer");
+    Ok(Some((own, trusted)))
 }
 
 /// The OSCORE context of all adapters, if the runner wants it.
@@ -193,12 +201,13 @@ async fn serve(port: &str, host: &str, scheme: &str) -> Result<ExitCode, Box<dyn
             Server::with_config(router(), config, [unused])?.listen(Listen::Tcp(address))?
         }
         "coaps" => {
-            let bind = match certificates()? {
-                Some((identity, trust)) => {
+            let bind = match (certificates()?, raw_key()?) {
+                (_, Some((own, peers))) => DtlsBind::with_raw_key(address, &own, peers),
+                (Some((identity, trust)), None) => {
                     let tls = TlsServer::new(identity).require_client_certificates(&trust)?;
                     DtlsBind::with_certificates(address, &tls)?
                 }
-                None => DtlsBind::new(address, |_| psk()),
+                (None, None) => DtlsBind::new(address, |_| psk()),
             };
             let config = config.dtls(dtls_config()).bind_dtls(bind);
             Server::with_config(router(), config, [unused])?
@@ -311,12 +320,13 @@ async fn ask(base: &str) -> Result<ExitCode, Box<dyn Error>> {
     if let Some(contexts) = oscore(b"client", b"server")? {
         config = config.oscore(contexts);
     }
-    config = match certificates()? {
-        Some((identity, trust)) => config
+    config = match (certificates()?, raw_key()?) {
+        (_, Some((own, peers))) => config.certificates(Certificates::raw_keys(peers, Some(&own))),
+        (Some((identity, trust)), None) => config
             .certificates(Certificates::new(&trust, Some(&identity))?)
             .trust(trust)
             .identity(identity),
-        None => config.credentials(psk().map(|psk| Credentials::new("matrix", psk))),
+        (None, None) => config.credentials(psk().map(|psk| Credentials::new("matrix", psk))),
     };
     let client = Client::with_config(config);
     println!("ready");

@@ -1,4 +1,4 @@
-//! DTLS: `coaps` with pre-shared keys or certificates.
+//! DTLS: `coaps` with pre-shared keys, certificates or raw public keys.
 //!
 //! ```no_run
 //! use ebbtide::dtls::{Credentials, Psk};
@@ -25,9 +25,11 @@
 //! ```
 
 pub use crate::net::dtls::config::{Certificates, DtlsBind, DtlsConfig, KeyLogger, Keys};
+#[cfg(feature = "dtls-cert")]
+pub use crate::stream::raw_keys::{RawKey, trusted_keys};
 pub use ebbtide_dtls::{
-    CertificateError, CipherSuite, Config, Counters, Credentials, Failure, Limits, Psk, PskError,
-    PskLookup, SavedSession, SessionPeer,
+    CertificateError, CipherSuite, Config, Counters, Credentials, Failure, Fingerprint,
+    FingerprintError, Limits, Psk, PskError, PskLookup, SavedSession, SessionPeer, TrustedKeys,
 };
 #[cfg(feature = "dtls13")]
 pub use ebbtide_dtls13::Dtls13Config;

@@ -49,6 +49,8 @@ def settings_of(
     cid: bool | int = True,
     oscore: OscoreContexts = None,
     oscore_required: bool = False,
+    raw_key: bytes | str | None = None,
+    peer_keys: bytes | str | None = None,
 ) -> dict[str, object]:
     """Return settings as the native half takes them."""
     if control is not None and not isinstance(control, str):
@@ -59,6 +61,9 @@ def settings_of(
     if (identity is None) != (psk is None):
         missing = "psk" if psk is None else "identity"
         raise ValueError(f"{missing}: identity and psk belong together")
+    raw = {name: one for name, one in (("raw_key", raw_key), ("peer_keys", peer_keys)) if one}
+    if raw and (certificate is not None or ca is not None):
+        raise ValueError(f"{next(iter(raw))}: raw public keys take the place of certificates")
     credentials = None
     if identity is not None and psk is not None:
         credentials = (bytes_of(identity, "identity"), bytes_of(psk, "psk"))
@@ -67,6 +72,8 @@ def settings_of(
         "insecure": insecure,
         "certificate": None if certificate is None else bytes_of(certificate, "certificate"),
         "key": None if key is None else bytes_of(key, "key"),
+        "raw_key": None if raw_key is None else bytes_of(raw_key, "raw_key"),
+        "peer_keys": None if peer_keys is None else bytes_of(peer_keys, "peer_keys").decode(),
         "credentials": credentials,
         "cid": cid,
         "oscore": parameters_of(oscore),
@@ -78,6 +85,16 @@ def settings_of(
         "busy_poll": float(busy_poll),
         "security": security,
     }
+
+
+RawKeys: TypeAlias = "tuple[bytes | str | None, bytes | str | None]"
+
+
+def raw_keys_of(raw_key: bytes | str | None, peer_keys: bytes | str | None) -> RawKeys:
+    """Return a client's raw key and those that it trusts."""
+    if raw_key is not None and peer_keys is None:
+        raise ValueError("raw_key: peer_keys, the servers that are trusted, belongs to it")
+    return raw_key, peer_keys
 
 
 def keys_of(psk: Keys | None) -> dict[bytes, bytes] | Callable[[bytes], bytes | None] | None:
@@ -147,6 +164,9 @@ class Client:
     for the default, False to do without them. For ``coaps+tcp`` and ``coaps+ws``, and for ``coaps``
     if there is no ``psk``: ``ca`` (PEM) instead of the system's authorities, ``insecure`` to trust
     anybody, ``certificate`` and ``key`` (PEM) of our own; ``coaps`` needs a key on the curve P-256.
+    For ``coaps`` with raw public keys (RFC 7250) instead of certificates: ``peer_keys``, those of
+    the servers that are trusted, as PEM or lines of fingerprints (``ni:///sha-256;...``), and
+    ``raw_key``, a private key (PEM) of our own.
     ``oscore``: a context, or several, that protect all requests end to end
     (:class:`OscoreContext`); a forked process needs a client with contexts of its own.
 
@@ -167,10 +187,13 @@ class Client:
         psk: str | bytes | None = None,
         cid: bool | int = True,
         oscore: OscoreContexts = None,
+        raw_key: bytes | str | None = None,
+        peer_keys: bytes | str | None = None,
     ) -> None:
         tls = (ca, insecure, certificate, key)
         dtls = (identity, psk, cid)
-        settings = settings_of(control, nstart, busy_poll, *tls, *dtls, oscore)
+        raw = raw_keys_of(raw_key, peer_keys)
+        settings = settings_of(control, nstart, busy_poll, *tls, *dtls, oscore, False, *raw)
         self._native = _ebbtide.Client(settings)
 
     def request(self, method: Method, uri: str, payload: bytes | str = b"", **how: Any) -> Response:

@@ -19,9 +19,11 @@ class Server:
     (:attr:`addresses`). ``psk``, for ``coaps``: the keys of the clients, a dict of identities and
     keys, or a function from an identity (bytes) to its key or None. The function must return
     quickly and must not use the server: the socket waits for it. ``ca``: clients have to show a
-    certificate of these authorities. ``oscore``: contexts of clients whose messages are protected
-    end to end (:class:`OscoreContext`); with ``oscore_required`` all others are refused.
-    ``workers``: the number of sockets and threads for each address, on Linux; handlers still run on
+    certificate of these authorities. ``raw_key`` shows the public key of a private key (PEM)
+    instead of a certificate; with ``peer_keys`` clients have to show one of these. ``oscore``:
+    contexts of clients whose messages are protected end to end (:class:`OscoreContext`); with
+    ``oscore_required`` all others are refused. ``workers``: the number of sockets and threads for
+    each address, on Linux; handlers still run on
     one thread. ``state``: a file with what survives a restart: observers, verified addresses and
     message IDs; it is written a tenth of a second after a change. The other arguments are those of
     :class:`Client`. Use it in a ``with`` statement, or call :meth:`close`.

@@ -38,6 +38,7 @@ from ebbtide._coap import (
     bytes_of,
     how_of,
     keys_of,
+    raw_keys_of,
     settings_of,
 )
 from ebbtide._ebbtide import Response
@@ -97,10 +98,13 @@ class Client:
         psk: str | bytes | None = None,
         cid: bool | int = True,
         oscore: OscoreContexts = None,
+        raw_key: bytes | str | None = None,
+        peer_keys: bytes | str | None = None,
     ) -> None:
         tls = (ca, insecure, certificate, key)
         dtls = (identity, psk, cid)
-        settings = settings_of(control, nstart, busy_poll, *tls, *dtls, oscore)
+        raw = raw_keys_of(raw_key, peer_keys)
+        settings = settings_of(control, nstart, busy_poll, *tls, *dtls, oscore, False, *raw)
         self._native = _ebbtide.Client(settings)
 
     async def request(
@@ -236,6 +240,8 @@ class Server:
         oscore_required: bool = False,
         workers: int = 1,
         state: str | os.PathLike[str] | None = None,
+        raw_key: bytes | str | None = None,
+        peer_keys: bytes | str | None = None,
     ) -> None:
         self._loop = asyncio.get_running_loop()
         # A server's queue is its own: what it is asked is not the client's.
@@ -258,6 +264,8 @@ class Server:
             cid=cid,
             oscore=oscore,
             oscore_required=oscore_required,
+            raw_key=raw_key,
+            peer_keys=peer_keys,
         )
         addresses = [address_of(one) for one in bind or ("0.0.0.0:5683", "[::]:5683")]
         keys = keys_of(psk)

@@ -3,7 +3,7 @@
 use super::private_file;
 use crate::failure::Failure;
 use clap::Args;
-use ebbtide::dtls::Certificates;
+use ebbtide::dtls::{Certificates, RawKey, TrustedKeys, trusted_keys};
 use ebbtide::stream::{Identity, TlsServer, Trust};
 use ebbtide::{ClientConfig, Scheme};
 use std::path::{Path, PathBuf};
@@ -22,6 +22,13 @@ pub(crate) struct TlsArgs {
     /// The certificate's private key, PEM; for coaps on the curve P-256
     #[arg(long, value_name = "FILE", requires = "cert")]
     pub(crate) key: Option<PathBuf>,
+    /// Trust the servers of coaps with these raw public keys (RFC 7250) instead of certificates: PEM, and lines
+    /// "[NAME] ni:///sha-256;HASH"
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["ca", "cert", "insecure"])]
+    pub(crate) peer_keys: Option<PathBuf>,
+    /// Our private key on the curve P-256, PEM, for servers of coaps that ask for a raw public key
+    #[arg(long, value_name = "FILE", requires = "peer_keys")]
+    pub(crate) raw_key: Option<PathBuf>,
     /// Dangerous: accept the certificate of any server
     #[arg(long)]
     pub(crate) insecure: bool,
@@ -40,6 +47,11 @@ impl TlsArgs {
         if self.psk.has_identity() && scheme != Scheme::Coaps {
             return Err(Failure::usage(format_args!(
                 "--identity, --psk and --psk-file are for coaps://, not for {scheme}://"
+            )));
+        }
+        if self.peer_keys.is_some() && scheme != Scheme::Coaps {
+            return Err(Failure::usage(format_args!(
+                "--peer-keys and --raw-key are for coaps://, not for {scheme}://"
             )));
         }
         let given = [
@@ -67,7 +79,13 @@ impl TlsArgs {
         };
         let identity = identity(self.cert.as_deref(), self.key.as_deref())?;
         // TLS accepts other keys than DTLS, and an identity with a key needs no certificate.
-        let certificates = Certificates::new(&trust, identity.as_ref()).ok();
+        let certificates = match &self.peer_keys {
+            Some(path) => {
+                let own = self.raw_key.as_deref().map(raw_key).transpose()?;
+                Some(Certificates::raw_keys(peer_keys(path)?, own.as_ref()))
+            }
+            None => Certificates::new(&trust, identity.as_ref()).ok(),
+        };
         #[cfg(feature = "dtls13")]
         self.psk.check_key_log(self.dtls13)?;
         let config = self.psk.apply(config)?;
@@ -88,6 +106,19 @@ pub(crate) fn identity(
         let (cert, key) = (cert.display(), key.display());
         Failure::usage(format_args!("--cert {cert} --key {key}: {error}"))
     })
+}
+
+/// The key given by `--raw-key`.
+pub(crate) fn raw_key(path: &Path) -> Result<RawKey, Failure> {
+    let pem = private_file::read(path).map_err(|error| wrong("--raw-key", path, &error))?;
+    RawKey::from_pem(&pem).map_err(|error| wrong("--raw-key", path, &error))
+}
+
+/// The keys given by `--peer-keys`.
+pub(crate) fn peer_keys(path: &Path) -> Result<TrustedKeys, Failure> {
+    let text = read("--peer-keys", path)?;
+    let trusted = trusted_keys(&String::from_utf8_lossy(&text));
+    trusted.map_err(|error| wrong("--peer-keys", path, &error))
 }
 
 /// Whether the authorities of clients are others than before.
@@ -191,6 +222,8 @@ mod tests {
             ca: Some(ca.into()),
             cert: None,
             key: None,
+            peer_keys: None,
+            raw_key: None,
             insecure: false,
             #[cfg(feature = "dtls13")]
             dtls13: false,

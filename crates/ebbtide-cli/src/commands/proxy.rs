@@ -117,6 +117,8 @@ impl TowardsArgs {
             ca: self.device_ca,
             cert: self.device_cert,
             key: self.device_key,
+            peer_keys: None,
+            raw_key: None,
             insecure: false,
             #[cfg(feature = "dtls13")]
             dtls13: false,

@@ -50,7 +50,7 @@ impl Binds {
                 if scheme == Scheme::Coaps {
                     if !psk && tls.is_none() {
                         let why = format_args!(
-                            "--bind {text}: DTLS needs --psk-file FILE, or --cert FILE and --key FILE"
+                            "--bind {text}: DTLS needs --psk-file FILE, --raw-key FILE, or --cert FILE and --key FILE"
                         );
                         return Err(Failure::usage(why));
                     }
@@ -62,7 +62,7 @@ impl Binds {
         }
         if psk && binds.dtls.is_empty() {
             return Err(Failure::usage(
-                "--psk-file: no --bind is an address for DTLS; add one, such as --bind \
+                "--psk-file or --raw-key: no --bind is an address for DTLS; add one, such as --bind \
                  coaps://127.0.0.1:5684, or omit --bind to serve ports 5683 and 5684 at all addresses",
             ));
         }

@@ -5,7 +5,7 @@ use super::serve_reload::{Reloadable, Reloads};
 use crate::client::{psk, tls};
 use crate::failure::Failure;
 use clap::Args;
-use ebbtide::dtls::DtlsBind;
+use ebbtide::dtls::{DtlsBind, RawKey, TrustedKeys};
 use ebbtide::stream::TlsServer;
 use ebbtide::{Server, ServerConfig};
 use std::io;
@@ -27,6 +27,14 @@ pub(crate) struct SecurityArgs {
     /// (clients with a pre-shared key excepted)
     #[arg(long, visible_aliases = ["cafile", "ca"], value_name = "FILE", requires = "cert")]
     client_ca: Option<PathBuf>,
+    /// Our private key on the curve P-256, PEM, for clients over DTLS that know us by the raw public key (RFC
+    /// 7250) instead of a certificate. Without --bind, port 5684 is served as well
+    #[arg(long, value_name = "FILE", conflicts_with = "cert")]
+    raw_key: Option<PathBuf>,
+    /// Refuse clients without one of these raw public keys: PEM, and lines "[NAME] ni:///sha-256;HASH"
+    /// (clients with a pre-shared key excepted)
+    #[arg(long, value_name = "FILE", requires = "raw_key")]
+    peer_keys: Option<PathBuf>,
     /// The pre-shared keys of clients over DTLS: lines IDENTITY:KEY, with the key as text or as 0x
     /// and hexadecimal digits; an identity may contain colons, a key may not. Read again at
     /// SIGHUP. Needs a --bind coaps://ADDR; without any --bind, port 5684 is served as well
@@ -38,6 +46,13 @@ pub(crate) struct SecurityArgs {
 pub(crate) struct ServedSecurity {
     pub(crate) tls: Option<Arc<tls::Served>>,
     keys: Option<psk::KeyFile>,
+    raw: Option<RawKeys>,
+}
+
+/// Our key, and those of clients where only they are accepted.
+struct RawKeys {
+    own: RawKey,
+    clients: Option<TrustedKeys>,
 }
 
 impl SecurityArgs {
@@ -46,7 +61,11 @@ impl SecurityArgs {
         let (cert, key) = (self.cert.as_deref(), self.key.as_deref());
         let tls = tls::Served::read(cert, key, self.client_ca.as_deref())?.map(Arc::new);
         let keys = self.psk_file.as_deref().map(psk::KeyFile::read).transpose()?;
-        Ok(ServedSecurity { tls, keys })
+        let raw = self.raw_key.as_deref().map(|path| -> Result<RawKeys, Failure> {
+            let clients = self.peer_keys.as_deref().map(tls::peer_keys).transpose()?;
+            Ok(RawKeys { own: tls::raw_key(path)?, clients })
+        });
+        Ok(ServedSecurity { tls, keys, raw: raw.transpose()? })
     }
 }
 
@@ -57,7 +76,8 @@ impl ServedSecurity {
 
     /// The addresses that `--bind` names, and those without one.
     pub(crate) async fn binds(&self, texts: &[String]) -> Result<Binds, Failure> {
-        Binds::read(texts, self.server(), self.keys.is_some()).await
+        let has_keys = self.keys.is_some() || self.raw.is_some();
+        Binds::read(texts, self.server(), has_keys).await
     }
 
     /// Serves the addresses for DTLS.
@@ -72,13 +92,21 @@ impl ServedSecurity {
 
     /// A socket over DTLS with the keys, the certificate, or both.
     fn secured(&self, address: SocketAddr) -> Result<DtlsBind, Failure> {
+        if let Some(RawKeys { own, clients }) = &self.raw {
+            let bind = self.keys.clone().map(|keys| keys.serve_at(address));
+            let clients = clients.clone();
+            return Ok(match bind {
+                Some(bind) => bind.and_raw_key(own, clients),
+                None => DtlsBind::with_raw_key(address, own, clients),
+            });
+        }
         let bind = match (&self.keys, self.server()) {
             (Some(keys), None) => return Ok(keys.clone().serve_at(address)),
             (Some(keys), Some(tls)) => keys.clone().serve_at(address).and_certificates(tls),
             (None, Some(tls)) => DtlsBind::with_certificates(address, tls),
             (None, None) => {
                 let why = format_args!(
-                    "--bind coaps://{address}: DTLS needs --psk-file FILE, or --cert FILE and --key FILE"
+                    "--bind coaps://{address}: DTLS needs --psk-file FILE, --raw-key FILE, or --cert FILE and --key FILE"
                 );
                 return Err(Failure::usage(why));
             }

@@ -11,11 +11,12 @@
 //!                          ◄──    [CCS] Finished
 //! ```
 
+use super::hello::{Extensions, certificate_types};
 use super::reassembly::Message;
 use super::{Context, ExpectedMessage, Handshake};
 use crate::certificate::{
-    CertificateError, CertificateVerifier, CertifiedKey, Identity, PeerCertificate, encode_chain,
-    parse_chain,
+    CertificateError, CertificateType, CertificateVerifier, CertifiedKey, Identity,
+    PeerCertificate, Verified, encode_chain, parse_chain, parse_key,
 };
 use crate::ec::{Ephemeral, VerificationKey};
 use crate::failure::Failure;
@@ -62,6 +63,12 @@ pub(super) struct Certificates {
     pub(super) credentials: Option<CertificateCredentials>,
     /// At the client: the server's name in the hello.
     pub(super) offered_name: Option<Arc<str>>,
+    /// At the client: the types of certificates that it has and accepts, where they are not certificates alone.
+    pub(super) client_types: Option<Vec<u8>>,
+    pub(super) server_types: Option<Vec<u8>>,
+    /// The types that were agreed on.
+    own_type: CertificateType,
+    peer_type: CertificateType,
     /// At the client: the server has requested a certificate, and accepts keys like ours.
     requested: Option<bool>,
     /// At the client: the server's public value.
@@ -77,7 +84,58 @@ impl Certificates {
         // Addresses are not names (RFC 6066 section 3).
         let is_name = |name: &Arc<str>| name.len() <= 255 && name.parse::<IpAddr>().is_err();
         let offered_name = credentials.server_name.clone().filter(is_name);
-        Self { credentials: Some(credentials), offered_name, ..Self::default() }
+        // RFC 7250 section 4.1: what is not offered is a certificate.
+        let is_raw = |own: &Arc<CertifiedKey>| !own.has(CertificateType::X509);
+        let raw = || alloc::vec![CertificateType::RawPublicKey.number()];
+        let client_types = credentials.own.as_ref().filter(|own| is_raw(own)).map(|_| raw());
+        let accepted = credentials.verifier.types();
+        let server_types = (accepted != [CertificateType::X509])
+            .then(|| accepted.iter().map(|kind| kind.number()).collect());
+        Self {
+            credentials: Some(credentials),
+            offered_name,
+            client_types,
+            server_types,
+            ..Self::default()
+        }
+    }
+}
+
+/// The contents of a Certificate message: a chain of certificates, or a public key.
+enum ShownKey<'m> {
+    Chain(Vec<&'m [u8]>),
+    Raw(&'m [u8]),
+}
+
+impl<'m> ShownKey<'m> {
+    fn parse(kind: CertificateType, body: &'m [u8]) -> Option<Self> {
+        match kind {
+            CertificateType::X509 => parse_chain(body).map(Self::Chain),
+            CertificateType::RawPublicKey => parse_key(body).map(Self::Raw),
+        }
+    }
+
+    /// The peer's own certificate or key; `None` if it has shown none.
+    fn der(&self) -> Option<&'m [u8]> {
+        match self {
+            Self::Chain(chain) => chain.first().copied(),
+            Self::Raw(key) => Some(*key).filter(|key| !key.is_empty()),
+        }
+    }
+
+    fn verify(
+        &self,
+        verifier: &dyn CertificateVerifier,
+        name: Option<&str>,
+    ) -> Result<Verified, CertificateError> {
+        match self {
+            Self::Chain(chain) if verifier.types().contains(&CertificateType::X509) => {
+                verifier.verify(chain, name)
+            }
+            // A server that does not know the extension shows a certificate unasked.
+            Self::Chain(_) => Err(CertificateError::UnsupportedType),
+            Self::Raw(key) => verifier.verify_key(key, name),
+        }
     }
 }
 
@@ -87,21 +145,43 @@ impl Handshake {
         &mut self,
         cx: &mut Context<'_>,
         own: &CertifiedKey,
+        kind: CertificateType,
+        requested: Option<CertificateType>,
     ) -> Option<()> {
         let ephemeral = Ephemeral::new(cx.rng)?;
         let parameters = key_exchange::parameters(&ephemeral.public());
         let signature = own.key.sign(&self.signed_hash(&parameters))?;
-        self.push(HandshakeType::Certificate, own.message.clone(), false);
+        self.push(HandshakeType::Certificate, own.message(kind)?, false);
         let body = key_exchange::server_key_exchange(&parameters, &signature);
         self.push(HandshakeType::ServerKeyExchange, body, false);
-        if cx.certificates.is_some_and(|ours| ours.clients.verifier().is_some()) {
+        if requested.is_some() {
             let body = key_exchange::certificate_request();
             self.push(HandshakeType::CertificateRequest, body, false);
             self.expected = ExpectedMessage::Certificate;
         }
-        self.certificates =
-            Some(Certificates { ephemeral: Some(ephemeral), ..Certificates::default() }.into());
+        let peer_type = requested.unwrap_or_default();
+        let state =
+            Certificates { ephemeral: Some(ephemeral), peer_type, ..Certificates::default() };
+        self.certificates = Some(state.into());
         Some(())
+    }
+
+    /// At the client: notes the types that the server has chosen, which must be offered ones.
+    pub(super) fn agree_on_types(&mut self, chosen: &Extensions<'_>) -> Result<(), Failure> {
+        let Some(state) = &mut self.certificates else {
+            let none = chosen.client_types.is_none() && chosen.server_types.is_none();
+            return if none { Ok(()) } else { Err(Failure::IllegalParameter) };
+        };
+        let choice = |chosen: Option<&[u8]>, offered: &Option<Vec<u8>>| match (chosen, offered) {
+            (None, _) => Ok(CertificateType::X509),
+            (Some([number]), Some(offered)) if offered.contains(number) => {
+                certificate_types(chosen).next().ok_or(Failure::IllegalParameter)
+            }
+            _ => Err(Failure::IllegalParameter),
+        };
+        state.own_type = choice(chosen.client_types, &state.client_types)?;
+        state.peer_type = choice(chosen.server_types, &state.server_types)?;
+        Ok(())
     }
 
     /// The hash that a ServerKeyExchange signs (RFC 8422 section 5.4).
@@ -115,8 +195,8 @@ impl Handshake {
         cx: &mut Context<'_>,
         message: &Message,
     ) -> Result<bool, Failure> {
-        let Some(chain) = parse_chain(&message.body) else { return Ok(false) };
         let Some(state) = &mut self.certificates else { return Ok(false) };
+        let Some(shown) = ShownKey::parse(state.peer_type, &message.body) else { return Ok(false) };
         let clients = cx.certificates.map(|ours| &ours.clients);
         let (verifier, name, required) = match &state.credentials {
             Some(server) => (Some(&server.verifier), server.server_name.as_deref(), true),
@@ -125,14 +205,14 @@ impl Handshake {
                 (verifier, None, clients.is_some_and(|clients| clients.is_required()))
             }
         };
-        match (chain.first(), verifier) {
+        match (shown.der(), verifier) {
             (Some(own), Some(verifier)) => {
-                let verified = verifier.verify(&chain, name).map_err(Failure::Certificate)?;
+                let verified = shown.verify(&**verifier, name).map_err(Failure::Certificate)?;
                 let key = VerificationKey::from_der(&verified.public_key);
                 let unsupported = Failure::Certificate(CertificateError::UnsupportedKey);
                 state.peer_key = Some(key.ok_or(unsupported)?);
                 let identity = Arc::from(verified.identity);
-                let certificate = PeerCertificate { identity, der: Arc::from(*own) };
+                let certificate = PeerCertificate { identity, der: Arc::from(own) };
                 self.identity = Identity::Certificate(Arc::new(certificate));
             }
             _ if required => return Err(Failure::Certificate(CertificateError::Missing)),
@@ -186,11 +266,12 @@ impl Handshake {
         let ephemeral = Ephemeral::new(cx.rng).ok_or(Failure::IllegalParameter)?;
         let premaster = ephemeral.agree(&state.point).ok_or(Failure::IllegalParameter)?;
         let own = state.credentials.and_then(|credentials| credentials.own);
-        let own = own.filter(|_| state.requested == Some(true));
+        let own = own.filter(|own| state.requested == Some(true) && own.has(state.own_type));
         if state.requested.is_some() {
             // A client without a certificate says so (RFC 5246 section 7.4.6).
             let none = || encode_chain(core::iter::empty());
-            let body = own.as_ref().map_or_else(none, |own| own.message.clone());
+            let shown = own.as_ref().and_then(|own| own.message(state.own_type));
+            let body = shown.unwrap_or_else(none);
             self.push(HandshakeType::Certificate, body, false);
         }
         let body = key_exchange::client_key_exchange(&ephemeral.public());

@@ -111,6 +111,8 @@ impl Handshake {
             server_name: certificates.and_then(|state| state.offered_name.as_deref()),
             connection_id: config.cid_length.map(|_| self.own_cid.as_slice()),
             return_routability: config.cid_length.is_some() && config.return_routability,
+            client_types: certificates.and_then(|state| state.client_types.as_deref()),
+            server_types: certificates.and_then(|state| state.server_types.as_deref()),
         };
         let body = offer.encode(cookie);
         // The transcript begins with the hello that is not answered by a HelloVerifyRequest.
@@ -160,6 +162,7 @@ impl Handshake {
         {
             return Err(Failure::IllegalParameter);
         }
+        self.agree_on_types(&extensions)?;
         self.randoms.server = hello.random;
         self.extended_master_secret = extensions.extended_master_secret;
         match extensions.connection_id {

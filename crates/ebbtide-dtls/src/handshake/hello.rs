@@ -1,6 +1,8 @@
 //! ClientHello, ServerHello (RFC 5246 section 7.4.1) and HelloVerifyRequest (RFC 6347 section
 //! 4.2.1), with the extensions that this implementation uses.
 
+use crate::certificate::CertificateType;
+use crate::config::Config;
 use crate::key_exchange::{ECDSA_SHA256, OFFERED_SIGNATURES, SECP256R1, contains};
 use crate::message::Fragment;
 use crate::record::{DTLS_1_0, DTLS_1_2};
@@ -15,12 +17,14 @@ const RENEGOTIATION_SCSV: u16 = 0x00ff;
 const UNCOMPRESSED: u8 = 0;
 
 // IANA's registry "TLS ExtensionType Values": RFC 6066 section 1.1, RFC 8422 section 5.1, RFC 5246
-// section 7.4.1.4.1, RFC 7627 section 7, RFC 9146 section 10, RFC 9853 section
+// section 7.4.1.4.1, RFC 7250 section 8, RFC 7627 section 7, RFC 9146 section 10, RFC 9853 section
 // 10.2 (`rrc`) and RFC 5746 section 6.
 const SERVER_NAME: u16 = 0;
 const SUPPORTED_GROUPS: u16 = 10;
 const POINT_FORMATS: u16 = 11;
 const SIGNATURE_ALGORITHMS: u16 = 13;
+const CLIENT_CERTIFICATE_TYPE: u16 = 19;
+const SERVER_CERTIFICATE_TYPE: u16 = 20;
 const EXTENDED_MASTER_SECRET: u16 = 23;
 const SUPPORTED_VERSIONS: u16 = 43;
 const CONNECTION_ID: u16 = 54;
@@ -47,6 +51,13 @@ impl<'a> ReceivedHello<'a> {
     }
 }
 
+/// The sender of a hello: some extensions have a list in the client's and a choice in the server's.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Speaker {
+    Client,
+    Server,
+}
+
 /// The extensions of both hellos. Other extensions are ignored in a ClientHello and are errors in
 /// a ServerHello.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -68,6 +79,10 @@ pub(crate) struct Extensions<'a> {
     pub(crate) point_formats: Option<&'a [u8]>,
     /// RFC 5246 section 7.4.1.4.1: pairs of bytes.
     pub(crate) signatures: Option<&'a [u8]>,
+    /// RFC 7250: the types of certificates that a client has, or the one that the server has chosen.
+    pub(crate) client_types: Option<&'a [u8]>,
+    /// RFC 7250: those that a client accepts of the server, or the one that the server has chosen.
+    pub(crate) server_types: Option<&'a [u8]>,
     /// RFC 8446 section 4.2.1: whether a client offers DTLS 1.3.
     pub(crate) offers_dtls13: bool,
     /// An extension that this implementation never requests.
@@ -75,7 +90,7 @@ pub(crate) struct Extensions<'a> {
 }
 
 impl<'a> Extensions<'a> {
-    fn parse(reader: &mut Reader<'a>) -> Option<Self> {
+    fn parse(reader: &mut Reader<'a>, speaker: Speaker) -> Option<Self> {
         let mut found = Self::default();
         if reader.is_empty() {
             return Some(found);
@@ -92,6 +107,8 @@ impl<'a> Extensions<'a> {
                 SUPPORTED_GROUPS => found.groups = Some(vector16(data)?),
                 SIGNATURE_ALGORITHMS => found.signatures = Some(vector16(data)?),
                 POINT_FORMATS => found.point_formats = Some(vector8(data)?),
+                CLIENT_CERTIFICATE_TYPE => found.client_types = Some(types(data, speaker)?),
+                SERVER_CERTIFICATE_TYPE => found.server_types = Some(types(data, speaker)?),
                 // The server has the same certificate under all names. An answer to our own is empty.
                 SERVER_NAME => {}
                 // In an initial handshake the verify_data is empty (RFC 5746 section 3.4, 3.6).
@@ -109,7 +126,7 @@ impl<'a> Extensions<'a> {
     }
 
     /// Appends the extensions, if there are any.
-    fn put(&self, out: &mut Vec<u8>) {
+    fn put(&self, out: &mut Vec<u8>, speaker: Speaker) {
         let mut list = Vec::new();
         if self.renegotiation_info {
             put_u16(&mut list, RENEGOTIATION_INFO);
@@ -137,6 +154,20 @@ impl<'a> Extensions<'a> {
             put_u16(&mut list, formats.len() as u16 + 1);
             put_vector8(&mut list, formats);
         }
+        for (kind, types) in [
+            (CLIENT_CERTIFICATE_TYPE, self.client_types),
+            (SERVER_CERTIFICATE_TYPE, self.server_types),
+        ] {
+            let Some(types) = types else { continue };
+            put_u16(&mut list, kind);
+            match speaker {
+                Speaker::Client => {
+                    put_u16(&mut list, types.len() as u16 + 1);
+                    put_vector8(&mut list, types);
+                }
+                Speaker::Server => put_vector16(&mut list, types),
+            }
+        }
         if self.extended_master_secret {
             put_u16(&mut list, EXTENDED_MASTER_SECRET);
             put_vector16(&mut list, &[]);
@@ -154,6 +185,14 @@ impl<'a> Extensions<'a> {
         if !list.is_empty() {
             put_vector16(out, &list);
         }
+    }
+}
+
+/// The types of certificates in an extension (RFC 7250 section 3): at least one, and one alone of a server.
+fn types(data: &[u8], speaker: Speaker) -> Option<&[u8]> {
+    match speaker {
+        Speaker::Client => vector8(data).filter(|types| !types.is_empty()),
+        Speaker::Server => Some(data).filter(|types| types.len() == 1),
     }
 }
 
@@ -194,7 +233,7 @@ impl<'a> ClientHello<'a> {
         let suites = reader.vector16()?;
         let compressions = reader.vector8()?;
         let extensions_bytes = reader.rest();
-        let mut extensions = Extensions::parse(&mut reader)?;
+        let mut extensions = Extensions::parse(&mut reader, Speaker::Client)?;
         let well_formed = session_id.len() <= 32 && suites.len().is_multiple_of(2);
         // Only the null compression is still in use, and it must be offered.
         if !well_formed || !compressions.contains(&0) || !reader.is_empty() {
@@ -233,6 +272,22 @@ impl<'a> ClientHello<'a> {
             && signatures.is_some_and(|signatures| contains(signatures, ECDSA_SHA256))
     }
 
+    /// The types of certificates that the client accepts, the preferred one first (RFC 7250 section 4.1).
+    pub(crate) fn accepts(&self) -> impl Iterator<Item = CertificateType> {
+        certificate_types(self.extensions.server_types)
+    }
+
+    /// Those of which it has one.
+    pub(crate) fn has(&self) -> impl Iterator<Item = CertificateType> {
+        certificate_types(self.extensions.client_types)
+    }
+
+    /// Whether it offers a suite of ours with certificates.
+    pub(crate) fn is_ecdsa(&self, config: &Config) -> bool {
+        let mut ours = config.suites.iter().filter(|suite| suite.has_certificates());
+        ours.any(|suite| self.offers(*suite))
+    }
+
     /// Whether this suite is offered.
     pub(crate) fn offers(&self, suite: CipherSuite) -> bool {
         contains(self.suites, suite.number())
@@ -245,6 +300,13 @@ impl<'a> ClientHello<'a> {
     }
 }
 
+/// The known types of certificates in an extension, without which there are only certificates.
+pub(crate) fn certificate_types(types: Option<&[u8]>) -> impl Iterator<Item = CertificateType> {
+    const CERTIFICATES: &[u8] = &[CertificateType::X509.number()];
+    let types = types.unwrap_or(CERTIFICATES);
+    types.iter().filter_map(|number| CertificateType::from_number(*number))
+}
+
 /// A client's offer, the same in both of its hellos except for the cookie.
 #[derive(Debug)]
 pub(crate) struct Offer<'a> {
@@ -254,6 +316,9 @@ pub(crate) struct Offer<'a> {
     pub(crate) server_name: Option<&'a str>,
     pub(crate) connection_id: Option<&'a [u8]>,
     pub(crate) return_routability: bool,
+    /// RFC 7250.
+    pub(crate) client_types: Option<&'a [u8]>,
+    pub(crate) server_types: Option<&'a [u8]>,
 }
 
 impl Offer<'_> {
@@ -280,9 +345,11 @@ impl Offer<'_> {
             signatures: certificates.then_some(&OFFERED_SIGNATURES),
             connection_id: self.connection_id,
             return_routability: self.return_routability,
+            client_types: self.client_types.filter(|_| certificates),
+            server_types: self.server_types.filter(|_| certificates),
             ..Extensions::default()
         };
-        extensions.put(&mut body);
+        extensions.put(&mut body, Speaker::Client);
         body
     }
 }
@@ -305,7 +372,7 @@ impl<'a> ServerHello<'a> {
         let session_id = reader.vector8()?;
         let suite = reader.u16()?;
         let compression = reader.u8()?;
-        let extensions = Extensions::parse(&mut reader)?;
+        let extensions = Extensions::parse(&mut reader, Speaker::Server)?;
         let well_formed = session_id.len() <= 32 && compression == 0 && reader.is_empty();
         well_formed.then_some((version, Self { random, session_id, suite, extensions }))
     }
@@ -317,7 +384,7 @@ impl<'a> ServerHello<'a> {
         put_vector8(&mut body, self.session_id);
         put_u16(&mut body, self.suite);
         body.push(0);
-        self.extensions.put(&mut body);
+        self.extensions.put(&mut body, Speaker::Server);
         body
     }
 }

@@ -3,7 +3,7 @@
 use super::hello::{ClientHello, Extensions, ReceivedHello, ServerHello};
 use super::reassembly::Message;
 use super::{Context, ExpectedMessage, Handshake, MessageSequences};
-use crate::certificate::Identity;
+use crate::certificate::{CertificateError, CertificateType, Identity};
 use crate::cid::OwnCid;
 use crate::failure::Failure;
 use crate::keys::{Psk, Randoms, Role};
@@ -24,7 +24,14 @@ impl Handshake {
     ) -> Result<Box<Self>, Failure> {
         let ReceivedHello { fragment, hello, record_sequence } = received;
         let own = cx.certificates.and_then(|certificates| (certificates.own)());
-        let suite = hello.choose(suites(cx, own.is_some())).ok_or(Failure::NoCommonSuite)?;
+        let shown = own.as_ref().and_then(|own| hello.accepts().find(|kind| own.has(*kind)));
+        let suite = hello.choose(suites(cx, shown.is_some())).ok_or({
+            let has_other_type = own.is_some() && shown.is_none() && hello.is_ecdsa(cx.config);
+            match has_other_type {
+                true => Failure::Certificate(CertificateError::UnsupportedType),
+                false => Failure::NoCommonSuite,
+            }
+        })?;
         let mut random = [0; 32];
         cx.rng.fill_bytes(&mut random);
         // A client whose hello offers DTLS 1.3, but in a form that cannot be served, would refuse the mark.
@@ -60,6 +67,10 @@ impl Handshake {
             cx.rng.fill_bytes(&mut id);
             handshake.session_id = id.to_vec();
         }
+        let shows = known.is_none() && suite.has_certificates();
+        let requested = if shows { requested(cx, hello)? } else { None };
+        let number = |kind: Option<CertificateType>| kind.map(|kind| [kind.number()]);
+        let (client_type, server_type) = (number(requested), number(shown.filter(|_| shows)));
         let answer = ServerHello {
             random,
             session_id: &handshake.session_id,
@@ -70,6 +81,16 @@ impl Handshake {
                 return_routability: handshake.return_routability,
                 renegotiation_info: hello.extensions.renegotiation_info,
                 point_formats: hello.extensions.point_formats.filter(|_| suite.has_certificates()),
+                client_types: hello
+                    .extensions
+                    .client_types
+                    .and(client_type.as_ref())
+                    .map(|kind| &kind[..]),
+                server_types: hello
+                    .extensions
+                    .server_types
+                    .and(server_type.as_ref())
+                    .map(|kind| &kind[..]),
                 ..Extensions::default()
             },
         };
@@ -81,8 +102,8 @@ impl Handshake {
             handshake.install(cx, master, protection);
             handshake.finish_flight();
         } else {
-            if suite.has_certificates() {
-                let shown = own.and_then(|own| handshake.show_certificate(cx, &own));
+            if let Some((own, kind)) = own.zip(shown).filter(|_| shows) {
+                let shown = handshake.show_certificate(cx, &own, kind, requested);
                 shown.ok_or(Failure::NoCommonSuite)?;
             }
             // With a key there is no ServerKeyExchange, since there is no hint to send (RFC 4279 section 2).
@@ -96,7 +117,8 @@ impl Handshake {
     /// Whether the answer to a hello needs a signature.
     pub(crate) fn needs_signature(cx: &mut Context<'_>, hello: &ClientHello<'_>) -> bool {
         let own = cx.certificates.and_then(|certificates| (certificates.own)());
-        let ours = suites(cx, own.is_some());
+        let shown = own.and_then(|own| hello.accepts().find(|kind| own.has(*kind)));
+        let ours = suites(cx, shown.is_some());
         hello.choose(ours).is_some_and(CipherSuite::has_certificates) && known(cx, hello).is_none()
     }
 
@@ -176,6 +198,22 @@ impl Handshake {
             let master = self.new_master(&premaster);
             self.install(cx, master, protection);
         }
+    }
+}
+
+/// The type of the certificate that is requested of a client, if one is (RFC 7250 section 4.2).
+fn requested(
+    cx: &Context<'_>,
+    hello: &ClientHello<'_>,
+) -> Result<Option<CertificateType>, Failure> {
+    let Some(clients) = cx.certificates.map(|ours| &ours.clients) else { return Ok(None) };
+    let Some(verifier) = clients.verifier() else { return Ok(None) };
+    let common = hello.has().find(|kind| verifier.types().contains(kind));
+    match common {
+        None if clients.is_required() => {
+            Err(Failure::Certificate(CertificateError::UnsupportedType))
+        }
+        common => Ok(common),
     }
 }
 

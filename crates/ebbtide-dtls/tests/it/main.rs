@@ -22,6 +22,8 @@ mod handshake;
 mod illegal_points;
 mod libcoap;
 mod psk_client;
+#[cfg(feature = "certificates")]
+mod raw_keys;
 mod scripts;
 #[cfg(feature = "certificates")]
 mod shares;

@@ -19,6 +19,8 @@ mod gate;
 mod link;
 mod listen;
 mod pool;
+#[cfg(feature = "dtls-cert")]
+pub(crate) mod raw_keys;
 mod room;
 mod socket;
 mod task;

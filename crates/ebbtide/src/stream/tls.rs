@@ -273,6 +273,8 @@ pub enum TlsError {
     NoKey,
     /// The operating system trusts no authorities.
     NoSystemRoots,
+    /// No public key in the text.
+    NoPublicKey,
     /// DTLS needs a key on the curve P-256, and a chain of at most 8192 bytes.
     NotForDtls,
     /// The certificate or the key is not accepted.
@@ -284,6 +286,9 @@ impl fmt::Display for TlsError {
         match self {
             Self::NoCertificate => f.write_str("no certificate: a PEM text has BEGIN CERTIFICATE"),
             Self::NoKey => f.write_str("no private key: a PEM text has BEGIN PRIVATE KEY"),
+            Self::NoPublicKey => f.write_str(
+                "no public key: a PEM text has BEGIN PUBLIC KEY, and a line of a fingerprint ends with ni:///sha-256;HASH",
+            ),
             Self::NoSystemRoots => f.write_str(
                 "the system trusts no authority: install its certificates, or name one to trust",
             ),

@@ -21,6 +21,7 @@ mod dtls;
 mod dtls13;
 mod dtls_certificates;
 mod dtls_many;
+mod dtls_raw_keys;
 mod dtls_restart;
 mod dtls_speed;
 mod dtls_workers;

@@ -1,6 +1,8 @@
 //! Settings of DTLS.
 
 use core::fmt;
+#[cfg(feature = "dtls13")]
+use ebbtide_dtls::CertificateType;
 use ebbtide_dtls::{
     CertificateVerifier, CertifiedKey, Credentials, Psk, PskLookup, SavedSession,
     ServerCertificates,
@@ -52,8 +54,8 @@ impl Default for DtlsConfig {
     }
 }
 
-/// The servers that a client accepts by their certificates, and its own certificate. It is created from
-/// the authorities and the certificate of TLS, with the feature `dtls-cert`.
+/// The servers that a client accepts by their certificates or raw public keys, and its own one. It is created from
+/// the authorities and the certificate of TLS, or from keys, with the feature `dtls-cert`.
 #[derive(Clone)]
 pub struct Certificates {
     pub(crate) verifier: Arc<dyn CertificateVerifier>,
@@ -77,6 +79,10 @@ impl Certificates {
     /// Returns an error if it cannot be shown.
     #[cfg(feature = "dtls13")]
     pub(crate) fn for_v13(&self) -> io::Result<Option<Certificate>> {
+        if !self.verifier.types().contains(&CertificateType::X509) {
+            let why = "raw public keys cannot be shown over DTLS 1.3: use DTLS 1.2";
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+        }
         if self.own.is_some() && self.own13.is_none() {
             return Err(unsuitable("the certificate of a client"));
         }

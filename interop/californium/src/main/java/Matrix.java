@@ -4,6 +4,7 @@ import java.net.InetSocketAddress;
 import java.net.URI;
 import java.net.URLDecoder;
 import java.nio.charset.StandardCharsets;
+import java.security.PublicKey;
 import java.util.HexFormat;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
@@ -26,6 +27,7 @@ import org.eclipse.californium.core.coap.option.OpaqueOptionDefinition;
 import org.eclipse.californium.core.network.CoapEndpoint;
 import org.eclipse.californium.core.server.resources.CoapExchange;
 import org.eclipse.californium.cose.AlgorithmID;
+import org.eclipse.californium.elements.auth.RawPublicKeyIdentity;
 import org.eclipse.californium.elements.config.Configuration;
 import org.eclipse.californium.elements.tcp.netty.TcpClientConnector;
 import org.eclipse.californium.elements.tcp.netty.TcpServerConnector;
@@ -60,7 +62,9 @@ public class Matrix {
         else if (scheme.equals("coaps")) {
             DtlsConnectorConfig.Builder dtls = DtlsConnectorConfig.builder(configuration);
             String certificates = System.getenv("INTEROP_CERTIFICATES");
+            String raw = System.getenv("INTEROP_RAW_KEYS");
             if (certificates != null) show(dtls, certificates);
+            else if (raw != null) showRaw(dtls, raw);
             else {
                 AdvancedMultiPskStore keys = new AdvancedMultiPskStore();
                 byte[] key = "sesame-of-interop".getBytes(StandardCharsets.US_ASCII);
@@ -99,6 +103,19 @@ public class Matrix {
             else contexts.addContext("coap://" + address.getHostString() + ":" + address.getPort(), context);
             return contexts;
         } catch (OSException error) {
+            throw new IllegalArgumentException(error);
+        }
+    }
+
+    /** Its own key from a folder, which is the key of the others as well, without a certificate. */
+    static void showRaw(DtlsConnectorConfig.Builder dtls, String folder) {
+        try {
+            SslContextUtil.Credentials own = SslContextUtil.loadCredentials(folder + "/peer.pem");
+            PublicKey key = own.getCertificateChain()[0].getPublicKey();
+            dtls.setCertificateIdentityProvider(new SingleCertificateProvider(own.getPrivateKey(), key));
+            dtls.setAdvancedCertificateVerifier(StaticNewAdvancedCertificateVerifier.builder()
+                .setTrustedRPKs(new RawPublicKeyIdentity(key)).build());
+        } catch (Exception error) {
             throw new IllegalArgumentException(error);
         }
     }
