@@ -2,12 +2,13 @@
 //!
 //! `wire_verdicts.txt` has a script for each case, and `docs/conformance.md` names the cases beside their clauses.
 
+use ebbtide::oscore::{OscoreContext, OscoreContexts};
 use ebbtide::server::{
     Call, HandlerError, Router, Server, Subject, Verify, get, interface_index, one_block, post, put,
 };
 use ebbtide::{
-    Client, ClientConfig, Code, Error, OptionNumber, Peer, QBlockParameters, Request, Response,
-    ServerConfig,
+    Client, ClientConfig, Code, ContentFormat, Error, OptionNumber, Peer, QBlockParameters,
+    Request, Response, ServerConfig,
 };
 use ebbtide_core::time::Micros;
 use std::collections::BTreeSet;
@@ -15,7 +16,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 use tokio::net::UdpSocket;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
@@ -58,6 +59,8 @@ struct Served {
     strict: SocketAddr,
     /// Of a member of the group.
     member: SocketAddr,
+    /// Of one with OSCORE.
+    oscore: SocketAddr,
     state: Arc<AtomicU32>,
     subject: Subject,
 }
@@ -93,6 +96,16 @@ fn serve() -> Served {
         one_block(call, Response::new(Code::CONTENT), 2048, fill).unwrap()
     };
     let long = || get(|_: &Call<'_>| Response::content(vec![b'b'; 2000]));
+    let shown = state.clone();
+    let changing = move |_: &Call<'_>| match shown.load(Ordering::SeqCst) {
+        state @ 0..2 => Response::content(state.to_string()).format(ContentFormat::TEXT),
+        state => Response::content(state.to_string()).format(ContentFormat::JSON),
+    };
+    let exists = AtomicBool::new(false);
+    let create = move |_: &Call<'_>| match exists.swap(true, Ordering::SeqCst) {
+        false => Response::new(Code::CREATED),
+        true => Response::new(Code::PRECONDITION_FAILED),
+    };
     let router = Router::new()
         .route("/t", get(|| async { "hi" }).put(changed))
         .route("/p", post(counted))
@@ -101,7 +114,10 @@ fn serve() -> Served {
         .route("/b", long())
         .route("/back", get(back))
         .route("/u", put(changed).max_body(100))
-        .route("/f", get(from_file));
+        .route("/f", get(from_file))
+        .route("/l", long().observable(&subject))
+        .route("/c", get(changing).observable(&subject))
+        .route("/n", put(create).conditional());
     let start = |router, config: ServerConfig, at: &str| {
         let quick =
             QBlockParameters { non_timeout: Micros::from_millis(20), ..QBlockParameters::DEFAULT };
@@ -117,9 +133,26 @@ fn serve() -> Served {
     };
     let local = "127.0.0.1:0";
     let only = |path, resource| Router::new().route(path, resource);
-    let strict = start(only("/b", long()), ServerConfig::new().verify(Verify::All), local);
+    let posts = AtomicU32::new(0);
+    let long_count = move |_: &Call<'_>| {
+        let count = posts.fetch_add(1, Ordering::SeqCst) + 1;
+        Response::new(Code::CHANGED).payload(count.to_string().repeat(200))
+    };
+    let slow_long = get(|| async {
+        sleep(Duration::from_millis(300)).await;
+        "long".repeat(100)
+    });
+    let distrusted = only("/b", long()).route("/q", post(long_count)).route("/sl", slow_long);
+    let strict = start(distrusted, ServerConfig::new().verify(Verify::All), local);
+    let secret: Vec<u8> = (1..=16).collect();
+    let salt = [0x9e, 0x7c, 0xa9, 0x22, 0x23, 0x78, 0x63, 0x40];
+    let context = OscoreContext::new(&secret, &[1], &[]).salt(&salt);
+    let contexts = OscoreContexts::new([context]).unwrap();
+    let vector = get(|_: &Call<'_>| Response::new(Code::CONTENT).payload("Hello World!"));
+    let oscore = start(only("/tv1", vector), ServerConfig::new().oscore(contexts), local);
     let member = start(only("/t", get(|| async { "hi" })), ServerConfig::new(), "0.0.0.0:0");
-    Served { address: start(router, ServerConfig::new(), local), strict, member, state, subject }
+    let address = start(router, ServerConfig::new(), local);
+    Served { address, strict, member, oscore, state, subject }
 }
 
 /// One script under way: a socket, and what it remembers of the message that it received last.
@@ -136,8 +169,12 @@ struct Scene<'s> {
     tokens: Vec<Vec<u8>>,
     /// The value of an Echo option.
     echo: Vec<u8>,
+    /// The last Observe option.
+    number: u32,
+    /// A port that is closed for a while.
+    closed: Option<SocketAddr>,
     asked: Option<JoinHandle<Result<Vec<Response>, Error>>>,
-    observed: Option<Observed>,
+    observed: Vec<Observed>,
 }
 
 /// An observation of a client.
@@ -194,6 +231,17 @@ impl Scene<'_> {
                 }
             }
             "strict" => self.peer = self.served.strict,
+            "oscore" => self.peer = self.served.oscore,
+            "close" => {
+                let closed = std::mem::replace(&mut self.socket, socket().await);
+                self.closed = Some(closed.local_addr().unwrap());
+            }
+            "open" => {
+                // So that something has come meanwhile.
+                sleep(Duration::from_millis(300)).await;
+                let at = self.closed.take().expect("a closed port");
+                self.socket = UdpSocket::bind(at).await.unwrap();
+            }
             "group" => self.peer = (GROUP, self.served.member.port()).into(),
             "move" => self.socket = socket().await,
             "join" => {
@@ -215,11 +263,15 @@ impl Scene<'_> {
                 self.asked =
                     Some(tokio::spawn(async move { Ok(vec![client.request(request).await?]) }));
             }
-            "put" => {
+            "put" | "put-small" => {
                 let (path, bytes) = rest.split_once(' ').expect("a path and a number");
                 let body = vec![b'a'; bytes.parse().unwrap()];
                 let request = Request::put(self.uri(path)).unwrap().payload(body);
-                let request = request.option(OptionNumber::IF_NONE_MATCH, b"");
+                let mut request = request.option(OptionNumber::IF_NONE_MATCH, b"");
+                if command == "put-small" {
+                    self.client = Client::with_config(ClientConfig::new().block_size(16));
+                    request = request.block_size(16);
+                }
                 let client = self.client.clone();
                 self.asked =
                     Some(tokio::spawn(async move { Ok(vec![client.request(request).await?]) }));
@@ -250,10 +302,10 @@ impl Scene<'_> {
                 }
             }
             "observe" => {
-                self.observed = Some(Observed::start(self.client.clone(), self.uri(rest)));
+                self.observed.push(Observed::start(self.client.clone(), self.uri(rest)));
             }
             "state" => {
-                let observed = self.observed.as_mut().expect("an observation");
+                let observed = self.observed.last_mut().expect("an observation");
                 let state = timeout(SOON, observed.states.recv()).await;
                 let state = state.map_err(|_| "no state")?;
                 if state.as_deref() != Some(rest) {
@@ -261,11 +313,11 @@ impl Scene<'_> {
                 }
             }
             "drop" => {
-                let task = self.observed.take().expect("an observation").task;
+                let task = self.observed.pop().expect("an observation").task;
                 task.abort();
                 let _ = task.await;
             }
-            "cancel" => self.observed.as_mut().expect("an observation").states.close(),
+            "cancel" => self.observed.last_mut().expect("an observation").states.close(),
             _ => panic!("no command: {line}"),
         }
         Ok(())
@@ -299,9 +351,10 @@ impl Scene<'_> {
         let mut bytes = Vec::new();
         for word in words.split_whitespace() {
             if let Some(before) = word.strip_prefix("echo/") {
-                // The delta is above 12, and at most 268.
-                bytes.push(0xd0 | self.echo.len() as u8);
+                // The delta is above 12, and at most 268, and so is the length of a long value.
+                bytes.push(0xd0 | self.echo.len().min(13) as u8);
                 bytes.push(ECHO - 13 - before.parse::<u8>().unwrap());
+                bytes.extend(self.echo.len().checked_sub(13).map(|beyond| beyond as u8));
                 bytes.extend(&self.echo);
                 continue;
             }
@@ -326,8 +379,9 @@ impl Scene<'_> {
         bytes
     }
 
-    /// Whether a datagram is what the words say, which are as above; `..` is any byte, `*` any rest, and `new-id`,
-    /// `new-token` and `new-echo` are remembered, and the first two were never there before.
+    /// Whether a datagram is what the words say, which are as above; `..` is any byte and `..*8` eight of them, `*` any
+    /// rest, and `new-id`, `new-token` and `new-echo` are remembered, and the first two were never there before. `number`
+    /// is an option whose value is larger than that of the one before.
     fn matches(&mut self, words: &str, datagram: &[u8]) -> bool {
         let mut left = datagram;
         let mut token_len = usize::from(datagram[0] & 0xf);
@@ -336,8 +390,15 @@ impl Scene<'_> {
                 "*" => return true,
                 "new-id" => 2,
                 "new-token" => token_len,
-                "new-echo" => 2 + left.first().map_or(0, |head| usize::from(head & 0xf)),
-                ".." => 1,
+                "number" => 1 + left.first().map_or(0, |head| usize::from(head & 0xf)),
+                "new-echo" => match *left {
+                    [head, _, beyond, ..] if head & 0xf == 13 => 3 + 13 + usize::from(beyond),
+                    [head, ..] => 2 + usize::from(head & 0xf),
+                    [] => return false,
+                },
+                _ if word.starts_with("..") => {
+                    word.strip_prefix("..*").map_or(1, |count| count.parse().unwrap())
+                }
                 _ => self.bytes(word).len(),
             };
             let Some((part, rest)) = left.split_at_checked(length) else { return false };
@@ -352,9 +413,20 @@ impl Scene<'_> {
                     self.token = part.to_vec();
                     self.tokens.push(self.token.clone());
                 }
-                "new-echo" if part[1] == ECHO - 13 => self.echo = part[2..].to_vec(),
+                "number" => {
+                    let value =
+                        part[1..].iter().fold(0, |value, byte| value << 8 | u32::from(*byte));
+                    if value <= self.number && self.number > 0 {
+                        return false;
+                    }
+                    self.number = value;
+                }
+                "new-echo" if part[1] == ECHO - 13 => {
+                    let begin = if part[0] & 0xf == 13 { 3 } else { 2 };
+                    self.echo = part[begin..].to_vec();
+                }
                 "new-echo" => return false,
-                ".." => {}
+                _ if word.starts_with("..") => {}
                 _ if word.ends_with('+') => {
                     // The length of the token is known only now.
                     token_len = usize::from(part[0] & 0xf);
@@ -401,8 +473,10 @@ async fn every_case_is_as_the_wire_says() {
             ids: Vec::new(),
             tokens: Vec::new(),
             echo: Vec::new(),
+            number: 0,
+            closed: None,
             asked: None,
-            observed: None,
+            observed: Vec::new(),
         };
         for line in lines {
             if let Err(why) = scene.line(&line).await {
