@@ -1,12 +1,13 @@
 //! The life of a device: it registers, is asked by its server, updates its registration and deregisters.
 
 use crate::objects::{Device, Id, LIFETIME, PACKAGE_URI, UPDATE};
-use ebbtide::{Client, ClientConfig, Code, ContentFormat, Error, Request, Uri};
+use crate::security::Security;
+use ebbtide::{Client, Code, ContentFormat, Error, Request, Uri};
 use std::time::Duration;
 use tokio::sync::mpsc::UnboundedReceiver;
 
 impl Device {
-    /// Registers with a server such as `coaps://192.0.2.7`, serves it, updates the registration, and deregisters when
+    /// Registers with the server of object 0, serves it, updates the registration, and deregisters when
     /// `stop` is ready.
     ///
     /// # Errors
@@ -14,20 +15,22 @@ impl Device {
     /// Returns an error if the server cannot be reached or refuses the device.
     pub async fn run(
         &self,
-        server: &str,
-        config: ClientConfig,
+        security: &Security,
         mut commands: UnboundedReceiver<Id>,
         stop: impl Future<Output = ()>,
     ) -> Result<(), Error> {
-        let client = Client::serving(self.router(), config)?;
+        let client = Client::serving(self.router(), security.client_config())?;
         let (mut stop, mut registration) = (std::pin::pin!(stop), None::<Uri>);
         loop {
             let lifetime = self.values().get(&LIFETIME).and_then(|value| value.parse().ok());
             let lifetime: u64 = lifetime.unwrap_or(300);
             let to = match &registration {
                 Some(registered) => registered.join(&format!("?lt={lifetime}"))?,
-                None => format!("{server}/rd?ep={}&lwm2m=1.1&b=U&lt={lifetime}", self.endpoint)
-                    .parse()?,
+                None => format!(
+                    "{}/rd?ep={}&lwm2m=1.1&b=U&lt={lifetime}",
+                    security.server, self.endpoint
+                )
+                .parse()?,
             };
             let links = if registration.is_none() { "</1/0>,</3/0>,</5/0>,</3303/0>" } else { "" };
             let request = Request::post(&to)?.payload(links).format(ContentFormat::LINK_FORMAT);

@@ -4,7 +4,10 @@
 mod device;
 mod objects;
 pub mod operations;
+mod security;
 pub mod senml;
 pub mod server;
+pub mod tlv;
 
 pub use objects::{Device, Id};
+pub use security::Security;

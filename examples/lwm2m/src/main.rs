@@ -1,10 +1,10 @@
 //! `lwm2m device coaps://HOST ENDPOINT KEY` and `lwm2m server ADDRESS KEY`.
 
-use ebbtide::dtls::{Credentials, DtlsBind, Psk};
-use ebbtide::{ClientConfig, Server, ServerConfig};
-use lwm2m::Device;
+use ebbtide::dtls::{DtlsBind, Psk};
+use ebbtide::{Server, ServerConfig};
 use lwm2m::operations::read;
 use lwm2m::server::Devices;
+use lwm2m::{Device, Security};
 use std::error::Error;
 use std::time::Duration;
 
@@ -20,9 +20,8 @@ async fn warm_up(device: Device) {
 async fn device(server: &str, endpoint: &str, key: &str) -> Result<(), Box<dyn Error>> {
     let (device, commands) = Device::new(endpoint, 300);
     tokio::spawn(warm_up(device.clone()));
-    let credentials = Credentials::new(endpoint, Psk::new(key.as_bytes())?);
-    let config = ClientConfig::new().credentials(Some(credentials));
-    Ok(device.run(server, config, commands, std::future::pending()).await?)
+    let security = Security::new(server, endpoint, key.as_bytes())?;
+    Ok(device.run(&security, commands, std::future::pending()).await?)
 }
 
 /// Shows all of object 3 of each device every ten seconds.

@@ -1,9 +1,10 @@
-//! Objects 1 (Server), 3 (Device), 5 (Firmware Update) and 3303 (Temperature), one instance of each.
+//! Objects 1 (Server), 3 (Device), 5 (Firmware Update) and 3303 (Temperature), one instance of each; object 0 is in
+//! `security.rs`.
 
 use crate::senml::{self, SENML_JSON, Value};
-use bytes::Bytes;
-use ebbtide::server::{Accept, Path, Router, State, Subject, get};
-use ebbtide::{Code, Response};
+use crate::tlv::{self, TLV, Type};
+use ebbtide::server::{Accept, Call, Path, Router, State, Subject, get};
+use ebbtide::{Code, ContentFormat, Response};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,7 +18,18 @@ pub(crate) const PACKAGE_URI: Id = (5, 0, 1);
 pub(crate) const UPDATE: Id = (5, 0, 2);
 /// The version of the package; here its SHA-256.
 const VERSION: Id = (5, 0, 7);
-const NUMBERS: [Id; 5] = [LIFETIME, (3, 0, 11), (5, 0, 3), (5, 0, 5), (3303, 0, 5700)];
+/// The object that no server may use.
+const SECURITY: u16 = 0;
+
+/// The type that the registry of objects states.
+const fn kind(id: Id) -> Type {
+    match id {
+        LIFETIME | (3, 0, 11) | (5, 0, 3 | 5) => Type::Integer,
+        (3303, 0, 5700) => Type::Float,
+        _ => Type::Text,
+    }
+}
+
 const EXECUTABLE: [Id; 4] = [(1, 0, 8), (3, 0, 4), UPDATE, (3303, 0, 5605)];
 
 /// A device; clones are the same.
@@ -75,27 +87,33 @@ impl Device {
     pub(crate) fn router(&self) -> Router {
         let resource = get(read).put(write).post(execute).observable(&self.changes);
         let router = Router::new().route("/{object}/{instance}/{resource}", resource);
-        let router = router.route("/{object}/{instance}", get(read_all).observable(&self.changes));
+        let instance = get(read_all).put(write_all).post(write_all).observable(&self.changes);
+        let router = router.route("/{object}/{instance}", instance);
         router.with_state(self.clone())
     }
 }
 
-async fn read(Path(id): Path<Id>, State(device): State<Device>) -> Option<String> {
-    device.values().get(&id).cloned()
+/// The forms of values that a request may ask for.
+fn accepted(accept: Option<ContentFormat>, usual: ContentFormat) -> Result<ContentFormat, Code> {
+    match accept.unwrap_or(usual) {
+        known @ (ContentFormat::TEXT | SENML_JSON | TLV) => Ok(known),
+        _ => Err(Code::NOT_ACCEPTABLE),
+    }
 }
 
-async fn read_all(
-    Path((object, instance)): Path<(u16, u16)>,
-    Accept(accept): Accept,
-    State(device): State<Device>,
+/// The values in a form.
+fn shown<'v>(
+    (object, instance): (u16, u16),
+    values: impl Iterator<Item = (&'v Id, &'v String)>,
+    format: ContentFormat,
 ) -> Result<Response, Code> {
-    if accept.is_some_and(|format| format != SENML_JSON) {
-        return Err(Code::NOT_ACCEPTABLE);
+    if format == TLV {
+        let mut out = Vec::new();
+        values.for_each(|(id, value)| tlv::write(&mut out, id.2, kind(*id), value));
+        return Ok(Response::content(out).format(TLV));
     }
-    let values = device.values();
-    let values = values.range((object, instance, 0)..=(object, instance, u16::MAX));
-    let typed = |id: &Id, value| match (NUMBERS.contains(id), str::parse(value)) {
-        (true, Ok(number)) => Value::Number(number),
+    let typed = |id: &Id, value: &'v String| match (kind(*id), value.parse()) {
+        (Type::Integer | Type::Float, Ok(number)) => Value::Number(number),
         _ => Value::Text(value),
     };
     let values = values.map(|(id, value)| (id.2.to_string(), typed(id, value)));
@@ -103,20 +121,96 @@ async fn read_all(
     Ok(Response::content(pack.map_err(|_| Code::INTERNAL_SERVER_ERROR)?).format(SENML_JSON))
 }
 
-async fn write(Path(id): Path<Id>, State(device): State<Device>, body: Bytes) -> Code {
-    match (id, String::from_utf8(body.to_vec())) {
-        (PACKAGE, _) => device.downloaded(&body),
-        (LIFETIME | PACKAGE_URI, Ok(text)) => {
-            device.set([(id, &text)]);
-            let _ = device.wanted.send(id);
-        }
-        (LIFETIME | PACKAGE_URI, Err(_)) => return Code::BAD_REQUEST,
-        _ => return Code::METHOD_NOT_ALLOWED,
+async fn read(
+    Path(id): Path<Id>,
+    Accept(accept): Accept,
+    State(device): State<Device>,
+) -> Result<Response, Code> {
+    if id.0 == SECURITY {
+        return Err(Code::UNAUTHORIZED);
     }
-    Code::CHANGED
+    let format = accepted(accept, ContentFormat::TEXT)?;
+    let values = device.values();
+    let value = values.get_key_value(&id).ok_or(Code::NOT_FOUND)?;
+    match format {
+        ContentFormat::TEXT => Ok(Response::content(value.1.clone())),
+        format => shown((id.0, id.1), std::iter::once(value), format),
+    }
+}
+
+async fn read_all(
+    Path((object, instance)): Path<(u16, u16)>,
+    Accept(accept): Accept,
+    State(device): State<Device>,
+) -> Result<Response, Code> {
+    if object == SECURITY {
+        return Err(Code::UNAUTHORIZED);
+    }
+    let format = accepted(accept, SENML_JSON)?;
+    if format == ContentFormat::TEXT {
+        return Err(Code::NOT_ACCEPTABLE);
+    }
+    let values = device.values();
+    let values = values.range((object, instance, 0)..=(object, instance, u16::MAX));
+    shown((object, instance), values, format)
+}
+
+/// A resource, in TLV or alone: then as bytes if it is opaque, and else as text.
+async fn write(Path(id): Path<Id>, State(device): State<Device>, call: Call<'static>) -> Code {
+    if call.content_format() != Some(TLV) {
+        return device.write(id, call.payload());
+    }
+    match tlv::read(call.payload()).as_deref() {
+        Some([entry]) if entry.id == id.2 => device.write_entry(id, *entry),
+        _ => Code::BAD_REQUEST,
+    }
+}
+
+/// Several resources of an instance, in TLV.
+async fn write_all(
+    Path((object, instance)): Path<(u16, u16)>,
+    State(device): State<Device>,
+    call: Call<'static>,
+) -> Code {
+    if call.content_format() != Some(TLV) {
+        return Code::UNSUPPORTED_CONTENT_FORMAT;
+    }
+    let Some(entries) = tlv::read(call.payload()) else { return Code::BAD_REQUEST };
+    let written =
+        entries.into_iter().map(|entry| device.write_entry((object, instance, entry.id), entry));
+    written.fold(Code::CHANGED, |all, one| if one == Code::CHANGED { all } else { one })
+}
+
+impl Device {
+    fn write_entry(&self, id: Id, entry: tlv::Entry<'_>) -> Code {
+        if id == PACKAGE {
+            return self.write(id, entry.value);
+        }
+        match entry.text(kind(id)) {
+            Some(text) => self.write(id, text.as_bytes()),
+            None => Code::BAD_REQUEST,
+        }
+    }
+
+    fn write(&self, id: Id, value: &[u8]) -> Code {
+        match (id, std::str::from_utf8(value)) {
+            ((SECURITY, ..), _) => return Code::UNAUTHORIZED,
+            (PACKAGE, _) => self.downloaded(value),
+            (LIFETIME | PACKAGE_URI, Ok(text)) => {
+                self.set([(id, text)]);
+                let _ = self.wanted.send(id);
+            }
+            (LIFETIME | PACKAGE_URI, Err(_)) => return Code::BAD_REQUEST,
+            _ => return Code::METHOD_NOT_ALLOWED,
+        }
+        Code::CHANGED
+    }
 }
 
 async fn execute(Path(id): Path<Id>, State(device): State<Device>) -> Code {
+    if id.0 == SECURITY {
+        return Code::UNAUTHORIZED;
+    }
     if !EXECUTABLE.contains(&id) {
         return Code::METHOD_NOT_ALLOWED;
     }

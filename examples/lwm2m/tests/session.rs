@@ -1,11 +1,12 @@
 //! A device and its server against each other, on one DTLS session.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "in a test a panic is how it fails")]
 
-use ebbtide::dtls::{Credentials, DtlsBind, Psk};
-use ebbtide::{ClientConfig, Code, Server, ServerConfig};
-use lwm2m::Device;
+use ebbtide::dtls::{DtlsBind, Psk};
+use ebbtide::{Code, Request, Server, ServerConfig};
 use lwm2m::operations::{execute, read, write};
 use lwm2m::server::Devices;
+use lwm2m::tlv::TLV;
+use lwm2m::{Device, Security};
 use std::time::Duration;
 use tokio::sync::oneshot;
 
@@ -36,9 +37,8 @@ async fn a_device_registers_is_asked_and_leaves() {
     let (stop, stopped) = oneshot::channel::<()>();
     let running = tokio::spawn({
         let device = device.clone();
-        let credentials = Credentials::new("dev-1", Psk::new(b"secret").unwrap());
-        let config = ClientConfig::new().credentials(Some(credentials));
-        async move { device.run(&base, config, commands, async { drop(stopped.await) }).await }
+        let security = Security::new(&base, "dev-1", b"secret").unwrap();
+        async move { device.run(&security, commands, async { drop(stopped.await) }).await }
     });
     let peer = until(async || devices.get("dev-1")).await;
 
@@ -51,6 +51,24 @@ async fn a_device_registers_is_asked_and_leaves() {
     let refused = write(&peer, "/3/0/0", "mine").await.unwrap_err();
     let response = refused.response().unwrap();
     assert_eq!(response.code(), Code::METHOD_NOT_ALLOWED);
+
+    // In TLV, as servers of LwM2M 1.0 ask and write.
+    let tlv = async |request: Request| peer.request(request.accept(TLV)).await.unwrap();
+    let get = |path| Request::get(peer.uri(path).unwrap()).unwrap();
+    assert_eq!(tlv(get("/3/0/11")).await.body(), &b"\xc1\x0b\x00"[..]);
+    let device_object = tlv(get("/3/0")).await;
+    assert_eq!(device_object.content_format(), Some(TLV));
+    assert!(device_object.body().starts_with(b"\xc7\x00Ebbtide\xc3\x031.0\xc1\x0b\x00"));
+    let put = |path, body: &'static [u8]| {
+        Request::put(peer.uri(path).unwrap()).unwrap().payload(body).format(TLV)
+    };
+    assert_eq!(tlv(put("/1/0", b"\xc1\x01\x5a")).await.code(), Code::CHANGED);
+    assert_eq!(read(&peer, "/1/0/1").await.unwrap(), [pair("/1/0/1", "90")]);
+    assert_eq!(tlv(put("/1/0/1", b"\xc1\x01")).await.code(), Code::BAD_REQUEST);
+    // Object 0 is the device's own.
+    for path in ["/0/0", "/0/0/5"] {
+        assert_eq!(tlv(get(path)).await.code(), Code::UNAUTHORIZED);
+    }
 
     let mut temperatures = peer.observe("/3303/0/5700").unwrap();
     assert_eq!(temperatures.next().await.unwrap().unwrap().text(), "21.5");

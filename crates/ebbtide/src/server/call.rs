@@ -237,7 +237,17 @@ impl Call<'_> {
     /// The requested format (Accept), if the request names one.
     #[must_use]
     pub fn accept(&self) -> Option<ContentFormat> {
-        let value = self.with_message(|message| message.option(OptionNumber::ACCEPT)?.as_uint())?;
+        self.format_in(OptionNumber::ACCEPT)
+    }
+
+    /// The format of the payload (Content-Format), if the request names one.
+    #[must_use]
+    pub fn content_format(&self) -> Option<ContentFormat> {
+        self.format_in(OptionNumber::CONTENT_FORMAT)
+    }
+
+    fn format_in(&self, option: OptionNumber) -> Option<ContentFormat> {
+        let value = self.with_message(|message| message.option(option)?.as_uint())?;
         u16::try_from(value).ok().map(ContentFormat)
     }
 
