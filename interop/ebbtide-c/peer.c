@@ -155,9 +155,14 @@ static void answer(void *context, const ebbtide_message *message, size_t offset,
         fill(answer, offset, room, room_length, 3000, (int)(now_ms() / 500 % 10));
         answer->subject = TIMES;
     } else if (is_get && !strcmp(path, ".well-known/core")) {
-        say(answer, room, room_length, CODE(2, 5), "</test>,</medium>,</large>,</echo>,</length>,</count>,</time>;obs,</times>;obs");
-        answer->has_format = 1;
-        answer->content_format = 40;
+        const uint8_t *accepted;
+        int length = ebbtide_message_option(message, ACCEPT, 0, &accepted);
+        if (length >= 0 && (length != 1 || *accepted != 40)) answer->code = CODE(4, 6);
+        else {
+            say(answer, room, room_length, CODE(2, 5), "</test>,</medium>,</large>,</echo>,</length>,</count>,</time>;obs,</times>;obs");
+            answer->has_format = 1;
+            answer->content_format = 40;
+        }
     } else if (!strcmp(path, "echo") && message->code == EBBTIDE_DELETE) answer->code = CODE(2, 2);
     else if (!strcmp(path, "echo") && !is_get) {
         answer->code = message->code == FETCH ? CODE(2, 5) : CODE(2, 4);
@@ -181,7 +186,7 @@ static void answer(void *context, const ebbtide_message *message, size_t offset,
         else say(answer, room, room_length, CODE(2, 5), "tagged");
         answer->etag = 0x2a;
     }
-    if (answer->code == CODE(4, 4) && strstr(" test medium large query time times echo length count ", between_spaces(path)))
+    if (answer->code == CODE(4, 4) && strstr(" test medium large query time times echo length count tagged .well-known/core ", between_spaces(path)))
         answer->code = CODE(4, 5);
 }
 

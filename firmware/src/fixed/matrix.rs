@@ -154,6 +154,11 @@ impl DeviceHandler for Resources {
                 let answer = digits(offset, 3000, Some(self.ticks / 2 % 10), room);
                 DeviceAnswer { subject: Some(TIMES), ..answer }
             }
+            (Code::GET, b".well-known/core")
+                if message.option(OptionNumber::ACCEPT).is_some_and(|it| it.value != [40]) =>
+            {
+                DeviceAnswer::new(Code::NOT_ACCEPTABLE)
+            }
             (Code::GET, b".well-known/core") => {
                 let links = b"</test>,</medium>,</large>,</echo>,</length>,</count>,</tagged>,</time>;obs,</times>;obs";
                 DeviceAnswer { content_format: Some(40), ..text(links, room) }
@@ -172,7 +177,7 @@ impl DeviceHandler for Resources {
             (
                 _,
                 b"test" | b"medium" | b"large" | b"query" | b"time" | b"times" | b"echo"
-                | b"length" | b"count",
+                | b"length" | b"count" | b"tagged" | b".well-known/core",
             ) => DeviceAnswer::new(Code::METHOD_NOT_ALLOWED),
             _ => DeviceAnswer::new(Code::NOT_FOUND),
         }

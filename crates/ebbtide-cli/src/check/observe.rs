@@ -1,7 +1,7 @@
 //! Observing resources: RFC 7641.
 #![expect(clippy::disallowed_methods, reason = "a plain socket waits by the system's clock")]
 
-use super::peer::Draft;
+use super::peer::{Draft, ReceivedMessage};
 use super::{CheckSocket, CheckedServer, Finding, Rule};
 use ebbtide_core::wire::{OptionNumber, Type};
 use std::time::{Duration, Instant};
@@ -25,13 +25,30 @@ fn observed(server: &CheckedServer) -> Result<&str, Finding> {
     server.observable.first().map(String::as_str).ok_or_else(none)
 }
 
+/// Ends the observation. A notification has the same token as the answer, which it may overtake.
+fn end(peer: &mut CheckSocket, path: &str) -> Option<ReceivedMessage> {
+    const NOTIFICATIONS: u32 = 5;
+    let draft = Draft { path, options: DEREGISTER, ..Draft::default() };
+    let mut last = None;
+    for _ in 0..NOTIFICATIONS {
+        last = peer.ask(&draft);
+        let is_notification = |answer: &ReceivedMessage| {
+            answer.kind() != Type::Acknowledgement && answer.option(OptionNumber::OBSERVE).is_some()
+        };
+        if !last.as_ref().is_some_and(is_notification) {
+            break;
+        }
+    }
+    last
+}
+
 fn register(peer: &mut CheckSocket, server: &CheckedServer) -> Finding {
     let path = match observed(server) {
         Ok(path) => path,
         Err(untried) => return untried,
     };
     let answer = peer.ask(&Draft { path, options: REGISTER, ..Draft::default() });
-    peer.ask(&Draft { path, options: DEREGISTER, ..Draft::default() });
+    end(peer, path);
     Finding::unless(match answer {
         Some(answer) if answer.option(OptionNumber::OBSERVE).is_some() => None,
         Some(answer) => Some(format!("{path}: {} without Observe", answer.describe())),
@@ -45,7 +62,7 @@ fn deregister(peer: &mut CheckSocket, server: &CheckedServer) -> Finding {
         Err(untried) => return untried,
     };
     peer.ask(&Draft { path, options: REGISTER, ..Draft::default() });
-    let answer = peer.ask(&Draft { path, options: DEREGISTER, ..Draft::default() });
+    let answer = end(peer, path);
     Finding::unless(match answer {
         Some(answer) if answer.code().is_success() => answer
             .option(OptionNumber::OBSERVE)
@@ -85,7 +102,7 @@ fn unacknowledged(peer: &mut CheckSocket, server: &CheckedServer) -> Finding {
             instants.push(answer.at);
         }
     }
-    peer.ask(&Draft { path, options: DEREGISTER, ..Draft::default() });
+    end(peer, path);
     let waits: Vec<f64> = instants
         .iter()
         .zip(instants.iter().skip(1))

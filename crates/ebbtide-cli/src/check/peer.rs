@@ -241,7 +241,7 @@ impl CheckSocket {
                 return true;
             }
             // An earlier one's is late.
-            if answer.token() == token {
+            if answer.token() == token || self.ends_observation(&answer) {
                 continue;
             }
             others.push(answer);
@@ -274,8 +274,20 @@ impl CheckSocket {
         }
         let deadline = Instant::now() + GRACE;
         while let Some(answer) = self.receive(deadline) {
-            answers.push(answer);
+            if !self.ends_observation(&answer) {
+                answers.push(answer);
+            }
         }
         (answers, true)
+    }
+
+    /// Whether this is a notification, of an observation whose end was lost. The Reset ends it (RFC 7641 section 3.6).
+    fn ends_observation(&self, answer: &ReceivedMessage) -> bool {
+        let is_one = answer.kind() != Type::Acknowledgement
+            && answer.option(OptionNumber::OBSERVE).is_some();
+        if is_one {
+            self.reply(Type::Reset, answer.id());
+        }
+        is_one
     }
 }
