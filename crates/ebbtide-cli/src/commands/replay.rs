@@ -334,12 +334,14 @@ fn cells(out: &mut impl Write, record: &RunRecord) -> io::Result<()> {
     if let Some(lora) = record.totals.lora.map(|lora| lora.frames) {
         writeln!(
             out,
-            "lora {} frames from devices, {} from the gateway; lost: {} collided, {} while the gateway \
-             transmitted, {} unreadable; packets dropped in the queues: {} at devices, {} at the gateway",
+            "lora {} frames from devices, {} from gateways; lost: {} collided, {} while the gateway \
+             transmitted, {} too weak, {} unreadable; packets dropped in the queues: {} at devices, {} at the network \
+             server",
             lora.uplinks,
             lora.downlinks.iter().sum::<u64>(),
             lora.collided,
             lora.deaf,
+            lora.weak,
             lora.faded,
             lora.overflows[0],
             lora.overflows[1]

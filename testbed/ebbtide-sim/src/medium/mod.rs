@@ -76,6 +76,20 @@ pub enum Crossing {
     },
 }
 
+/// An event of a cell: a step of one of its devices.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct DeviceEvent<S> {
+    /// The step.
+    pub step: S,
+    /// The device to which it happens.
+    pub device: u32,
+}
+
+/// A step of a device as an event of the engine.
+fn at_device<S, E: From<DeviceEvent<S>>>(step: S, device: u32) -> E {
+    DeviceEvent { step, device }.into()
+}
+
 /// Schedules a timer of a MAC, `after` this many nanoseconds.
 fn schedule<E: Copy, V: Into<E>>(engine: &mut Engine<E>, now: Instant, after: u64, event: V) {
     engine.schedule(now + Duration::from_nanos(after), event.into());

@@ -9,7 +9,6 @@ use super::flow::FlowRecord;
 use super::phase::PhaseRecord;
 use super::{Handshakes, MeasuredLosses, MeshRecord, Series};
 use crate::histogram::SparseHistogram;
-use crate::medium::Energy;
 use crate::medium::lora::LoraCounts;
 use crate::medium::nb_iot::{NbIotCounts, NbIotPower};
 use crate::medium::wifi::WifiRecord;
@@ -41,7 +40,7 @@ impl RunRecord {
         }
         let all = (totals.sim_ns.max(1) as f64 * self.clients.len().max(1) as f64) as u64;
         let energy = match (&totals.lora, &totals.nb_iot) {
-            (Some(lora), _) => Energy::SX1276.millijoules(lora.radio, all),
+            (Some(lora), _) => lora.millijoules(all),
             (None, Some(cell)) => NbIotPower::TR_45_820.millijoules(cell.times, all),
             (None, None) => return None,
         };

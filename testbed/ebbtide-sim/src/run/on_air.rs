@@ -5,7 +5,7 @@ use super::network::Net;
 use super::radio::Radio;
 use super::topology::{BOTTLENECK, LinkDirection};
 use crate::medium::low_power::LowPowerEvent;
-use crate::medium::{Crossing, lora, nb_iot, wifi};
+use crate::medium::{Crossing, DeviceEvent, wifi};
 use crate::net::Fate;
 use crate::record::{Details, Recorder};
 
@@ -39,10 +39,10 @@ impl Net {
                 cell.handle(*now, wifi::WifiEvent { step, station }, engine);
             }
             (Some(Radio::Lora(cell)), NetEvent::Lora { step, device }) => {
-                cell.handle(*now, lora::LoraEvent { step, device }, engine);
+                cell.handle(*now, DeviceEvent { step, device }, engine);
             }
             (Some(Radio::NbIot(cell)), NetEvent::NbIot { step, device }) => {
-                cell.handle(*now, nb_iot::NbIotEvent { step, device }, engine);
+                cell.handle(*now, DeviceEvent { step, device }, engine);
             }
             (Some(Radio::Mesh(mesh)), NetEvent::LowPower { step, station }) => {
                 mesh.handle(*now, LowPowerEvent { step, station }, engine);

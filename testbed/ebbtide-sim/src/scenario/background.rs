@@ -20,6 +20,10 @@ keys! {
         pub rate: Rate where Rate(1)..=Rate(1_000_000_000),
         /// The number of bytes that it writes at a time.
         pub write: u32 where 1..=16_384 => "bytes",
+        /// The bytes that may be under way: the send and the receive buffer of a flow. Windows of more than 65535 bytes
+        /// are scaled (RFC 7323 section 2).
+        #[serde(skip_serializing_if = "is_unscaled")]
+        pub window: u32 where 4096..=16_777_216 => "bytes",
         /// The start of the first flow. Each further flow begins one `stagger` after the one before.
         pub start: Time where ..=MONTH,
         /// The time between the starts of two flows.
@@ -44,6 +48,7 @@ impl Default for Background {
             flows: 0,
             rate: Rate(500_000),
             write: 500,
+            window: UNSCALED,
             start: Time(0),
             stagger: Time(0),
             stop: Time(0),
@@ -66,6 +71,13 @@ impl Background {
     pub const fn stations(&self) -> u32 {
         if self.wireless { self.flows } else { 0 }
     }
+}
+
+/// The largest window that needs no scaling (RFC 9293 section 3.1).
+const UNSCALED: u32 = 65_535;
+
+const fn is_unscaled(window: &u32) -> bool {
+    *window == UNSCALED
 }
 
 /// The longest times of flows, whose number multiplies them.

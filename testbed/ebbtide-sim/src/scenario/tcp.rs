@@ -39,6 +39,8 @@ pub struct Tcp {
 pub enum TcpCongestion {
     /// Reno (RFC 5681).
     Reno,
+    /// CUBIC (RFC 9438).
+    Cubic,
     /// None: only the receiver's window limits the sender.
     None,
 }
@@ -50,7 +52,7 @@ pub const TCP: &str = "tcp";
 pub const TCP_SOURCE: &str = "RFC 8323, RFC 5681, RFC 6298";
 
 /// Its description, for lists.
-pub const TCP_ABOUT: &str = "no control but a transport: CoAP over TCP, smoltcp's Reno";
+pub const TCP_ABOUT: &str = "no control but a transport: CoAP over TCP, smoltcp's Reno or CUBIC";
 
 /// The differences between the simulated TCP and the papers' Linux that no setting changes;
 /// printed with every result of it.
@@ -139,8 +141,9 @@ impl Tcp {
                 self.delayed_ack = time(0..=SECOND / 2).ok_or_else(|| bad(expected))?;
             }
             ("congestion", "reno") => self.congestion = TcpCongestion::Reno,
+            ("congestion", "cubic") => self.congestion = TcpCongestion::Cubic,
             ("congestion", "none") => self.congestion = TcpCongestion::None,
-            ("congestion", _) => return Err(bad("reno or none")),
+            ("congestion", _) => return Err(bad("reno, cubic or none")),
             ("initial-rto", _) => {
                 self.initial_rto = time(SYN_RTO).ok_or_else(|| bad("a time from 100ms to 1h"))?;
             }
@@ -164,6 +167,7 @@ impl fmt::Display for TcpCongestion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Reno => "reno",
+            Self::Cubic => "cubic",
             Self::None => "none",
         })
     }
@@ -210,7 +214,7 @@ mod tests {
             ("initial-rto", "99ms", "from 100ms to 1h"),
             ("syn-rto-max", "61min", "from 100ms to 1h"),
             ("delayed-ack", "501ms", "up to 500 ms"),
-            ("congestion", "cubic", "reno or none"),
+            ("congestion", "bbr", "reno, cubic or none"),
             ("nagle", "maybe", "on or off"),
             ("syn-retries", "256", "0 to 255"),
             ("data-retries", "-1", "0 to 255"),

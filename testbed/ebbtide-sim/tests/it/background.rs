@@ -243,6 +243,7 @@ fn impossible_background_traffic_is_refused_by_its_key() {
     };
     wifi("rate", "2 Gbit/s", &["rate", "1 bit/s to 1 Gbit/s"]);
     wifi("write", "0", &["write", "1 to 16384 bytes"]);
+    wifi("window", "100", &["window", "4096 to 16777216 bytes"]);
     wifi("flows", "1001", &["flows", "at most 1000"]);
     let late = [flows, ("network.background.start", "9 s"), ("network.background.stop", "9 s")];
     refused("rcoap-wifi", &late, &["stop", "after the last flow begins"]);
@@ -285,6 +286,42 @@ fn flows_from_the_server_fill_the_link_to_the_devices() {
     let [flow] = record.totals.background[..] else { panic!("one flow") };
     let share = rate(&flow, flow.delivered) / (2e5 * 1240.0 / 1280.0);
     assert!((0.85..1.0).contains(&share), "{share}");
+}
+
+/// Segments that a flow brings within 30 s and more over a path of 100 ms each way, with a window of a hundred and
+/// after 5 s maybe a loss; and its windows, one each round trip.
+fn over_a_long_path(congestion: &str, loss: bool) -> (f64, f64) {
+    let text = format!(
+        "name = \"x\"\ntitle = \"x\"\n[clients]\ncount = 1\n[workload]\nkind = \"periodic\"\nperiod = \"10 s\"\n\
+         exchanges = 4\n[network.up]\nrate = \"1 Gbit/s\"\ndelay = \"100 ms\"\nbuffer = \"infinite\"\ndrops = [{}]\n\
+         [network.down]\nrate = \"1 Gbit/s\"\ndelay = \"100 ms\"\nbuffer = \"infinite\"\n\
+         [network.background]\nflows = 1\nrate = \"100 Mbit/s\"\nwrite = 16384\nwindow = {}\n\
+         [control.tcp]\ncongestion = \"{congestion}\"\n",
+        if loss { "\"1 after 5 s\"" } else { "" },
+        100 * 1240,
+    );
+    let record = run(&Source::new("x.toml", text).scenario(&[]).unwrap(), "default", 1, 0);
+    let [flow] = record.totals.background[..] else { panic!("one flow") };
+    assert_eq!(flow.retransmissions > 0, loss);
+    (flow.delivered as f64 / 1240.0, (flow.end_ns - flow.start_ns) as f64 / 2e8)
+}
+
+#[test]
+fn a_scaled_window_is_carried_each_round_trip_and_cubic_fills_it_again_as_its_curve_says() {
+    let (whole, windows) = over_a_long_path("cubic", false);
+    // Without a loss only the window counts.
+    let missing = |congestion| whole - over_a_long_path(congestion, true).0;
+    let (cubic, reno) = (missing("cubic"), missing("reno"));
+    let found = format!("{whole} in {windows}; missing {cubic} and {reno}");
+    // Less the rise at the beginning, of about ten round trips.
+    assert!((0.92..1.0).contains(&(whole / windows / 100.0)), "{found}");
+    // RFC 9438 section 4.2: C (K - t)^3 segments are missing at t, with K = cbrt(W (1 - beta) / C)
+    // = 4.22 s; added up to K, over a round trip: C K^4 / 4 / 0.2 s = 158. The recovery itself costs
+    // up to two windows.
+    assert!((158.0..358.0).contains(&cubic), "{found}");
+    // Reno lacks 50 and gains one each round trip or, with delayed acknowledgements, each second one:
+    // 1250 to 2500, and the recovery, which waits for acknowledgements that are delayed as well.
+    assert!((1250.0..3000.0).contains(&reno), "{found}");
 }
 
 #[test]

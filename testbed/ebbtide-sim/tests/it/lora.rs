@@ -100,6 +100,8 @@ fn impossible_cells_are_refused() {
         ("duty_cycle = 0.0", "network.lora.duty_cycle: must be from 0.000001 to 1"),
         ("frame_loss = 1.0", "network.lora.frame_loss: must be from 0 to below 1"),
         ("spreding_factors = [7]", "did you mean 'spreading_factors'?"),
+        ("adr_margin = 10.0", "network.lora.adr_margin: needs the signals of devices"),
+        ("spreading_factors = [7]\nfading = 3.0", "network.lora.fading: needs the signals"),
     ] {
         let error = source(lora, "10 ms", ALONE).scenario(&[]).unwrap_err().to_string();
         assert!(error.contains(expected), "{error}");

@@ -105,6 +105,7 @@ fn settings() -> impl Strategy<Value = Lora> {
             second_window_duty_cycle: second,
             frame_loss: 0.1,
             queue,
+            ..Lora::default()
         },
     )
 }
@@ -209,7 +210,7 @@ fn uplinks_collide_as_in_pure_aloha() {
             (counts.frames.uplinks, counts.frames.deaf, counts.frames.faded),
             (20_000, 0, 0)
         );
-        let airtime = Lora::frame_ns(settings.uplink(0), Some(23)) as f64 / 1e9;
+        let airtime = Lora::frame_ns(Lora::uplink(7), Some(23), 0) as f64 / 1e9;
         let load = per_s * airtime / f64::from(channels);
         // A frame meets another one if that begins within an airtime before or after it.
         let collided = counts.frames.collided as f64 / counts.frames.uplinks as f64;
@@ -241,8 +242,8 @@ fn a_radio_listens_for_eight_symbols_in_each_window_that_stays_empty() {
     let settings = Lora { spreading_factors: vec![7], ..Lora::default() };
     let symbol = |factor: u64| (1u64 << factor) * 8000;
     let silent = watch(&settings, 1, &[(0, 0, true, 20)]).counts.radio;
-    assert_eq!(silent.transmit_ns, Lora::frame_ns(settings.uplink(0), Some(20)));
+    assert_eq!(silent.transmit_ns, Lora::frame_ns(Lora::uplink(7), Some(20), 0));
     assert_eq!(silent.listen_ns, 8 * (symbol(7) + symbol(12)));
     let answered = watch(&settings, 1, &[(0, 0, false, 5), (0, 0, true, 20)]).counts.radio;
-    assert_eq!(answered.listen_ns, Lora::frame_ns(settings.downlink(0, 0), Some(5)));
+    assert_eq!(answered.listen_ns, Lora::frame_ns(settings.downlink(7, 0), Some(5), 0));
 }

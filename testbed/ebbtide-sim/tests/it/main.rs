@@ -24,6 +24,7 @@ mod link_closed_forms;
 mod link_schedule;
 mod long_paths;
 mod lora;
+mod lora_adr;
 mod lora_medium;
 mod loss_models;
 mod low_power;

@@ -15,9 +15,6 @@ use std::net::SocketAddrV4;
 const DISCARD: u16 = 9;
 /// The sender's port, of the dynamic ones (RFC 6335 section 6).
 const FROM: u16 = 50_000;
-/// Bytes of the send and of the receive buffer: the largest window that needs no scaling (RFC 9293
-/// section 3.1).
-const BUFFER: usize = 65_535;
 
 /// A flow with both of its ends.
 pub(crate) struct Bulk {
@@ -68,7 +65,8 @@ impl Bulk {
     ) -> Self {
         let mut rng = streams.stream(&format!("background/{index}"));
         let mtu = super::mtu(scenario);
-        let mut setup = || Setup { settings: tcp, mtu, buffer: BUFFER, seed: rng.next_u64() };
+        let buffer = scenario.network.background.window as usize;
+        let mut setup = || Setup { settings: tcp, mtu, buffer, seed: rng.next_u64() };
         let (from, to) = match scenario.network.background.direction {
             CrossDirection::Up => (client_host(number), SERVER),
             CrossDirection::Down => (SERVER, client_host(number)),

@@ -286,6 +286,7 @@ impl TcpStack {
         socket.set_ack_delay(if settings.quick_ack { None } else { ack_delay(&settings) });
         socket.set_congestion_control(match settings.congestion {
             TcpCongestion::Reno => CongestionControl::Reno,
+            TcpCongestion::Cubic => CongestionControl::Cubic,
             TcpCongestion::None => CongestionControl::None,
         });
         let mut sockets = SocketSet::new(Vec::with_capacity(1));

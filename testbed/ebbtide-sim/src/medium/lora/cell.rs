@@ -1,30 +1,29 @@
-//! Devices around a gateway: pure ALOHA upwards on a few channels, downlinks in the two receive windows.
+//! Devices around gateways: pure ALOHA upwards on a few channels, downlinks in the two receive windows.
 //! Sections are those of the LoRaWAN 1.0.3 specification.
 
+use super::adr::{AdaptingServer, AdaptiveDevice, LinkParameters};
 use super::airtime::Modulation;
 use super::counts::LoraCounts;
+use super::reception::{Downlink, Gateways};
 use super::settings::Lora;
 use crate::engine::Engine;
 use crate::growth::push_back;
-use crate::medium::Crossing;
-use crate::random::{Probability, Streams, uniform};
+use crate::medium::{Crossing, DeviceEvent, at_device};
+use crate::random::{Streams, uniform};
 use ebbtide_core::time::Instant;
 use rand_chacha::ChaCha8Rng;
 use std::collections::VecDeque;
 
 /// RECEIVE_DELAY1 and RECEIVE_DELAY2 after the end of an uplink (Regional Parameters 1.0.3, section 2.2.8).
 const WINDOWS: [u64; 2] = [1_000_000_000, 2_000_000_000];
+/// Bytes of LinkADRReq and LinkADRAns, which go in the header of a frame (section 5.2).
+const REQUEST: u32 = 5;
+const ANSWER: u32 = 2;
 /// Symbols for which a device listens in a window in which nothing begins: as many as a preamble has.
 const LISTENING: u64 = 8;
 
 /// An event of the cell.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub struct LoraEvent {
-    /// The step.
-    pub step: LoraStep,
-    /// The device to which it happens.
-    pub device: u32,
-}
+pub type LoraEvent = DeviceEvent<LoraStep>;
 
 /// The steps of a device.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -35,14 +34,8 @@ pub enum LoraStep {
     UplinkEnd,
     /// Its receive window, the first (0) or the second (1), opens.
     Window(u8),
-    /// The transmission of the gateway to it ends.
+    /// The transmission of a gateway to it ends.
     DownlinkEnd,
-}
-
-impl LoraStep {
-    const fn at_device(self, device: u32) -> LoraEvent {
-        LoraEvent { step: self, device }
-    }
 }
 
 /// The state of a device's radio.
@@ -57,20 +50,13 @@ enum RadioState {
     Receiving,
 }
 
-/// Why the gateway cannot read a frame.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-enum Spoiled {
-    Collided,
-    Deaf,
-}
-
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct LoraDevice {
     radio: RadioState,
-    /// Packets that wait here, and those that wait for this device at the gateway: tokens and bytes.
+    /// Packets that wait here, and those that wait for this device at the network server: tokens and bytes.
     up: VecDeque<(u32, u32)>,
     down: VecDeque<(u32, u32)>,
-    /// Whether the gateway announced a further packet, so that an empty frame asks for it (section 4.3.1.4).
+    /// Whether the network announced a further packet, so that an empty frame asks for it (section 4.3.1.4).
     polls: bool,
     /// From when on the duty cycle allows a transmission, ns.
     allowed: u64,
@@ -80,25 +66,49 @@ struct LoraDevice {
     ended: u64,
     /// The packet in the frame on the air, from or to the device; an empty frame has none.
     on_air: Option<u32>,
-    /// The channel of its frame, and what spoiled that.
+    /// The channel of its frame.
     channel: u64,
-    spoiled: Option<Spoiled>,
+    /// The frame to it that is on the air, and what that asks for.
+    downlink: Option<(Downlink, Option<LinkParameters>)>,
+    adaptive: AdaptiveDevice,
+    server: AdaptingServer,
 }
 
-/// The gateway, with devices around it.
+impl LoraDevice {
+    fn new(spreading_factor: u8) -> Self {
+        Self {
+            radio: RadioState::Idle,
+            up: VecDeque::new(),
+            down: VecDeque::new(),
+            polls: false,
+            allowed: 0,
+            wakes: None,
+            ended: 0,
+            on_air: None,
+            channel: 0,
+            downlink: None,
+            adaptive: AdaptiveDevice::new(spreading_factor),
+            server: AdaptingServer::default(),
+        }
+    }
+
+    const fn spreading_factor(&self) -> u8 {
+        self.adaptive.link.spreading_factor
+    }
+}
+
+/// Gateways with a network server, and devices around them.
 #[derive(Debug)]
 pub struct LoraCell {
     settings: Lora,
     devices: Vec<LoraDevice>,
     /// Devices whose frames are on the air.
     sending: Vec<u32>,
-    /// Until when the gateway transmits, ns. It has one transmitter, and hears nothing meanwhile.
-    busy_until: u64,
-    /// From when on its duty cycles allow a transmission in first and in second windows, ns.
-    allowed: [u64; 2],
+    gateways: Gateways,
+    /// The margin of the adaptive data rate, thousandths of a decibel.
+    margin: Option<i32>,
     outcomes: VecDeque<Crossing>,
     channels: ChaCha8Rng,
-    fading: (Probability, ChaCha8Rng),
     counts: LoraCounts,
 }
 
@@ -108,14 +118,16 @@ impl LoraCell {
     pub fn new(settings: &Lora, devices: u32, streams: &Streams) -> Self {
         Self {
             settings: settings.clone(),
-            devices: (0..devices).map(|_| LoraDevice::default()).collect(),
+            devices: (0..devices)
+                .map(|device| LoraDevice::new(settings.spreading_factor(device)))
+                .collect(),
             sending: Vec::new(),
-            busy_until: 0,
-            allowed: [0; 2],
+            gateways: Gateways::new(settings, devices, streams),
+            // At most 30 dB.
+            margin: settings.adr_margin.map(|margin| (margin * 1000.0).round() as i32),
             outcomes: VecDeque::new(),
             channels: streams.stream("lora/channels"),
-            fading: (Probability::new(settings.frame_loss), streams.stream("lora/fading")),
-            counts: LoraCounts::default(),
+            counts: LoraCounts { gateways: settings.gateways, ..LoraCounts::default() },
         }
     }
 
@@ -125,7 +137,7 @@ impl LoraCell {
         self.counts
     }
 
-    /// Packets that wait at a device, or for it at the gateway, without the one on the air.
+    /// Packets that wait at a device, or for it at the network server, without the one on the air.
     #[must_use]
     pub fn waiting(&self, device: u32, upwards: bool) -> usize {
         let device = &self.devices[device as usize];
@@ -137,7 +149,7 @@ impl LoraCell {
         self.outcomes.pop_front()
     }
 
-    /// A packet of `bytes` is to go from a device to the gateway or back. Returns whether there was room for it.
+    /// A packet of `bytes` is to go from a device to the network server or back. Returns whether there was room for it.
     pub fn send<E: From<LoraEvent> + Copy>(
         &mut self,
         now: Instant,
@@ -165,7 +177,7 @@ impl LoraCell {
     pub fn handle<E: From<LoraEvent> + Copy>(
         &mut self,
         now: Instant,
-        LoraEvent { step, device }: LoraEvent,
+        DeviceEvent { step, device }: LoraEvent,
         engine: &mut Engine<E>,
     ) {
         match step {
@@ -205,36 +217,37 @@ impl LoraCell {
             let at = own.allowed;
             return self.wake(device, at, engine);
         }
-        let packet = own.up.pop_front();
-        let time = Lora::frame_ns(self.settings.uplink(device), packet.map(|(_, bytes)| bytes));
+        if self.margin.is_some() {
+            own.adaptive.transmits();
+        }
+        let link = own.adaptive.link;
+        let options = if own.adaptive.confirms { ANSWER } else { 0 };
+        let modulation = Lora::uplink(link.spreading_factor);
+        let packet = first_beside(options, modulation, &mut own.up);
+        let time = Lora::frame_ns(modulation, packet.map(|(_, bytes)| bytes), options);
         own.radio = RadioState::Sending;
         own.polls = false;
         own.on_air = packet.map(|(token, _)| token);
         own.allowed = start + off_time(time, self.settings.duty_cycle);
         own.channel = uniform(&mut self.channels, 1, u64::from(self.settings.channels));
-        own.spoiled = (start < self.busy_until).then_some(Spoiled::Deaf);
         self.counts.frames.uplinks += 1;
         self.counts.frames.polls += u64::from(packet.is_none());
-        self.counts.radio.transmit_ns += time;
+        self.counts.transmitted(link, time);
+        self.gateways.begins(device, start, link);
         self.collide(device);
         self.sending.push(device);
-        engine.schedule(
-            Instant::from_nanos(start + time),
-            LoraStep::UplinkEnd.at_device(device).into(),
-        );
+        engine.schedule(Instant::from_nanos(start + time), at_device(LoraStep::UplinkEnd, device));
     }
 
-    /// Frames of the same spreading factor on the same channel spoil each other, however strong they are: no
-    /// capture. Those of different factors do not.
+    /// Frames of the same spreading factor on the same channel meet; those of different factors do not.
     fn collide(&mut self, device: u32) {
-        let mine = device as usize;
+        let mine = &self.devices[device as usize];
         for other in &self.sending {
-            let theirs = *other as usize;
-            let meets = self.devices[mine].channel == self.devices[theirs].channel
-                && self.settings.spreading_factor(device) == self.settings.spreading_factor(*other);
+            let theirs = &self.devices[*other as usize];
+            let meets = mine.channel == theirs.channel
+                && mine.spreading_factor() == theirs.spreading_factor();
             if meets {
-                self.devices[mine].spoiled.get_or_insert(Spoiled::Collided);
-                self.devices[theirs].spoiled.get_or_insert(Spoiled::Collided);
+                self.gateways.meet(device, *other);
             }
         }
     }
@@ -249,30 +262,32 @@ impl LoraCell {
         let own = &mut self.devices[device as usize];
         own.radio = RadioState::Waiting;
         own.ended = now.as_nanos();
-        let (packet, spoiled) = (own.on_air.take(), own.spoiled.take());
-        match spoiled {
-            Some(Spoiled::Collided) => self.counts.frames.collided += 1,
-            Some(Spoiled::Deaf) => self.counts.frames.deaf += 1,
-            None => {}
+        let packet = own.on_air.take();
+        let heard = self.gateways.ends(device, own.spreading_factor());
+        match (heard, self.margin) {
+            (Ok(snr), Some(margin)) => own.server.hears(&own.adaptive, snr, margin),
+            (Ok(_), None) => {}
+            (Err(obstacle), _) => self.counts.frames.lost(obstacle),
         }
-        let is_read = spoiled.is_none() && !self.fades();
+        own.adaptive.confirms = false;
+        let is_read = heard.is_ok();
         if let Some(token) = packet {
             let lost = Crossing::Lost { token, upwards: true };
             push_back(&mut self.outcomes, if is_read { Crossing::Up(token) } else { lost });
         }
         let end = now.as_nanos();
-        // Without the frame the gateway does not know when the windows are.
+        // Without the frame the network does not know when the windows are.
         for window in 0..2 {
             self.counts.radio.listen_ns += self.listening(device, usize::from(window));
             if is_read {
                 let at = Instant::from_nanos(end + WINDOWS[usize::from(window)]);
-                engine.schedule(at, LoraStep::Window(window).at_device(device).into());
+                engine.schedule(at, at_device(LoraStep::Window(window), device));
             }
         }
         self.wake(device, end + WINDOWS[1] + self.listening(device, 1), engine);
     }
 
-    /// A window opens: the gateway uses it if there is a packet and it may transmit.
+    /// A window opens: a gateway uses it if there is something to send and it may transmit.
     fn window<E: From<LoraEvent> + Copy>(
         &mut self,
         now: Instant,
@@ -281,33 +296,35 @@ impl LoraCell {
         engine: &mut Engine<E>,
     ) {
         let start = now.as_nanos();
-        let is_free = start >= self.busy_until && start >= self.allowed[window];
         let listening: u64 = (0..2).map(|one| self.listening(device, one)).skip(window).sum();
         let own = &mut self.devices[device as usize];
         // A device that has received a frame in the first window does not open the second one.
         let is_open = own.radio == RadioState::Waiting && start == own.ended + WINDOWS[window];
-        if !is_free || !is_open {
+        let request = own.server.request;
+        let is_needed = !own.down.is_empty() || request.is_some() || own.server.owes_downlink;
+        if !is_open || !is_needed {
             return;
         }
-        let Some((token, bytes)) = own.down.pop_front() else { return };
+        let Some(gateway) = self.gateways.answering(device, start, window) else { return };
+        let modulation = self.settings.downlink(own.spreading_factor(), window);
+        let options = if request.is_some() { REQUEST } else { 0 };
+        let packet = first_beside(options, modulation, &mut own.down);
         own.radio = RadioState::Receiving;
-        own.on_air = Some(token);
-        let time = Lora::frame_ns(self.settings.downlink(device, window), Some(bytes));
+        own.on_air = packet.map(|(token, _)| token);
+        own.server.owes_downlink = false;
+        let time = Lora::frame_ns(modulation, packet.map(|(_, bytes)| bytes), options);
         let duty_cycle = [self.settings.duty_cycle, self.settings.second_window_duty_cycle][window];
-        self.busy_until = start + time;
-        self.allowed[window] = start + off_time(time, duty_cycle);
+        let allowed = start + off_time(time, duty_cycle);
+        let downlink = Downlink { gateway, window, start, time, allowed };
+        own.downlink = Some((downlink, request));
         self.counts.frames.downlinks[window] += 1;
         self.counts.downlink_ns[window] += time;
         // It receives in place of what it would have listened from now on.
         self.counts.radio.listen_ns += time;
         self.counts.radio.listen_ns -= listening;
-        for other in &self.sending {
-            self.devices[*other as usize].spoiled.get_or_insert(Spoiled::Deaf);
-        }
-        engine.schedule(
-            Instant::from_nanos(start + time),
-            LoraStep::DownlinkEnd.at_device(device).into(),
-        );
+        self.gateways.transmits(downlink, &self.sending);
+        engine
+            .schedule(Instant::from_nanos(start + time), at_device(LoraStep::DownlinkEnd, device));
     }
 
     fn downlink_end<E: From<LoraEvent> + Copy>(
@@ -316,8 +333,19 @@ impl LoraCell {
         device: u32,
         engine: &mut Engine<E>,
     ) {
-        let is_read = !self.fades();
         let own = &mut self.devices[device as usize];
+        let Some((downlink, request)) = own.downlink.take() else { return };
+        let factor =
+            self.settings.downlink(own.spreading_factor(), downlink.window).spreading_factor;
+        let reached = self.gateways.reaches(device, downlink, factor);
+        match reached {
+            Ok(()) => {
+                own.adaptive.receives(request);
+                self.counts.frames.adapted += u64::from(request.is_some());
+            }
+            Err(obstacle) => self.counts.frames.lost(obstacle),
+        }
+        let is_read = reached.is_ok();
         own.radio = RadioState::Idle;
         own.wakes = None;
         own.polls = is_read && !own.down.is_empty();
@@ -330,19 +358,26 @@ impl LoraCell {
 
     fn wake<E: From<LoraEvent> + Copy>(&mut self, device: u32, at: u64, engine: &mut Engine<E>) {
         self.devices[device as usize].wakes = Some(at);
-        engine.schedule(Instant::from_nanos(at), LoraStep::Wake.at_device(device).into());
-    }
-
-    fn fades(&mut self) -> bool {
-        let fades = self.fading.0.draw(&mut self.fading.1);
-        self.counts.frames.faded += u64::from(fades);
-        fades
+        engine.schedule(Instant::from_nanos(at), at_device(LoraStep::Wake, device));
     }
 
     /// How long a device listens in a window in which nothing begins, ns.
     fn listening(&self, device: u32, window: usize) -> u64 {
-        LISTENING * Modulation::symbol_ns(self.settings.downlink(device, window))
+        let factor = self.devices[device as usize].spreading_factor();
+        LISTENING * Modulation::symbol_ns(self.settings.downlink(factor, window))
     }
+}
+
+/// Takes the first packet that waits, unless it finds no room in a frame with so many bytes of options, which then goes
+/// without it.
+fn first_beside(
+    options: u32,
+    modulation: Modulation,
+    waiting: &mut VecDeque<(u32, u32)>,
+) -> Option<(u32, u32)> {
+    let (_, bytes) = waiting.front()?;
+    let fits = options == 0 || bytes + options <= Lora::longest_in(modulation.spreading_factor);
+    if fits { waiting.pop_front() } else { None }
 }
 
 /// The time from the start of a transmission until the next one is allowed: the sender is silent for

@@ -5,19 +5,13 @@ use super::counts::NbIotCounts;
 use super::settings::NbIot;
 use crate::engine::Engine;
 use crate::growth::push_back;
-use crate::medium::Crossing;
+use crate::medium::{Crossing, DeviceEvent, at_device};
 use crate::random::{Streams, uniform};
 use ebbtide_core::time::Instant;
 use std::collections::VecDeque;
 
 /// An event of the cell.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub struct NbIotEvent {
-    /// The step.
-    pub step: NbIotStep,
-    /// The device to which it happens.
-    pub device: u32,
-}
+pub type NbIotEvent = DeviceEvent<NbIotStep>;
 
 /// The steps of a device.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -44,12 +38,6 @@ pub enum NbIotStep {
     Paging,
     /// It falls asleep.
     Sleep,
-}
-
-impl NbIotStep {
-    const fn at_device(self, device: u32) -> NbIotEvent {
-        NbIotEvent { step: self, device }
-    }
 }
 
 /// The state of a device (TS 36.331; TS 24.301 section 5.3.11 for the power saving mode).
@@ -201,7 +189,7 @@ impl NbIotCell {
     pub fn handle<E: From<NbIotEvent> + Copy>(
         &mut self,
         now: Instant,
-        NbIotEvent { step, device }: NbIotEvent,
+        DeviceEvent { step, device }: NbIotEvent,
         engine: &mut Engine<E>,
     ) {
         let own = &mut self.devices[device as usize];
@@ -212,12 +200,12 @@ impl NbIotCell {
             NbIotStep::Answer => {
                 let (level, bytes) = (own.level, self.settings.setup_bytes);
                 let at = self.reserve(now, level, false, bytes);
-                engine.schedule(at, NbIotStep::SetupHalf.at_device(device).into());
+                engine.schedule(at, at_device(NbIotStep::SetupHalf, device));
             }
             NbIotStep::SetupHalf => {
                 let (level, bytes) = (own.level, self.settings.setup_bytes);
                 let at = self.reserve(now, level, true, bytes);
-                engine.schedule(at, NbIotStep::Connected.at_device(device).into());
+                engine.schedule(at, at_device(NbIotStep::Connected, device));
             }
             NbIotStep::Connected => self.connected(now, device, engine),
             NbIotStep::UplinkEnd => {
@@ -280,7 +268,7 @@ impl NbIotCell {
             // At most three levels.
             let step = NbIotStep::PreambleEnd(level as u8);
             let at = Instant::from_nanos(occasion.start + time);
-            engine.schedule(at, step.at_device(device).into());
+            engine.schedule(at, at_device(step, device));
         }
     }
 
@@ -298,19 +286,19 @@ impl NbIotCell {
             match preamble {
                 Preamble::Heard => {
                     // The channel carries other things until then.
-                    let event = NbIotStep::Answer.at_device(device).into();
+                    let event = at_device(NbIotStep::Answer, device);
                     engine.schedule(Instant::from_nanos(answer), event);
                 }
                 Preamble::Collided => {
                     self.counts.collided += 1;
                     // Both answer the network's answer, and neither is heard.
                     let at = answer + self.settings.contention_timer.0;
-                    let event = NbIotStep::Failed.at_device(device).into();
+                    let event = at_device(NbIotStep::Failed, device);
                     engine.schedule(Instant::from_nanos(at), event);
                 }
                 Preamble::Missed => {
                     self.counts.missed += 1;
-                    let event = NbIotStep::Failed.at_device(device).into();
+                    let event = at_device(NbIotStep::Failed, device);
                     engine.schedule(Instant::from_nanos(answer), event);
                 }
             }
@@ -334,7 +322,7 @@ impl NbIotCell {
         }
         let wait = self.access.backoff(self.settings.backoff.0);
         let retry = now.as_nanos().saturating_add(wait);
-        engine.schedule(Instant::from_nanos(retry), NbIotStep::Retry.at_device(device).into());
+        engine.schedule(Instant::from_nanos(retry), at_device(NbIotStep::Retry, device));
     }
 
     /// No level is left: what waits at the device is lost, and what waits for it stays in the network.
@@ -379,12 +367,12 @@ impl NbIotCell {
         while let Some((token, bytes)) = self.devices[device as usize].up.pop_front() {
             let at = self.reserve(now, level, true, bytes);
             push_back(&mut self.devices[device as usize].carried_up, token);
-            engine.schedule(at, NbIotStep::UplinkEnd.at_device(device).into());
+            engine.schedule(at, at_device(NbIotStep::UplinkEnd, device));
         }
         while let Some((token, bytes)) = self.devices[device as usize].down.pop_front() {
             let at = self.reserve(now, level, false, bytes);
             push_back(&mut self.devices[device as usize].carried_down, token);
-            engine.schedule(at, NbIotStep::DownlinkEnd.at_device(device).into());
+            engine.schedule(at, at_device(NbIotStep::DownlinkEnd, device));
         }
     }
 
@@ -408,7 +396,7 @@ impl NbIotCell {
     ) {
         self.devices[device as usize].last = now.as_nanos();
         let at = Instant::from_nanos(now.as_nanos().saturating_add(self.settings.inactivity.0));
-        engine.schedule(at, NbIotStep::Release.at_device(device).into());
+        engine.schedule(at, at_device(NbIotStep::Release, device));
     }
 
     fn release<E: From<NbIotEvent> + Copy>(
@@ -437,7 +425,7 @@ impl NbIotCell {
         self.enter(now, device, DeviceState::Idle);
         if let Some(active) = self.settings.active_time {
             let at = Instant::from_nanos(now.as_nanos().saturating_add(active.0));
-            engine.schedule(at, NbIotStep::Sleep.at_device(device).into());
+            engine.schedule(at, at_device(NbIotStep::Sleep, device));
         }
     }
 
@@ -455,7 +443,7 @@ impl NbIotCell {
         }
         let cycles = now.saturating_sub(own.paging).div_ceil(cycle);
         let at = Instant::from_nanos(own.paging.saturating_add(cycles.saturating_mul(cycle)));
-        engine.schedule(at, NbIotStep::Paging.at_device(device).into());
+        engine.schedule(at, at_device(NbIotStep::Paging, device));
     }
 
     /// A device enters a state; the time in the one before counts.

@@ -54,6 +54,8 @@ keys! {
 }
 
 impl Default for NbIot {
+    /// A device of category NB1 where a preamble is missed as often as TS 36.104 allows. The other values are
+    /// assumptions within 3GPP's ranges.
     fn default() -> Self {
         Self {
             shares: vec![1.0],

@@ -37,6 +37,12 @@ fn of_uplinks(cell: &Cell, part: &str) -> f64 {
     cell.number(part) / cell.number("lora.uplinks").max(1.0)
 }
 
+/// A count as a share of the frames both ways.
+fn of_frames(cell: &Cell, part: &str) -> f64 {
+    let frames = cell.number("lora.uplinks") + both(cell, "lora.downlinks");
+    cell.number(part) / frames.max(1.0)
+}
+
 fn both(cell: &Cell, name: &str) -> f64 {
     cell.counts(name).iter().sum::<u64>() as f64
 }
@@ -46,12 +52,13 @@ pub static LORA: Group = Group {
     key: "lora",
     name: "LoRaWAN",
     title: "LoRaWAN cell",
-    note: "Frames, summed over replications. Empty: sent to ask the gateway for a further packet. \
-           Collided: met another uplink on its channel. Gateway deaf: the gateway was \
-           transmitting. These are shares of the uplinks. Unreadable: for another reason, share of \
-           the frames both ways. Windows 1 and 2: downlinks by receive window. Dropped: a queue \
-           was full, share of the packets. Then the shares of the time on the air, and the mean \
-           power of a device’s radio.",
+    note: "Frames, summed over replications. Empty: sent to ask the network for a further packet. \
+           Collided: no gateway read it, and it met another uplink on its channel. Gateway deaf: \
+           the gateway was transmitting. These are shares of the uplinks. Unreadable: for another \
+           reason, and too weak: shares of the frames both ways. SF: mean spreading factor of the \
+           uplinks. Adapted: requests of the adaptive data rate. Windows 1 and 2: downlinks by \
+           receive window. Dropped: a queue was full, share of the packets. Then the shares of the \
+           time on the air, and the mean power of a device’s radio.",
     terminal_title: "",
     terminal_note: "",
     metrics: &[
@@ -71,7 +78,7 @@ pub static LORA: Group = Group {
         .page("empty", Format::Percent(1)),
         Metric::measured(
             "lora.collided",
-            "Uplinks that met another one on their channel.",
+            "Uplinks that no gateway read because they met another one on their channel.",
             Unit::Count,
             |s| frames(s, |all| all.collided),
         ),
@@ -82,7 +89,7 @@ pub static LORA: Group = Group {
         .page("collided", Format::Percent(1)),
         Metric::measured(
             "lora.deaf",
-            "Uplinks during which the gateway transmitted.",
+            "Uplinks that no gateway read because it transmitted.",
             Unit::Count,
             |s| frames(s, |all| all.deaf),
         ),
@@ -98,14 +105,39 @@ pub static LORA: Group = Group {
             |s| frames(s, |all| all.faded),
         ),
         Metric::derived("lora.faded_share", "Their share.", Unit::Share, |cell| {
-            let frames = cell.number("lora.uplinks") + both(cell, "lora.downlinks");
-            cell.number("lora.faded") / frames.max(1.0)
+            of_frames(cell, "lora.faded")
         })
         .better(Better::Less)
         .page("unreadable", Format::Percent(1)),
+        Metric::measured("lora.weak", "Frames that were too weak, both ways.", Unit::Count, |s| {
+            frames(s, |all| all.weak)
+        }),
+        Metric::derived("lora.weak_share", "Their share.", Unit::Share, |cell| {
+            of_frames(cell, "lora.weak")
+        })
+        .better(Better::Less)
+        .page("too weak", Format::Percent(1)),
+        Metric::measured(
+            "lora.spreading_factor",
+            "Mean spreading factor of the uplinks.",
+            Unit::Ratio,
+            |s| {
+                s.mean_of(counts, |_, one| {
+                    one.spreading_factors as f64 / one.frames.uplinks.max(1) as f64
+                })
+            },
+        )
+        .page("SF", Format::Fixed(2)),
+        Metric::measured(
+            "lora.adapted",
+            "Requests of the adaptive data rate that reached their device.",
+            Unit::Count,
+            |s| frames(s, |all| all.adapted),
+        )
+        .page("adapted", Format::Count),
         Metric::measured(
             "lora.downlinks",
-            "Frames that the gateway sent in first and in second windows.",
+            "Frames that gateways sent in first and in second windows.",
             Unit::Count,
             |s| pair(s, |all| all.downlinks),
         ),
@@ -119,7 +151,7 @@ pub static LORA: Group = Group {
         .page("window 2", Format::Count),
         Metric::measured(
             "lora.overflows",
-            "Packets for which the queue of a device, and that of the gateway, was full.",
+            "Packets for which the queue of a device, and that of the network server, was full.",
             Unit::Count,
             |s| pair(s, |all| all.overflows),
         ),
@@ -146,11 +178,12 @@ pub static LORA: Group = Group {
         .page("device sends", Format::Percent(2)),
         Metric::measured(
             "lora.gateway_share",
-            "Share of the time for which the gateway transmitted.",
+            "Share of the time for which a gateway transmitted, mean over gateways.",
             Unit::Share,
             |s| {
                 s.mean_of(counts, |record, one| {
-                    one.downlink_ns.iter().sum::<u64>() as f64 / nanoseconds(record) as f64
+                    let ns = nanoseconds(record) as f64 * f64::from(one.gateways.max(1));
+                    one.downlink_ns.iter().sum::<u64>() as f64 / ns
                 })
             },
         )
