@@ -7,7 +7,7 @@ At 1280 and at 400 pixels, in light and in dark: no console message of a warning
 no request but the file itself, no page wider than the window, every drawing that is not folded
 has a size, text in drawings is not smaller than a reader can read, and the colours of the page
 follow the scheme. Legend buttons are pressed and a tip is shown once. Writes a screenshot of
-each to OUTDIR and one JSON line with what was found. Exit 0: as it should be, 1: not, 2: could
+each and the printed pages to OUTDIR, and one JSON line with what was found. Exit 0: as it should be, 1: not, 2: could
 not look. Needs Python 3.9 and Chromium ($CHROMIUM, or chromium, chromium-browser,
 google-chrome in $PATH); talks to it over a pipe, so no package is needed.
 """
@@ -206,6 +206,10 @@ def look(browser, url, width, scheme, picture):
                         clip={"x": 0, "y": 0, "width": width,
                               "height": min(seen["height_px"], 16000), "scale": 1})
     picture.write_bytes(base64.b64decode(shot["data"]))
+    if (width, scheme) == (1280, "light"):
+        paper = base64.b64decode(browser.call("Page.printToPDF", printBackground=True)["data"])
+        picture.with_suffix(".pdf").write_bytes(paper)
+        seen["pages"] = paper.count(b"/Type /Page\n")
     return seen, wrong
 
 

@@ -10,8 +10,9 @@ use ebbtide_sim::result::Report;
 
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts/look_at_report.py");
 
-/// Looks at a report; the pictures stay in the target directory.
-fn look_at(name: &str, report: &Report, has_drawings: bool) {
+/// Looks at a report; the pictures stay in the target directory. Returns how many pages it has in
+/// print; `None` if it was not looked at.
+fn look_at(name: &str, report: &Report, has_drawings: bool) -> Option<usize> {
     let out = Path::new(env!("CARGO_TARGET_TMPDIR")).join("report");
     std::fs::create_dir_all(&out).unwrap();
     let file = out.join(format!("{name}.html"));
@@ -23,7 +24,7 @@ fn look_at(name: &str, report: &Report, has_drawings: bool) {
             let why = failed.map(|output| String::from_utf8_lossy(&output.stderr).into_owned());
             assert!(!strict, "the report cannot be looked at: {why:?}");
             eprintln!("SKIPPED: no look at the report in a browser: {why:?}");
-            return;
+            return None;
         }
     };
     let seen = String::from_utf8_lossy(&output.stdout);
@@ -31,6 +32,8 @@ fn look_at(name: &str, report: &Report, has_drawings: bool) {
     assert!(output.status.success(), "{name}:\n{seen}");
     assert_eq!(seen.lines().count(), 4, "{name}:\n{seen}");
     assert!(!has_drawings || !seen.contains("\"drawings\": 0"), "{name}:\n{seen}");
+    let pages = seen.split("\"pages\": ").nth(1)?.split([',', '}']).next()?.parse();
+    Some(pages.unwrap())
 }
 
 #[test]
@@ -39,8 +42,9 @@ fn a_comparison_of_four_controls_reads_well_in_a_browser() {
 }
 
 #[test]
-fn every_control_in_one_figure_reads_well_in_a_browser() {
-    look_at("every-control", &every_control(), true);
+fn every_control_in_one_figure_reads_well_in_a_browser_and_on_eight_pages() {
+    let pages = look_at("every-control", &every_control(), true);
+    assert!(pages.is_none_or(|pages| (2..=8).contains(&pages)), "{pages:?} pages");
 }
 
 #[test]
