@@ -93,8 +93,8 @@ impl Until {
     ///
     /// # Errors
     ///
-    /// Returns an error if a setting is a sweep, if the key is not one of the scenario's, or if its value has no
-    /// logarithm and no range is given.
+    /// Returns an error if a setting is a sweep, if the key is not one of the scenario's, if its value has no
+    /// logarithm and no range is given, or if the scenario is not possible at an end of the range.
     pub fn plan(
         text: &str,
         source: Source,
@@ -136,7 +136,13 @@ impl Until {
             }
         };
         let (key, written) = (key.to_owned(), text.to_owned());
-        Ok(Self { source, axes, cc, reps, seed: None, key, range: ends, scale, start, written })
+        let plan =
+            Self { source, axes, cc, reps, seed: None, key, range: ends, scale, start, written };
+        for end in ends.into_iter().flat_map(|(from, to)| [from, to]) {
+            plan.campaign(&plan.cc, Some(&plan.scale.text(end)))
+                .map_err(|error| error.of_option("--until"))?;
+        }
+        Ok(plan)
     }
 
     /// Takes another seed than the scenario's.

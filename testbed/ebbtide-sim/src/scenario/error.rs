@@ -31,6 +31,15 @@ impl ScenarioError {
         &self.message
     }
 
+    /// The error with another option at fault instead of `--set`, which stood for it.
+    #[must_use]
+    pub(crate) fn of_option(mut self, option: &str) -> Self {
+        if self.place == "--set" {
+            option.clone_into(&mut self.place);
+        }
+        self
+    }
+
     /// An error of an argument.
     #[must_use]
     pub fn argument(option: &str, value: &str, message: &str) -> Self {

@@ -57,8 +57,8 @@ keys! {
 }
 
 keys! {
-    /// Devices move to another cell: their packets pass its link from then on. Packets that are on their way to them over the link
-    /// of the cell that they have left are lost.
+    /// Devices move to another cell: their packets pass its link from then on. Packets that are on
+    /// their way to them over the link of the cell that they have left are lost.
     #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
     #[serde(deny_unknown_fields)]
     pub struct DeviceMove name {
@@ -141,8 +141,11 @@ fn last_request_ns(view: &ClassView) -> Option<u64> {
 fn check_class(s: &Scenario, key: &str, class: Option<&str>) -> Check {
     let Some(name) = class else { return Ok(()) };
     let names: Vec<&str> = s.class.iter().map(|class| class.name.as_str()).collect();
-    let message =
-        format!("there is no [[class]] with the name '{name}'; there are {}", names.join(", "));
+    let others = match names.is_empty() {
+        true => "without classes leave it out".to_owned(),
+        false => format!("there are {}", names.join(", ")),
+    };
+    let message = format!("there is no [[class]] with the name '{name}'; {others}");
     require(names.contains(&name), key, &message)
 }
 

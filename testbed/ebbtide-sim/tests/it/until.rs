@@ -75,6 +75,12 @@ fn a_search_that_cannot_begin_is_refused_with_the_remedy() {
         ("network.up.delay", &[], "has no value above zero"),
         ("clients.count=40..10", &[], "ascending order"),
         ("clients.count=10", &[], "KEY=FROM..TO"),
+        ("devices=1..10", &[], "--until: devices: no such key"),
+        (
+            "clients.count=10..9000000",
+            &[],
+            "--until: clients.count=9000000: must be from 1 to 1000000",
+        ),
         ("clients.count", &["network.up.rate=1 kbit/s,2 kbit/s"], "is a sweep"),
         ("clients.count", &["clients.count=4"], "fixed by --set"),
     ] {
