@@ -131,7 +131,7 @@ fn a_file_that_is_wrong_at_the_start_is_named_with_its_option() {
 fn a_state_that_is_wrong_is_set_aside_and_the_server_starts() {
     let folder = tempfile::tempdir().unwrap();
     let state = folder.path().join("state");
-    let valid = format!("ebbtide state 2\n{}", "\0\0\0\u{9}".repeat(20));
+    let valid = format!("ebbtide state 3\n{}", "\0\0\0\u{9}".repeat(20));
     for fault in FAULTS {
         spoil(&state, &valid, fault);
         let serve = ["serve", "--bind", "127.0.0.1:0", "--state", state.to_str().unwrap()];

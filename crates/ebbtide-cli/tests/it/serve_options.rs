@@ -77,7 +77,7 @@ fn workers_and_a_stored_state_serve_as_one_server() {
     let names = threads.map(|thread| fs::read_to_string(thread.unwrap().path().join("comm")));
     let workers = names.filter(|name| name.as_ref().is_ok_and(|name| name.starts_with("ebbtide-")));
     assert_eq!(workers.count(), 2);
-    assert!(fs::read(&state).unwrap().starts_with(b"ebbtide state 2\n"));
+    assert!(fs::read(&state).unwrap().starts_with(b"ebbtide state 3\n"));
 }
 
 #[test]

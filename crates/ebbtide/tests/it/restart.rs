@@ -131,7 +131,7 @@ async fn a_state_that_is_not_valid_is_set_aside_and_the_server_starts() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("state");
     let bad = folder.path().join("state.bad");
-    for stored in [&b""[..], b"ebbtide state 1\nsomething else", b"ebbtide state 2\n", b"\x7fELF"] {
+    for stored in [&b""[..], b"ebbtide state 2\nsomething else", b"ebbtide state 3\n", b"\x7fELF"] {
         let file = StateFile::new(&path);
         file.save(stored).unwrap();
         let config = ServerConfig::new().state(file);
