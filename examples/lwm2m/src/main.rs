@@ -30,8 +30,7 @@ async fn server(address: &str, key: &str) -> Result<(), Box<dyn Error>> {
     let keys = move |_: &[u8]| Some(key.clone());
     let config = ServerConfig::new()
         .bind_dtls(DtlsBind::new(address.parse::<std::net::SocketAddr>()?, keys));
-    let none: [&str; 0] = [];
-    tokio::spawn(Server::with_config(devices.router(), config, none)?.run());
+    tokio::spawn(Server::without_plain_sockets(devices.router(), config)?.run());
     loop {
         for endpoint in devices.endpoints() {
             let Some(peer) = devices.get(&endpoint) else { continue };

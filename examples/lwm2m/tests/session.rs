@@ -30,8 +30,7 @@ async fn a_device_registers_is_asked_and_leaves() {
     let devices = Devices::default();
     let keys = |identity: &[u8]| (identity == b"dev-1").then(|| Psk::new(b"secret").ok()).flatten();
     let config = ServerConfig::new().bind_dtls(DtlsBind::new(([127, 0, 0, 1], 0), keys));
-    let none: [&str; 0] = [];
-    let server = Server::with_config(devices.router(), config, none).unwrap();
+    let server = Server::without_plain_sockets(devices.router(), config).unwrap();
     let base = format!("coaps://{}", server.dtls_addrs()[0]);
     let (device, commands) = Device::new("dev-1", 60);
     let (stop, stopped) = oneshot::channel::<()>();

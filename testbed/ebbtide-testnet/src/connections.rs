@@ -1,5 +1,5 @@
-//! A model of TCP: segments that are acknowledged one by one, sent again after a timeout that doubles, and delivered in
-//! order. Credit for the peer's buffer takes no packets, and there is no congestion control: what a test needs of TCP is
+//! A model of TCP: segments that are acknowledged one by one, sent again after a timeout that doubles, and delivered
+//! in order. Credit for the peer's buffer takes no packets, and there is no congestion control: what a test needs of TCP is
 //! that loss is delay, silence is not an end, and an end may come at any byte.
 
 use crate::links::{Due, Links, Packet, PacketRoute};

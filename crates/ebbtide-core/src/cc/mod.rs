@@ -402,7 +402,8 @@ pub trait CongestionControl {
 
     /// A transmission leaves now; returns how long to wait for its answer. The shell bounds the
     /// returned timeout and then writes it to `slot.armed`. During the call, `slot.armed` still
-    /// holds the previous timeout.
+    /// holds the previous timeout. The last waits of a short series are made longer, so that no
+    /// exchange is given up before MAX_TRANSMIT_SPAN.
     fn on_transmit(
         &mut self,
         transmission: &Transmission,

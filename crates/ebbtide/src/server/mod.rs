@@ -174,6 +174,21 @@ impl Server {
         })
     }
 
+    /// Serves `router` without a UDP socket of plain CoAP: over DTLS, at the addresses that `config` binds, and over
+    /// the connections that [`Self::listen`] accepts.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::with_config`].
+    ///
+    /// # Panics
+    ///
+    /// As [`Self::with_config`].
+    pub fn without_plain_sockets(router: Router, config: ServerConfig) -> Result<Self, BindError> {
+        let none: [SocketAddr; 0] = [];
+        Self::with_config(router, config, none)
+    }
+
     /// Serves the same resources over TCP, TLS or WebSockets as well.
     ///
     /// ```no_run

@@ -4,7 +4,7 @@ use ebbtide::dtls::{Certificates, DtlsBind, Fingerprint, RawKey, TrustedKeys, tr
 use ebbtide::server::{Call, Router, get};
 use ebbtide::{Client, ClientConfig, Error, Server, ServerConfig};
 use rcgen::KeyPair;
-use std::net::{SocketAddr, UdpSocket};
+use std::net::UdpSocket;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -24,10 +24,10 @@ fn serve(own: &RawKey, clients: impl Into<Option<TrustedKeys>>) -> (Server, Stri
     let who = async |call: Call<'static>| {
         String::from_utf8_lossy(call.identity().unwrap_or(b"nobody")).into_owned()
     };
-    let none: [SocketAddr; 0] = [];
     let bind = DtlsBind::with_raw_key(([127, 0, 0, 1], 0), own, clients);
     let config = ServerConfig::new().bind_dtls(bind);
-    let server = Server::with_config(Router::new().route("/who", get(who)), config, none).unwrap();
+    let server =
+        Server::without_plain_sockets(Router::new().route("/who", get(who)), config).unwrap();
     let uri = format!("coaps://{}/who", server.dtls_addrs()[0]);
     (server, uri)
 }

@@ -379,9 +379,9 @@ impl Scene<'_> {
         bytes
     }
 
-    /// Whether a datagram is what the words say, which are as above; `..` is any byte and `..*8` eight of them, `*` any
-    /// rest, and `new-id`, `new-token` and `new-echo` are remembered, and the first two were never there before. `number`
-    /// is an option whose value is larger than that of the one before.
+    /// Whether a datagram is what the words say, which are as above; `..` is any byte and `..*8` eight of them, `*`
+    /// any rest, and `new-id`, `new-token` and `new-echo` are remembered, and the first two were never there before.
+    /// `number` is an option whose value is larger than that of the one before.
     fn matches(&mut self, words: &str, datagram: &[u8]) -> bool {
         let mut left = datagram;
         let mut token_len = usize::from(datagram[0] & 0xf);

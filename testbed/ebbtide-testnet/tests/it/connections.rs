@@ -18,7 +18,6 @@ use tokio::time::{sleep, timeout};
 const SERVER: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 const DEVICE: Ipv4Addr = Ipv4Addr::new(10, 2, 0, 1);
 const SECOND: Duration = Duration::from_secs(1);
-const NOWHERE: [SocketAddr; 0] = [];
 
 fn at(port: u16) -> SocketAddr {
     (SERVER, port).into()
@@ -145,7 +144,7 @@ fn serve(network: &TestNetwork, changes: &Subject) -> JoinHandle<io::Result<()>>
     let router = Router::new()
         .route("/value", get(read).put(store).observable(changes))
         .route("/echo", put(echo));
-    let server = Server::with_config(router, network.server_config(), NOWHERE).unwrap();
+    let server = Server::without_plain_sockets(router, network.server_config()).unwrap();
     tokio::spawn(server.listen(Listen::Tcp(at(5683))).unwrap().run())
 }
 
@@ -259,7 +258,7 @@ fn tls_and_websockets_go_over_the_network_as_well() {
     let trust = Trust::authorities(certificate.as_bytes()).unwrap();
     let router = Router::new().route("/echo", put(echo));
     play(11, rough(), async |network| {
-        let server = Server::with_config(router.clone(), network.server_config(), NOWHERE);
+        let server = Server::without_plain_sockets(router.clone(), network.server_config());
         let tls = TlsServer::new(identity.clone());
         let server = server.unwrap().listen(Listen::Tls(at(5684), tls.clone())).unwrap();
         let server = server.listen(Listen::Ws(at(80))).unwrap();
