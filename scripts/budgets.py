@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What the tree weighs beside its limits, which are the numbers of today and may only shrink.
+"""What the tree weighs beside its limits: its goals, or where it is beyond one, a number that may only shrink.
 
     scripts/budgets.py            print each number beside its limit; fail if one is larger
     scripts/budgets.py --lower    write smaller numbers as the new limits

@@ -6,7 +6,7 @@ use super::section::{
 };
 use super::text::escape;
 use ebbtide_sim::result::Report;
-use ebbtide_sim::result::metrics::{BACKGROUND, LORA, MEASUREMENT, MESH, NB_IOT, WIFI};
+use ebbtide_sim::result::metrics::{GROUPS, MESH};
 
 /// The whole file.
 pub(super) fn page(report: &Report) -> String {
@@ -50,7 +50,7 @@ pub(super) fn page(report: &Report) -> String {
         sections.push(("packets", "Packets", packets::section(&context)));
         sections.push(("links", "Links", classes::links(&context)));
         sections.push(("cross", "Cross traffic", classes::cross(&context)));
-        for of in [&LORA, &NB_IOT, &WIFI, &BACKGROUND, &MEASUREMENT] {
+        for of in GROUPS.iter().filter(|group| !group.key.is_empty()) {
             sections.push((of.key, of.name, group::section(&context, of)));
         }
     }

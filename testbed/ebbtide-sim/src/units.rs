@@ -1,6 +1,5 @@
 //! Quantities with units, in the notation of scenario files.
 
-use crate::net::Delay;
 use serde::de::{self, Deserializer, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
 use std::fmt;
@@ -39,13 +38,6 @@ impl TimeRange {
             Self::Fixed(time) => (time.0, time.0),
             Self::Zero => (0, 0),
         }
-    }
-
-    /// The delay model that draws from the range.
-    #[must_use]
-    pub const fn delay(self) -> Delay {
-        let (low, high) = self.ends();
-        Delay { low, high }
     }
 }
 

@@ -4,7 +4,7 @@ use super::number::{percent, significant};
 use super::{classes, flows, group, name, name_width, requirements};
 use crate::text::paragraph;
 use ebbtide_sim::judge::{Judgement, Verdict};
-use ebbtide_sim::result::metrics::{BACKGROUND, MEASUREMENT, MESH, NB_IOT, WIFI};
+use ebbtide_sim::result::metrics::{GROUPS, MESH};
 use ebbtide_sim::result::{Cell, Summary};
 use ebbtide_sim::run::{Campaign, CellResult, CellSpec, Results, left_out};
 use std::io::{self, Write};
@@ -32,7 +32,7 @@ pub(crate) fn write(
         } else {
             rows(out, &results, &verdict)?;
         }
-        for part in [&WIFI, &NB_IOT, &BACKGROUND, &MEASUREMENT] {
+        for part in GROUPS.iter().filter(|group| !group.terminal_title.is_empty()) {
             if cells.iter().any(|cell| part.is_of(cell)) {
                 writeln!(out)?;
                 group::rows(out, &cells, part)?;

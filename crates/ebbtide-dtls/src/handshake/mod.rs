@@ -130,10 +130,10 @@ pub(crate) struct Handshake {
     psk: Option<Psk>,
     certificates: Option<Box<certificates::Certificates>>,
     saved: Option<SavedSession>,
-    /// At the server: the identity is unknown and the key is random.
-    /// At a server: the key in use, and another one of the same identity.
+    /// At the server: the key in use, and another one of the same identity.
     key: Option<Psk>,
     other_key: Option<Psk>,
+    /// At the server: the identity is unknown, and the key is random.
     unknown_identity: bool,
     /// Encrypted records of the handshake that were not authentic.
     forgeries: u8,

@@ -1,6 +1,7 @@
 //! Propagation and other delays.
 
 use crate::random::uniform;
+use crate::units::TimeRange;
 use rand_core::Rng;
 
 /// A delay drawn per packet, uniform between two ends in nanoseconds; fixed if they are equal.
@@ -23,5 +24,14 @@ impl Delay {
     #[inline]
     pub fn draw(self, rng: &mut impl Rng) -> u64 {
         if self.low >= self.high { self.low } else { uniform(rng, self.low, self.high) }
+    }
+}
+
+impl TimeRange {
+    /// The delay model that draws from the range.
+    #[must_use]
+    pub const fn delay(self) -> Delay {
+        let (low, high) = self.ends();
+        Delay { low, high }
     }
 }

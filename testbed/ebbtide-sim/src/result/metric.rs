@@ -203,7 +203,7 @@ pub struct Group {
     pub title: &'static str,
     /// The meaning of the columns on the page, in a few sentences.
     pub note: &'static str,
-    /// The heading of its first column in the terminal.
+    /// The heading of its first column in the terminal; empty if it has no table of its own there.
     pub terminal_title: &'static str,
     /// A remark under its table in the terminal; may be empty.
     pub terminal_note: &'static str,

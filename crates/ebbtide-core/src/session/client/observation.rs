@@ -110,6 +110,15 @@ impl ObservationTransfer {
     }
 }
 
+/// What one of an observation's transfers is for.
+#[derive(Copy, Clone, PartialEq, Eq)]
+enum TransferPurpose {
+    /// To register, or to deregister.
+    Registration,
+    /// To fetch the rest of a state.
+    State,
+}
+
 /// The observation of a resource. It registers, renews the registration under the same token, returns
 /// notifications in order and with whole bodies, and deregisters when it is cancelled.
 ///
@@ -251,11 +260,14 @@ impl Observation {
     fn poll_parts(&mut self, now: Instant, rng: &mut dyn Rng) -> Option<ObservationStep> {
         let mut wait = (self.state == ObservationState::Registered && self.registering.is_none())
             .then(|| self.due(rng));
-        for registers in [true, false] {
-            let place = if registers { &mut self.registering } else { &mut self.fetching };
+        for purpose in [TransferPurpose::Registration, TransferPurpose::State] {
+            let place = match purpose {
+                TransferPurpose::Registration => &mut self.registering,
+                TransferPurpose::State => &mut self.fetching,
+            };
             let Some(part) = place else { continue };
             if part.until.is_some_and(|until| until <= now) {
-                self.lost(registers, TransferError::TimedOut);
+                self.lost(purpose, TransferError::TimedOut);
                 return None;
             }
             match part.transfer.poll(now, rng) {
@@ -273,11 +285,11 @@ impl Observation {
                 }
                 Step::Done(Ok(response)) => {
                     *place = None;
-                    self.done(now, registers, response, rng);
+                    self.done(now, purpose, response, rng);
                     return None;
                 }
                 Step::Done(Err(error)) => {
-                    self.lost(registers, error);
+                    self.lost(purpose, error);
                     return None;
                 }
             }
@@ -298,11 +310,19 @@ impl Observation {
     }
 
     /// A whole state, or the answer to a cancellation, has arrived.
-    fn done(&mut self, now: Instant, registers: bool, response: Response, rng: &mut dyn Rng) {
-        match (self.state, registers) {
-            (ObservationState::Cancelling, true) => self.end(),
-            (ObservationState::Cancelling, false) => {}
-            (_, true) if !self.confirmed => self.not_registered(now, response, rng),
+    fn done(
+        &mut self,
+        now: Instant,
+        purpose: TransferPurpose,
+        response: Response,
+        rng: &mut dyn Rng,
+    ) {
+        match (self.state, purpose) {
+            (ObservationState::Cancelling, TransferPurpose::Registration) => self.end(),
+            (ObservationState::Cancelling, TransferPurpose::State) => {}
+            (_, TransferPurpose::Registration) if !self.confirmed => {
+                self.not_registered(now, response, rng)
+            }
             _ => {
                 self.told.push_back(ObservationStep::State(response));
                 if let Some(next) = self.next.take() {
@@ -329,18 +349,18 @@ impl Observation {
     }
 
     /// A registration, or the blocks of a state, were lost.
-    fn lost(&mut self, registers: bool, error: TransferError) {
+    fn lost(&mut self, purpose: TransferPurpose, error: TransferError) {
         self.forget_parts();
         if let Some(id) = self.registration.take() {
             self.told.push_back(ObservationStep::Cancel(id));
         }
         let is_broken = match error {
             TransferError::TooLarge { .. } => true,
-            TransferError::Protocol(_) => registers,
+            TransferError::Protocol(_) => purpose == TransferPurpose::Registration,
             _ => false,
         };
         let ends = self.settings.end_at_error || !self.was_registered || is_broken;
-        if self.state == ObservationState::Cancelling && registers {
+        if self.state == ObservationState::Cancelling && purpose == TransferPurpose::Registration {
             self.end();
         } else if ends {
             self.told.push_back(ObservationStep::Failed(error));
@@ -364,11 +384,15 @@ impl Observation {
         if is_state && self.state != ObservationState::Cancelling {
             return self.on_notification(now, response, more);
         }
-        for registers in [true, false] {
-            let place = if registers { &mut self.registering } else { &mut self.fetching };
+        for purpose in [TransferPurpose::Registration, TransferPurpose::State] {
+            let place = match purpose {
+                TransferPurpose::Registration => &mut self.registering,
+                TransferPurpose::State => &mut self.fetching,
+            };
             let Some(part) = place else { continue };
             let Some(own) = part.own(id) else { continue };
-            if registers && more && self.state != ObservationState::Cancelling {
+            let registered = purpose == TransferPurpose::Registration && more;
+            if registered && self.state != ObservationState::Cancelling {
                 // The client is registered. Only the rest of the state is missing.
                 self.registration = Some(id);
                 (self.confirmed, self.was_registered) = (true, true);
@@ -380,7 +404,7 @@ impl Observation {
                 (self.fresh_until, self.renewal) = (now + lifetime(&response), None);
             }
             part.transfer.handle_response(now, own, response);
-            if registers && more {
+            if registered {
                 Self::forget(&mut self.told, &mut self.fetching);
             }
             return;
@@ -447,7 +471,7 @@ impl Observation {
     pub fn handle_loss(&mut self, now: Instant, id: u32, loss: Loss) {
         if self.registration == Some(id) {
             self.registration = None;
-            return self.lost(false, TransferError::Lost);
+            return self.lost(TransferPurpose::State, TransferError::Lost);
         }
         for place in [&mut self.registering, &mut self.fetching] {
             if let Some(part) = place
