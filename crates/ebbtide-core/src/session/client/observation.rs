@@ -110,7 +110,7 @@ impl ObservationTransfer {
     }
 }
 
-/// What one of an observation's transfers is for.
+/// The purpose of one of an observation's transfers.
 #[derive(Copy, Clone, PartialEq, Eq)]
 enum TransferPurpose {
     /// To register, or to deregister.
