@@ -15,7 +15,7 @@ at=127.0.0.1:8080
 [ "$mode" = http ] || at=10.83.0.1:5683
 cat >"$work/gateway" <<S
 ip link set lo up
-$* >&2 &
+$(printf '%q ' "$@") >&2 &
 sleep 4
 python3 '$here/gateway_load.py' $mode $at $count $devices $seconds >'$work/result'
 touch '$work/done'

@@ -1,5 +1,6 @@
-//! Measures how many HTTP requests a second a server answers on 32 connections. Without arguments it measures a bare
-//! hyper server, which answers 60 bytes to anything; `http_rate ADDRESS PATH` measures another server.
+//! Measures how many HTTP requests a second a server answers on 32 connections: `http_rate ADDRESS PATH`.
+//!
+//! `http_rate ADDRESS` is a bare hyper server on one thread, as a gateway is: it answers 60 bytes to anything.
 
 use http_body_util::Full;
 use hyper::body::Bytes;
@@ -18,45 +19,40 @@ use tokio::net::{TcpListener, TcpStream};
 const CONNECTIONS: usize = 32;
 const SPAN: Duration = Duration::from_secs(5);
 
-#[tokio::main]
+#[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1);
-    let (address, path) = match (arguments.next(), arguments.next()) {
-        (Some(address), Some(path)) => (address.parse()?, path),
-        _ => (bare().await?, "/".to_owned()),
-    };
-    let count = Arc::new(AtomicU64::new(0));
-    for _ in 0..CONNECTIONS {
-        tokio::spawn(ask(
-            address,
-            format!("GET {path} HTTP/1.1\r\nHost: g\r\n\r\n"),
-            count.clone(),
-        ));
+    let address = arguments.next().ok_or("http_rate ADDRESS [PATH]")?.parse()?;
+    match arguments.next() {
+        Some(path) => measure(address, &path).await,
+        None => serve(address).await?,
     }
-    tokio::time::sleep(SPAN).await;
-    println!("{} requests a second", count.load(Ordering::Relaxed) / SPAN.as_secs());
     Ok(())
 }
 
-/// Starts the bare server.
-async fn bare() -> io::Result<SocketAddr> {
-    let listener = TcpListener::bind("127.0.0.1:0").await?;
-    let address = listener.local_addr()?;
-    tokio::spawn(async move {
-        while let Ok((stream, _)) = listener.accept().await {
-            tokio::spawn(async move {
-                let answer = async |_| {
-                    Ok::<_, Infallible>(hyper::Response::new(Full::new(Bytes::from_static(
-                        &[b'x'; 60],
-                    ))))
-                };
-                http1::Builder::new()
-                    .serve_connection(TokioIo::new(stream), service_fn(answer))
-                    .await
-            });
-        }
-    });
-    Ok(address)
+async fn measure(address: SocketAddr, path: &str) {
+    let count = Arc::new(AtomicU64::new(0));
+    for _ in 0..CONNECTIONS {
+        let request = format!("GET {path} HTTP/1.1\r\nHost: g\r\n\r\n");
+        tokio::spawn(ask(address, request, count.clone()));
+    }
+    tokio::time::sleep(SPAN).await;
+    println!("{} requests a second", count.load(Ordering::Relaxed) / SPAN.as_secs());
+}
+
+/// The bare server.
+async fn serve(address: SocketAddr) -> io::Result<()> {
+    let listener = TcpListener::bind(address).await?;
+    loop {
+        let (stream, _) = listener.accept().await?;
+        tokio::spawn(async move {
+            let body = Bytes::from_static(&[b'x'; 60]);
+            let answer =
+                async |_| Ok::<_, Infallible>(hyper::Response::new(Full::new(body.clone())));
+            let io = TokioIo::new(stream);
+            http1::Builder::new().serve_connection(io, service_fn(answer)).await
+        });
+    }
 }
 
 /// Sends the request again and again, each after the answer to the one before.

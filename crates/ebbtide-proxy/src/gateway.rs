@@ -14,6 +14,8 @@ use crate::system;
 use crate::uploads::UploadsUnderWay;
 use crate::upstream::{SharedUpstream, Upstream, UpstreamConfig};
 use ebbtide::{Client, Code, OptionNumber, Response};
+use hyper::header::HeaderValue;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
@@ -51,6 +53,8 @@ pub(crate) struct GatewayInner {
     pub(crate) deadline: Duration,
     pub(crate) max_body: usize,
     pub(crate) uploads: Arc<UploadsUnderWay>,
+    /// This gateway in the field Via of HTTP, if its name can stand there.
+    pub(crate) via: Option<HeaderValue>,
 }
 
 /// An answer, with the rest of its body if that is still to come.
@@ -71,6 +75,7 @@ impl Gateway {
     #[must_use]
     pub fn new(config: GatewayConfig) -> Self {
         let GatewayConfig { access, cells, limits, client, name, .. } = config;
+        let via = HeaderValue::from_str(&format!("1.1 {name}")).ok();
         let upstream = Upstream::new(UpstreamConfig {
             client: Client::with_config(client.for_proxy()),
             access,
@@ -88,6 +93,7 @@ impl Gateway {
             deadline: config.deadline,
             max_body: config.max_body,
             uploads: Arc::default(),
+            via,
         };
         Self { inner: Arc::new(inner) }
     }
@@ -141,8 +147,10 @@ impl Gateway {
             (flight.progress, tokio::time::timeout_at(deadline, flight.outcome).await)
         } else {
             let progress = RequestProgress::new(deadline);
-            let work = self.change(&ask, &progress);
-            let answered = tokio::time::timeout_at(deadline, work).await;
+            let answered = {
+                let work = pin!(self.change(&ask, &progress));
+                tokio::time::timeout_at(deadline, work).await
+            };
             (progress, answered)
         };
         let Ok(outcome) = answered else { return progress.too_late().into() };

@@ -138,13 +138,16 @@ impl Upstream {
     async fn ask(&self, ask: &Ask, progress: &RequestProgress) -> Result<ForwardOutcome, Response> {
         if let TargetScheme::Web(scheme) = ask.target.scheme {
             let address = self.address(&ask.target).await?;
-            return Ok(self.web.exchange(ask, scheme, address, &self.name, progress).await);
+            let exchange = self.web.exchange(ask, scheme, address, &self.name, progress);
+            return Ok(Box::pin(exchange).await);
         }
         let (request, address) = self.prepare(ask).await?;
         if ask.body == BodyForm::Streamed && ask.code == Code::GET {
-            return self.begin(ask, request, address, progress).await;
+            return Box::pin(self.begin(ask, request, address, progress)).await;
         }
-        let exchange = self.client.request(request);
+        // Pinned where it is made: moving a future of this size costs much of the work on a request. That is why the others
+        // are in boxes.
+        let exchange = pin!(self.client.request(request));
         let answered = self.turn(ask, address, progress, exchange, |response| {
             match response.body().len().max(ask.payload.len()) > ONE_MESSAGE {
                 _ if response.is_repeated() => RoundTrip::Repeated,

@@ -88,6 +88,11 @@ impl Lookup {
         })
     }
 
+    /// The names and values of its criteria.
+    pub(super) fn values(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.criteria.iter().filter_map(|known| Some((&*known.name, known.value.as_deref()?)))
+    }
+
     fn endpoint(&self, numbered: Numbered<'_>) -> Option<WebLink> {
         let own = endpoint_link(numbered);
         // RFC 9176 section 6.2: an endpoint's link matches a criterion "if any of its resource links matches it".

@@ -1,6 +1,7 @@
 //! A directory of the resources of a network's devices (RFC 9176).
 
 mod endpoint;
+mod index;
 mod lookup;
 mod routes;
 mod storing;

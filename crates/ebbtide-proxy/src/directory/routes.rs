@@ -272,7 +272,7 @@ impl Directory {
             let found = {
                 let table = directory.table();
                 // Link-local addresses mean something on their link alone (RFC 9176 section 6.1).
-                let seen = table.iter().filter(|(_, endpoint)| {
+                let seen = table.candidates(&lookup).filter(|(_, endpoint)| {
                     endpoint.base.interface.is_none() || endpoint.base.interface == viewer
                 });
                 lookup.find(kind, seen)

@@ -1,6 +1,8 @@
 //! The registrations of a directory: found by their number, by the name of the endpoint, and by when they expire.
 
 use super::endpoint::{EndpointName, RegisteredEndpoint};
+use super::index::{self, AttributeIndex};
+use super::lookup::Lookup;
 use crate::system;
 use ebbtide_core::session::FairShares;
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,6 +22,7 @@ pub(super) struct DirectoryTable {
     kept: BTreeMap<u32, KeptEndpoint>,
     names: BTreeMap<EndpointName, u32>,
     expiries: BTreeSet<(Instant, u32)>,
+    index: AttributeIndex,
     shares: FairShares,
     taken: usize,
     max: usize,
@@ -46,6 +49,7 @@ impl DirectoryTable {
             kept: BTreeMap::new(),
             names: BTreeMap::new(),
             expiries: BTreeSet::new(),
+            index: AttributeIndex::default(),
             shares: FairShares::new(system::seed()),
             taken: 0,
             max: max_bytes / PLACE,
@@ -69,6 +73,23 @@ impl DirectoryTable {
     /// All registrations in the order of their numbers.
     pub(super) fn iter(&self) -> impl Iterator<Item = (u32, &RegisteredEndpoint)> {
         self.kept.iter().map(|(number, kept)| (*number, &kept.endpoint))
+    }
+
+    /// The registrations that a look-up can find, in the order of their numbers.
+    pub(super) fn candidates<'t>(
+        &'t self,
+        lookup: &Lookup,
+    ) -> Box<dyn Iterator<Item = (u32, &'t RegisteredEndpoint)> + 't> {
+        let found = lookup.values().filter_map(|(name, value)| self.index.find(name, value));
+        match found.min_by_key(|numbers| numbers.len()) {
+            Some(numbers) => Box::new(
+                numbers
+                    .into_owned()
+                    .into_iter()
+                    .filter_map(|number| self.get(number).map(|endpoint| (number, endpoint))),
+            ),
+            None => Box::new(self.iter()),
+        }
     }
 
     /// Keeps an endpoint in the place of the one with its name, from now on. Returns its number.
@@ -107,7 +128,7 @@ impl DirectoryTable {
         endpoint: RegisteredEndpoint,
         expires: Instant,
     ) -> Result<(), DirectoryFull> {
-        let places = endpoint.cost().div_ceil(PLACE);
+        let places = (endpoint.cost() + index::cost(&endpoint)).div_ceil(PLACE);
         let former = self.take_out(number);
         if !self.has_room(endpoint.client, places) {
             if let Some(former) = former {
@@ -129,6 +150,7 @@ impl DirectoryTable {
         (0..kept.places).for_each(|_| self.shares.add(kept.endpoint.client));
         self.names.insert(kept.endpoint.name.clone(), number);
         self.expiries.insert((kept.expires, number));
+        self.index.add(number, &kept.endpoint);
         self.kept.insert(number, kept);
     }
 
@@ -138,6 +160,7 @@ impl DirectoryTable {
         (0..kept.places).for_each(|_| self.shares.remove(kept.endpoint.client));
         self.names.remove(&kept.endpoint.name);
         self.expiries.remove(&(kept.expires, number));
+        self.index.remove(number, &kept.endpoint);
         Some(kept)
     }
 
@@ -193,6 +216,7 @@ impl DirectoryTable {
 #[cfg(test)]
 mod tests {
     use super::super::endpoint::{BaseSource, BaseUri};
+    use super::super::lookup::LookupKind;
     use super::*;
     use crate::web_link;
 
@@ -248,5 +272,43 @@ mod tests {
         assert!(table.put(now, endpoint(name, [192, 0, 2, 2], 10_000)).is_err());
         let number = table.number(&EndpointName { name: name.to_owned(), sector: None }).unwrap();
         assert_eq!(table.get(number).unwrap().links.len(), 1);
+    }
+
+    #[test]
+    fn a_look_up_by_an_attribute_finds_what_a_look_at_all_registrations_finds() {
+        let (mut table, now) = (DirectoryTable::new(1 << 20), system::now());
+        for n in 0..50 {
+            let mut endpoint = endpoint(&format!("node{n}"), [192, 0, 2, 1], 1);
+            let links = format!("</a>;rt=\"t{} t{}\";if=sensor,</b>;ct=40", n % 5, n % 7);
+            endpoint.links = web_link::parse(&links).unwrap();
+            table.put(now, endpoint).unwrap();
+        }
+        // One has other links now, and one is gone.
+        let changed = endpoint("node3", [192, 0, 2, 1], 1);
+        table.put(now, changed).unwrap();
+        let name = EndpointName { name: "node4".to_owned(), sector: None };
+        table.remove(table.number(&name).unwrap());
+        for (query, looked_at) in [
+            (&["ep=node7"][..], 1),
+            (&["ep=node4"], 0),
+            (&["rt=t3"], 14),
+            (&["rt=t3 t3"], 1),
+            (&["rt=t*", "ep=node1*"], 11),
+            (&["if=sensor", "rt=t6"], 7),
+            (&["rt=core.rd-ep"], 49),
+            (&["ct=40"], 49),
+            (&["rt=none"], 0),
+            (&[], 49),
+        ] {
+            let lookup = Lookup::read(query.iter().copied()).unwrap();
+            for kind in [LookupKind::Endpoints, LookupKind::Resources] {
+                let indexed = lookup.find(kind, table.candidates(&lookup));
+                assert_eq!(indexed, lookup.find(kind, table.iter()), "{query:?}");
+            }
+            assert_eq!(table.candidates(&lookup).count(), looked_at, "{query:?}");
+        }
+        let all: Vec<u32> = table.iter().map(|(number, _)| number).collect();
+        all.into_iter().for_each(|number| assert!(table.remove(number)));
+        assert!(table.index.is_empty());
     }
 }

@@ -202,9 +202,8 @@ async fn ask(
         // (RFC 9112 section 6.1): nothing more is taken from it.
         answer.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
-    let via = HeaderValue::from_str(&format!("1.1 {}", gateway.inner.upstream.name));
-    if let Ok(via) = via {
-        answer.headers_mut().insert(header::VIA, via);
+    if let Some(via) = &gateway.inner.via {
+        answer.headers_mut().insert(header::VIA, via.clone());
     }
     Ok(answer)
 }
