@@ -213,16 +213,7 @@ impl DualEndpoint {
     pub fn counters(&self) -> Counters {
         let mut sum = self.v12.counters();
         if let Some(v13) = &self.v13 {
-            let more = v13.counters();
-            sum.hellos_verified += more.hellos_verified;
-            sum.hellos_withheld += more.hellos_withheld;
-            sum.signatures += more.signatures;
-            sum.established += more.established;
-            sum.handshakes_failed += more.handshakes_failed;
-            sum.wrong_keys += more.wrong_keys;
-            sum.certificates_refused += more.certificates_refused;
-            sum.evicted += more.evicted;
-            sum.records_malformed += more.records_malformed;
+            sum += v13.counters();
         }
         sum
     }

@@ -5,6 +5,7 @@ use crate::flight::RoundTrip;
 use crate::shared::Arc;
 use core::fmt;
 use core::net::SocketAddr;
+use core::ops::AddAssign;
 use ebbtide_core::time::Instant;
 
 /// Identifies a session, from the call that began its handshake on. Identifiers are never reused.
@@ -177,4 +178,44 @@ pub struct Counters {
     pub addresses_refused: u64,
     /// Records withheld from an address that was not confirmed.
     pub unverified_withheld: u64,
+}
+
+impl AddAssign for Counters {
+    fn add_assign(&mut self, more: Self) {
+        // By name, so that a counter that is added is not forgotten here.
+        let Self {
+            hellos_verified,
+            signatures,
+            hellos_withheld,
+            established,
+            resumed,
+            handshakes_failed,
+            unknown_identities,
+            wrong_keys,
+            certificates_refused,
+            evicted,
+            records_malformed,
+            records_replayed,
+            records_not_authentic,
+            addresses_changed,
+            addresses_refused,
+            unverified_withheld,
+        } = more;
+        self.hellos_verified += hellos_verified;
+        self.signatures += signatures;
+        self.hellos_withheld += hellos_withheld;
+        self.established += established;
+        self.resumed += resumed;
+        self.handshakes_failed += handshakes_failed;
+        self.unknown_identities += unknown_identities;
+        self.wrong_keys += wrong_keys;
+        self.certificates_refused += certificates_refused;
+        self.evicted += evicted;
+        self.records_malformed += records_malformed;
+        self.records_replayed += records_replayed;
+        self.records_not_authentic += records_not_authentic;
+        self.addresses_changed += addresses_changed;
+        self.addresses_refused += addresses_refused;
+        self.unverified_withheld += unverified_withheld;
+    }
 }
