@@ -19,6 +19,8 @@ pub mod link;
 pub mod memory;
 pub mod rng;
 pub mod semihosting;
+#[cfg(target_arch = "arm")]
+mod small_copies;
 
 use arguments::Arguments;
 use semihosting::{Ending, exit, report};

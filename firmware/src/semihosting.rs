@@ -38,8 +38,12 @@ fn call(operation: usize, argument: usize) -> usize {
 
 /// Writes a text.
 pub fn say(text: &str) {
+    write(text.as_bytes());
+}
+
+fn write(text: &[u8]) {
     let mut buffer = [0; 64];
-    for piece in text.as_bytes().chunks(buffer.len() - 1) {
+    for piece in text.chunks(buffer.len() - 1) {
         buffer[..piece.len()].copy_from_slice(piece);
         buffer[piece.len()] = 0;
         call(SYS_WRITE0, buffer.as_ptr() as usize);
@@ -60,7 +64,7 @@ pub fn report(name: &str, number: u32) {
         }
     }
     say(name);
-    say(core::str::from_utf8(&digits[at - 1..]).unwrap_or("\n"));
+    write(&digits[at - 1..]);
 }
 
 /// Reads the command line, and returns its length.

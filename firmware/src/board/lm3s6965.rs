@@ -4,6 +4,17 @@ use super::register::{read, write};
 pub use super::systick::idle;
 
 const UART: usize = 0x4000_c000;
+/// The interrupts that this controller has, none of which is enabled.
+const INTERRUPTS: usize = 44;
+
+unsafe extern "C" {
+    fn DefaultHandler();
+}
+
+// SAFETY: cortex-m-rt places the handlers of interrupts by these names behind those of exceptions.
+#[unsafe(link_section = ".vector_table.interrupts")]
+#[unsafe(no_mangle)]
+static __INTERRUPTS: [unsafe extern "C" fn(); INTERRUPTS] = [DefaultHandler; INTERRUPTS];
 
 /// Starts the ticks. The reset value of RCC gives 12.5 MHz.
 pub fn start_ticks() {

@@ -120,6 +120,7 @@ struct Next {
     /// When more is due.
     due: Option<Instant>,
     /// Why an exchange failed, if one did.
+    #[cfg_attr(not(feature = "dtls"), expect(dead_code, reason = "only sessions look at it"))]
     failure: Option<DeviceFailure>,
 }
 

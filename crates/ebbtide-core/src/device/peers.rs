@@ -69,7 +69,7 @@ impl<A: Copy + Eq, C: CongestionControl + Clone> DeviceEndpoint<'_, A, C> {
         let mut length = self.config.token_length.min(MAX_TOKEN_LEN as u8);
         for attempt in 1..=u8::MAX {
             let token = random_token(length, marking, io.rng);
-            if self.memory.find(to, |it| it.has_token(token)).is_none() {
+            if self.memory.find(to, &|it| it.has_token(token)).is_none() {
                 return token;
             }
             // Short tokens run out.

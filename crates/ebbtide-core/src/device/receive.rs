@@ -110,7 +110,7 @@ impl<A: Copy + Eq, C: CongestionControl + Clone> DeviceEndpoint<'_, A, C> {
     ) -> DeviceReceived<'d, A> {
         let id = message.message_id();
         let found =
-            self.memory.find(from, |it| it.id == id && it.state == FixedExchangeState::Open);
+            self.memory.find(from, &|it| it.id == id && it.state == FixedExchangeState::Open);
         let Some(index) = found else {
             self.compare_marks(from, &message);
             return DeviceReceived::Ignored;
@@ -146,7 +146,7 @@ impl<A: Copy + Eq, C: CongestionControl + Clone> DeviceEndpoint<'_, A, C> {
         let sent = |it: &FixedExchange| {
             matches!(it.state, FixedExchangeState::Open | FixedExchangeState::Waiting)
         };
-        let Some(index) = self.memory.find(from, |it| it.id == id && sent(it)) else {
+        let Some(index) = self.memory.find(from, &|it| it.id == id && sent(it)) else {
             return DeviceReceived::Ignored;
         };
         let (exchange, sample) = (self.name(index), self.sample(index, None));
@@ -172,9 +172,9 @@ impl<A: Copy + Eq, C: CongestionControl + Clone> DeviceEndpoint<'_, A, C> {
             emit_empty(io, from, Type::Acknowledgement, id);
             return DeviceReceived::Ignored;
         }
-        let found = self.memory.find(from, |it| it.has_token(token)).or_else(|| {
+        let found = self.memory.find(from, &|it| it.has_token(token)).or_else(|| {
             let (original, _) = unmark(token)?;
-            let index = self.memory.find(from, |it| it.has_token(original))?;
+            let index = self.memory.find(from, &|it| it.has_token(original))?;
             self.match_token(index, token).map(|_| index)
         });
         let sent = found.filter(|index| self.state(*index) != FixedExchangeState::Queued);

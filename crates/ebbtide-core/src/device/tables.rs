@@ -197,7 +197,7 @@ impl<A: Copy + Eq, C> TableSlices<'_, A, C> {
     }
 
     /// The exchange with this address for which something holds.
-    pub(super) fn find(&self, address: A, fits: impl Fn(&FixedExchange) -> bool) -> Option<usize> {
+    pub(super) fn find(&self, address: A, fits: &dyn Fn(&FixedExchange) -> bool) -> Option<usize> {
         let peer = self.find_peer(address)?;
         self.exchanges
             .iter()
