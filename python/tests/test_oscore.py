@@ -69,7 +69,7 @@ def test_what_is_wrong_is_named_and_no_secret_is_shown() -> None:
     for context, expected in (
         (OscoreContext(b"", b"c", b"s"), "the master secret is empty"),
         (OscoreContext(SECRET, b"c", b"c"), "sender ID and recipient ID are the same"),
-        (OscoreContext(SECRET, b"c", b"12345678"), "an ID has more than 7 bytes"),
+        (OscoreContext(SECRET, b"c", b"12345678"), "the ID has more than 7 bytes"),
         (OscoreContext(SECRET, b"c", b"s", algorithm="ROT13"), "algorithm: takes AES-CCM"),
     ):
         with pytest.raises(ValueError, match=expected) as caught:

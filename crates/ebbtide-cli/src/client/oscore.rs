@@ -141,15 +141,15 @@ fn own(path: &Path, text: &str) -> Result<(Vec<OscoreContext>, Vec<usize>), Wron
     let mut contexts = Vec::new();
     for (entry, line) in file.context.into_iter().zip(&lines) {
         let entry = entry.into_inner();
-        let wrong = |error: &dyn Display| format!(":{line}: server: {error}");
+        let wrong = |field: &str, error: &dyn Display| {
+            format!(":{}: {field}: {error}", line_of_field(text, *line, field))
+        };
         let (sender, recipient) = (&entry.sender_id.0, &entry.recipient_id.0);
         let context = OscoreContext::new(&entry.master_secret.0, sender, recipient);
         let mut context = match entry.state {
             StateKind::File => context.state_file(state_file(path, sender, recipient)),
             StateKind::Renewed if entry.id_context.is_some() => {
-                return Err(format!(
-                    ":{line}: id-context: a context with state = \"renewed\" draws it"
-                ));
+                return Err(wrong("id-context", &"a context with state = \"renewed\" draws it"));
             }
             StateKind::Renewed => context.renewed(),
         };
@@ -166,7 +166,13 @@ fn own(path: &Path, text: &str) -> Result<(Vec<OscoreContext>, Vec<usize>), Wron
             context = context.name(name);
         }
         if let Some(server) = entry.server {
-            context = of_server(context, &server).map_err(|error| wrong(&error))?;
+            if server.contains("://") && !server.starts_with("coap://") {
+                return Err(wrong(
+                    "server",
+                    &"it is a host, with a port if only that one is meant",
+                ));
+            }
+            context = of_server(context, &server).map_err(|error| wrong("server", &error))?;
         }
         contexts.push(context);
     }
@@ -316,9 +322,10 @@ mod tests {
             (format!("{GOOD}state = \"lost\"\n"), ":5: state: unknown variant `lost`"),
             (
                 format!("{GOOD}state = \"renewed\"\nid-context = \"00\"\n"),
-                ":1: id-context: a context with state",
+                ":6: id-context: a context with state",
             ),
-            (format!("{GOOD}\n{GOOD}"), "another program uses the security context"),
+            (format!("{GOOD}\n{GOOD}"), ":6: an earlier context has the same recipient ID"),
+            (format!("{GOOD}server = \"http://x\"\n"), ":5: server: "),
             (GOOD.replace("= \"5e", "\"5e"), ":4: "),
             (String::new(), "missing field `context`"),
         ] {

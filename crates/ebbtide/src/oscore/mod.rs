@@ -35,7 +35,9 @@ pub(crate) use server::{Unopened, VerifiedRequest};
 
 use crate::message::Uri;
 use core::fmt;
-use ebbtide_core::oscore::{ContextName, ContextTable, MasterSecret, Numbering, SecurityContext};
+use ebbtide_core::oscore::{
+    ContextId, ContextName, ContextTable, MasterSecret, Numbering, OscoreOption, SecurityContext,
+};
 use lookup::AtomicServerLookup;
 use renewals::Renewals;
 use sequence_file::SequenceFile;
@@ -357,6 +359,10 @@ impl OscoreContexts {
 
     /// Adds the context at this position in a list.
     fn add(&self, index: usize, given: OscoreContext) -> Result<(), ContextError> {
+        // Before its file is opened, which the other one may have locked.
+        if self.is_taken(&given) {
+            return Err(ContextError::SameName { index });
+        }
         let (numbering, store) = match &given.state {
             State::None | State::Renewed => (Numbering::Fresh, NumberStore::Volatile),
             State::File(path) => match SequenceFile::open(path) {
@@ -380,6 +386,16 @@ impl OscoreContexts {
             return if is_new { Ok(()) } else { Err(ContextError::SameName { index }) };
         }
         self.insert(index, given, context).map(drop)
+    }
+
+    /// Whether there is a context of this name.
+    fn is_taken(&self, given: &OscoreContext) -> bool {
+        let kid_context = given.id_context.as_deref();
+        let (partial_iv, kid) = (None, Some(&*given.recipient_id));
+        let table = self.table();
+        let found = table.find(&OscoreOption { partial_iv, kid_context, kid });
+        let found = found.and_then(|number| table.get(number));
+        found.is_some_and(|entry| entry.lock().id_context().map(ContextId::as_slice) == kid_context)
     }
 
     /// Adds a context that was derived. Returns its number.
