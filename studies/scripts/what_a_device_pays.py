@@ -68,25 +68,50 @@ def costs(rows):
               + " | ".join(f"{value:.3g}" for value in energy) + " |")
 
 
+def times(row):
+    """The median and the last answer; in the place of one that there was not, the share of devices that have an answer."""
+    share = f"{math.floor(100 * number(row, 'answered'))} %"
+    if not row["median_s"]:
+        return share
+    return f"{figures(number(row, 'median_s'))}, {figures(number(row, 'last_s')) if row['last_s'] else share}"
+
+
 def seconds(rows, devices):
-    """The median and the slowest answer, by network and loss, as far as they were measured."""
+    """The median and the slowest answer, by network and loss."""
     names = list(COLOURS)
-    print("\n| network, loss | " + " | ".join(names) + " |\n|---|" + "---|" * len(names))
+    print(f"\n{devices}:\n\n| network, loss | " + " | ".join(names) + " |\n|---|" + "---|" * len(names))
     for network, loss in dict.fromkeys((row["network"], row["loss_percent"]) for row in rows):
         of = {row["security"]: row for row in found(rows, network=network, loss_percent=loss, devices=devices)}
-        cells = [", ".join(figures(number(of[name], one)) for one in ("median_s", "last_s")) for name in names if of]
-        if cells:
-            print(f"| {network}, {loss} % | " + " | ".join(cells) + " |")
+        if of:
+            print(f"| {network}, {loss} % | " + " | ".join(times(of[name]) for name in names) + " |")
 
 
-def energy_of_storms(rows):
-    """The millijoules of each of the devices, by loss."""
+#: By network, bit/s to the server and back.
+RATES = {"nb-iot, edrx": (60_000, 30_000), "802.15.4": (100_000, 100_000), "LoRaWAN": (1_760, 1_760)}
+HEADERS = 28
+
+
+def least(rows, devices):
+    """The seconds in which the slower way transmits the packets of so many devices once, each with its headers."""
+    names = list(COLOURS)
+    of = {row["security"]: row for row in found(rows, network="nb-iot", loss_percent="0", devices="1")}
+    print(f"\n| {devices} devices | " + " | ".join(names) + " |\n|---|" + "---|" * len(names))
+    for network, rates in RATES.items():
+        cells = []
+        for name in names:
+            bits = [8 * devices * (number(of[name], f"bytes_{way}") + HEADERS * number(of[name], f"packets_{way}")) for way in ("up", "down")]
+            cells.append(figures(max(sent / rate for sent, rate in zip(bits, rates))))
+        print(f"| {network} | " + " | ".join(cells) + " |")
+
+
+def energy_of_storms(rows, devices):
+    """The millijoules of each of the devices, by loss, of storms that end."""
     names = list(COLOURS)
     print("\n| mJ of each, loss | " + " | ".join(names) + " |\n|---|" + "---|" * len(names))
-    storms = [row for row in rows if row["devices"] != "1" and row["network"] in RADIOS]
+    storms = [row for row in rows if row["devices"] == devices and row["network"] in RADIOS]
     for network, loss in dict.fromkeys((row["network"], row["loss_percent"]) for row in storms):
         of = {row["security"]: row for row in found(storms, network=network, loss_percent=loss)}
-        cells = [f"{millijoules(of[name]):.3g}" for name in names]
+        cells = [f"{millijoules(of[name]):.3g}" if of[name]["last_s"] else "–" for name in names]
         print(f"| {network}, {loss} % | " + " | ".join(cells) + " |")
 
 
@@ -119,9 +144,11 @@ def main(source, target="studies/img/what-a-device-pays.svg"):
     with open(source, encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     costs(rows)
-    for devices in ("1", "400"):
+    for devices in ("1", "40", "400"):
         seconds(rows, devices)
-    energy_of_storms(rows)
+    for devices in (40, 400):
+        least(rows, devices)
+    energy_of_storms(rows, "400")
     figure(rows, Path(target))
 
 

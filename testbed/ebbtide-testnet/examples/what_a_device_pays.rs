@@ -1,10 +1,11 @@
 //! What does a device pay for security when it wakes up and asks one question? Bytes, packets and seconds to the answer without
-//! security, over DTLS 1.2 with a handshake and with a connection ID, by OSCORE, and by OSCORE after EDHOC: one device, and a storm
-//! of 400 behind one link. Prints a table in CSV, for `studies/scripts/what_a_device_pays.py`.
+//! security, over DTLS 1.2 with a handshake and with a connection ID, by OSCORE, and by OSCORE after EDHOC: one device, and storms
+//! of 40 and 400 behind one link. Prints a table in CSV, for `studies/scripts/what_a_device_pays.py`.
 //!
 //!     cargo run --release -p ebbtide-testnet --example what_a_device_pays > what-a-device-pays.csv
 //!
-//! Arguments are the names of networks, if not all of them are wanted.
+//! Arguments are the names of networks, if not all of them are wanted. `packets` shows each packet of one device without losses
+//! instead.
 
 #![expect(clippy::panic, reason = "all parameters are constants")]
 
@@ -14,7 +15,7 @@ use ebbtide::oscore::{OscoreContext, OscoreContexts};
 use ebbtide::server::{Router, Server, get};
 use ebbtide::{Client, ClientConfig};
 use ebbtide_sim::net::{Delay, RateStep, Schedule};
-use ebbtide_testnet::{Conditions, TestNetwork, play};
+use ebbtide_testnet::{Conditions, PacketFate, TestNetwork, TracedPacket, play};
 use std::error::Error;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -26,8 +27,10 @@ const SERVER: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 const DEVICES: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
 const FIRST_PORT: u16 = 10_000;
 const SEEDS: u64 = 20;
-const STORM: u16 = 400;
+const STORMS: [u16; 2] = [40, 400];
 const STORM_SEEDS: u64 = 3;
+/// How long a storm is watched.
+const WATCHED: Duration = Duration::from_secs(2 * 60 * 60);
 const MILLISECOND: u64 = 1_000_000;
 
 // The keys and credentials of RFC 9529 chapter 3.
@@ -107,7 +110,7 @@ fn networks() -> Result<Vec<Network>, Box<dyn Error>> {
     ])
 }
 
-/// What came of one device or of a storm.
+/// What came of one device or of storms.
 #[derive(Debug, Default)]
 struct Tally {
     seconds: Vec<f64>,
@@ -116,22 +119,30 @@ struct Tally {
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    println!(
-        "network,loss_percent,devices,security,packets_up,packets_down,bytes_up,bytes_down,median_s,last_s"
-    );
-    let wanted: Vec<String> = std::env::args().skip(1).collect();
-    for (name, up, down) in networks()? {
-        if !wanted.is_empty() && !wanted.iter().any(|wanted| wanted == name) {
-            continue;
+    let (options, wanted): (Vec<_>, Vec<_>) =
+        std::env::args().skip(1).partition(|argument| argument == "packets");
+    let is_wanted = |name: &str| wanted.is_empty() || wanted.iter().any(|wanted| wanted == name);
+    let networks = networks()?.into_iter().filter(|(name, ..)| is_wanted(name));
+    if !options.is_empty() {
+        for (name, up, down) in networks {
+            for security in Security::ALL {
+                println!("{name}, {}:", security.name());
+                let (.., packets) = observe(security, 1, &(up.clone(), down.clone()), 0);
+                packets.iter().for_each(|packet| println!("{packet}"));
+            }
         }
+        return Ok(());
+    }
+    println!(
+        "network,loss_percent,devices,security,packets_up,packets_down,bytes_up,bytes_down,answered,median_s,last_s"
+    );
+    for (name, up, down) in networks {
         for loss in [0, 5, 20] {
-            // A paging window is of one device, and a channel of LoRaWAN is no queue.
-            let has_storm = matches!(name, "nb-iot" | "802.15.4");
-            for devices in if has_storm { &[1, STORM][..] } else { &[1] } {
+            for devices in [1].into_iter().chain(STORMS) {
                 for security in Security::ALL {
                     let share = f64::from(loss) / 100.0;
                     let links = (up.clone().loss(share), down.clone().loss(share));
-                    let row = measure(security, *devices, links);
+                    let row = measure(security, devices, &links);
                     println!("{name},{loss},{devices},{},{row}", security.name());
                 }
             }
@@ -140,46 +151,64 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-fn measure(security: Security, devices: u16, links: (Conditions, Conditions)) -> String {
-    let (up, down) = links;
+/// The figures of a row. A device without an answer counts as the last one.
+fn measure(security: Security, devices: u16, links: &(Conditions, Conditions)) -> String {
     let seeds = if devices == 1 { SEEDS } else { STORM_SEEDS };
-    let tally = Arc::new(Mutex::new(Tally::default()));
+    let mut tally = Tally::default();
     for seed in 0..seeds {
-        let before = Arc::new(Mutex::new(0));
-        let trace = play(seed, Conditions::new(), async |network| {
-            serve(&network, devices);
-            let mut clients = Vec::new();
-            for number in 0..devices {
-                let local = SocketAddr::from((DEVICES, FIRST_PORT + number));
-                let client = Client::with_config(config(&network, security, number, local));
-                if security.has_met() {
-                    assert!(client.get(security.uri()).await.is_ok(), "they have met");
-                    // It comes back with another address.
-                    assert!(network.rebind(local).is_ok());
-                }
-                clients.push(client);
-            }
-            // Nothing of what was before is under way.
-            tokio::time::sleep(Duration::from_secs(300)).await;
-            network.set_direction(DEVICES, SERVER, up.clone());
-            network.set_direction(SERVER, DEVICES, down.clone());
-            *lock(&before) = network.trace().packets().len();
-            ask(&network, security, clients, &tally).await;
-        });
-        let mut tally = lock(&tally);
-        for packet in trace.packets().iter().skip(*lock(&before)) {
+        let (seconds, packets) = observe(security, devices, links, seed);
+        tally.seconds.extend(seconds);
+        // What is sent to its former address ends at the translator that has forgotten it.
+        for packet in packets.iter().filter(|packet| packet.fate != PacketFate::Cut) {
             let way = usize::from(packet.from.ip() == SERVER);
             tally.packets[way] += 1;
             tally.bytes[way] += packet.datagram.len() as u64;
         }
     }
-    let mut tally = lock(&tally);
     tally.seconds.sort_by(f64::total_cmp);
-    let each = (seeds * u64::from(devices)) as f64;
-    let at = |share: f64| tally.seconds[((tally.seconds.len() - 1) as f64 * share) as usize];
-    let mean =
-        |counts: [u64; 2]| counts.map(|count| format!("{:.1}", count as f64 / each)).join(",");
-    format!("{},{},{:.2},{:.2}", mean(tally.packets), mean(tally.bytes), at(0.5), at(1.0))
+    let each = seeds * u64::from(devices);
+    let at = |share: f64| {
+        let seconds = tally.seconds.get(((each - 1) as f64 * share) as usize);
+        seconds.map_or_else(String::new, |seconds| format!("{seconds:.2}"))
+    };
+    let mean = |counts: [u64; 2]| {
+        counts.map(|count| format!("{:.1}", count as f64 / each as f64)).join(",")
+    };
+    let answered = tally.seconds.len() as f64 / each as f64;
+    format!("{},{},{answered:.3},{},{}", mean(tally.packets), mean(tally.bytes), at(0.5), at(1.0))
+}
+
+/// The seconds to each answer, and the packets, from when the devices ask.
+fn observe(
+    security: Security,
+    devices: u16,
+    (up, down): &(Conditions, Conditions),
+    seed: u64,
+) -> (Vec<f64>, Vec<TracedPacket>) {
+    let (before, seconds) = (Arc::new(Mutex::new(0)), Arc::new(Mutex::new(Vec::new())));
+    let trace = play(seed, Conditions::new(), async |network| {
+        serve(&network, devices);
+        let mut clients = Vec::new();
+        for number in 0..devices {
+            let local = SocketAddr::from((DEVICES, FIRST_PORT + number));
+            let client = Client::with_config(config(&network, security, number, local));
+            if security.has_met() {
+                assert!(client.get(security.uri()).await.is_ok(), "they have met");
+                // It comes back with another address.
+                assert!(network.rebind(local).is_ok());
+            }
+            clients.push(client);
+        }
+        // Nothing of what was before is under way.
+        tokio::time::sleep(Duration::from_secs(300)).await;
+        network.set_direction(DEVICES, SERVER, up.clone());
+        network.set_direction(SERVER, DEVICES, down.clone());
+        *lock(&before) = network.trace().packets().len();
+        ask(&network, security, clients, &seconds).await;
+    });
+    let packets = trace.packets().iter().skip(*lock(&before)).cloned().collect();
+    let seconds = std::mem::take(&mut *lock(&seconds));
+    (seconds, packets)
 }
 
 fn lock<T>(of: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
@@ -191,19 +220,20 @@ async fn ask(
     network: &TestNetwork,
     security: Security,
     clients: Vec<Client>,
-    tally: &Arc<Mutex<Tally>>,
+    seconds: &Arc<Mutex<Vec<f64>>>,
 ) {
     let (began, mut asking) = (network.elapsed(), JoinSet::new());
     for client in clients {
-        let (network, tally) = (network.clone(), tally.clone());
+        let (network, seconds) = (network.clone(), seconds.clone());
         asking.spawn(async move {
             while client.get(security.uri()).await.is_err() {
                 tokio::time::sleep(Duration::from_secs(5)).await;
             }
-            lock(&tally).seconds.push((network.elapsed() - began).as_secs_f64());
+            lock(&seconds).push((network.elapsed() - began).as_secs_f64());
         });
     }
-    while asking.join_next().await.is_some() {}
+    let all = async { while asking.join_next().await.is_some() {} };
+    let _ = tokio::time::timeout(WATCHED, all).await;
 }
 
 fn psk() -> Psk {

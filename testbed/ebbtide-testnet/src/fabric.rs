@@ -4,6 +4,7 @@ use crate::conditions::Conditions;
 use crate::connections::Connections;
 use crate::links::{Due, Links, Packet, PacketRoute};
 use crate::ports::{Ports, WaitingDatagram};
+use crate::trace::PacketFate;
 use bytes::Bytes;
 use ebbtide_core::time::Instant;
 use std::io;
@@ -94,8 +95,12 @@ impl TestState {
     ) {
         let bytes = Bytes::copy_from_slice(datagram);
         if !to.ip().is_multicast() {
-            let packet = Packet::Datagram { bytes, group: None };
-            return self.links.carry(now, PacketRoute { from, to }, &packet);
+            let (route, packet) =
+                (PacketRoute { from, to }, Packet::Datagram { bytes, group: None });
+            return match self.ports.is_forgotten(to) {
+                true => self.links.record(now, route, &packet, PacketFate::Cut),
+                false => self.links.carry(now, route, &packet),
+            };
         }
         let packet = Packet::Datagram { bytes, group: Some(to.ip()) };
         for to in self.ports.members(to).into_iter().filter(|member| *member != from) {

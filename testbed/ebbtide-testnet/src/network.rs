@@ -103,8 +103,8 @@ impl TestNetwork {
     }
 
     /// Gives a client's or server's socket another port in the eyes of the others, as an address
-    /// translator does that has forgotten it. Packets to the former one are lost. Returns the new
-    /// address.
+    /// translator does that has forgotten it. Packets to the former one are lost before they reach
+    /// the link. Returns the new address.
     ///
     /// # Errors
     ///

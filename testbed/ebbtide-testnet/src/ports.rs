@@ -125,18 +125,21 @@ impl Ports {
         Ok(fresh)
     }
 
+    /// Whether this is the address of a port before its last rebinding.
+    pub(crate) fn is_forgotten(&self, address: SocketAddr) -> bool {
+        self.outside.contains_key(&address) && !self.inside.contains_key(&address)
+    }
+
     pub(crate) fn queue(&mut self, port: SocketAddr) -> Option<&mut PortQueue> {
         self.queues.get_mut(&port)
     }
 
     /// A datagram has arrived. Returns whom to wake.
     pub(crate) fn arrived(&mut self, to: SocketAddr, datagram: WaitingDatagram) -> Option<Waker> {
-        let port = match self.inside.get(&to) {
-            Some(port) => *port,
-            // The address before the last rebinding.
-            None if self.outside.contains_key(&to) => return None,
-            None => to,
-        };
+        if self.is_forgotten(to) {
+            return None;
+        }
+        let port = self.inside.get(&to).copied().unwrap_or(to);
         let queue = self.queues.get_mut(&port)?;
         if queue.datagrams.len() < MAX_WAITING {
             queue.datagrams.push_back(datagram);

@@ -18,7 +18,8 @@ pub enum PacketFate {
     Lost,
     /// The link's buffer was full.
     Dropped,
-    /// Its hosts were [cut off](crate::TestNetwork::cut) from each other when it was sent, or its receiver was
+    /// Its receiver's address was [forgotten](crate::TestNetwork::rebind) or its hosts were [cut
+    /// off](crate::TestNetwork::cut) from each other when it was sent, or its receiver was
     /// [unplugged](crate::TestNetwork::unplug) when it would have arrived, or its connection was
     /// [silenced](crate::TestNetwork::silence_connections).
     Cut,
