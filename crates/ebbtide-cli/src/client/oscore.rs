@@ -137,7 +137,7 @@ fn own(path: &Path, text: &str) -> Result<(Vec<OscoreContext>, Vec<usize>), Wron
     if file.context.is_empty() {
         return Err(": it has no [[context]]".to_owned());
     }
-    let lines = file.context.iter().map(|entry| line(entry.span().start)).collect();
+    let lines: Vec<usize> = file.context.iter().map(|entry| line(entry.span().start)).collect();
     let mut contexts = Vec::new();
     for (entry, line) in file.context.into_iter().zip(&lines) {
         let entry = entry.into_inner();
