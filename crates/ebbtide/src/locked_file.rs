@@ -18,7 +18,8 @@ impl LockedFile {
     ///
     /// # Errors
     ///
-    /// Returns an error of the kind `ResourceBusy` if it is locked, and of the kind `Unsupported` if the file system has no locks.
+    /// Returns an error of the kind `ResourceBusy` if it is locked, and of the kind `Unsupported`
+    /// if the file system has no locks.
     #[expect(clippy::disallowed_methods, reason = "another program moves on in real time")]
     pub(crate) fn new(file: File) -> io::Result<Self> {
         let mut tries = TRIES;
@@ -42,8 +43,8 @@ impl Deref for LockedFile {
     }
 }
 
-/// Closing the file would not suffice: a process that starts another one shares its open files, and so their locks, with that one
-/// for a moment.
+/// Closing the file would not suffice: a process that starts another one shares its open files, and
+/// so their locks, with that one for a moment.
 impl Drop for LockedFile {
     fn drop(&mut self) {
         // It is closed now in any case.

@@ -1,11 +1,12 @@
-//! What does a device pay for security when it wakes up and asks one question? Bytes, packets and seconds to the answer without
-//! security, over DTLS 1.2 with a handshake and with a connection ID, by OSCORE, and by OSCORE after EDHOC: one device, and storms
-//! of 40 and 400 behind one link. Prints a table in CSV, for `studies/scripts/what_a_device_pays.py`.
+//! What does a device pay for security when it wakes up and asks one question? Bytes, packets and
+//! seconds to the answer without security, over DTLS 1.2 with a handshake and with a connection ID,
+//! by OSCORE, and by OSCORE after EDHOC: one device, and storms of 40 and 400 behind one link.
+//! Prints a table in CSV, for `studies/scripts/what_a_device_pays.py`.
 //!
 //!     cargo run --release -p ebbtide-testnet --example what_a_device_pays > what-a-device-pays.csv
 //!
-//! Arguments are the names of networks, if not all of them are wanted. `packets` shows each packet of one device without losses
-//! instead.
+//! Arguments are the names of networks, if not all of them are wanted. `packets` shows each packet
+//! of one device without losses instead.
 
 #![expect(clippy::panic, reason = "all parameters are constants")]
 

@@ -15,12 +15,13 @@ use std::path::{Path, PathBuf};
 /// Protection by OSCORE
 #[derive(Args, Debug, Clone, Default)]
 pub(crate) struct OscoreArgs {
-    /// Protect all messages end to end with the security contexts in this file (OSCORE): TOML, or the credentials or settings of
-    /// aiocoap in JSON. Sequence numbers are kept in files next to it
+    /// Protect all messages end to end with the security contexts in this file (OSCORE): TOML, or
+    /// the credentials or settings of aiocoap in JSON. Sequence numbers are kept in files next to
+    /// it
     #[arg(long, value_name = "FILE")]
     oscore: Option<PathBuf>,
-    /// Protect all messages by OSCORE, with security contexts that are made by a handshake (EDHOC) with the private key and the
-    /// credentials in this file
+    /// Protect all messages by OSCORE, with security contexts that are made by a handshake (EDHOC)
+    /// with the private key and the credentials in this file
     #[arg(long, value_name = "FILE")]
     edhoc: Option<PathBuf>,
 }
@@ -195,7 +196,8 @@ fn state_file(path: &Path, sender: &[u8], recipient: &[u8]) -> PathBuf {
     state.into()
 }
 
-/// Credentials of aiocoap: a map from URIs, or from names of clients, to folders of settings; or such settings themselves.
+/// Credentials of aiocoap: a map from URIs, or from names of clients, to folders of settings; or
+/// such settings themselves.
 fn aiocoap(path: &Path, text: &str) -> Result<Vec<OscoreContext>, Wrong> {
     let json = |error: serde_json::Error| format!(":{}: {error}", error.line());
     let whole: BTreeMap<String, serde_json::Value> = serde_json::from_str(text).map_err(json)?;

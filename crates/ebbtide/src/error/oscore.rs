@@ -29,8 +29,8 @@ pub enum OscoreFailure {
     /// repeat its answer, which was lost. The request may have been processed. One that is idempotent
     /// is made anew instead.
     CopyRefused(Box<str>),
-    /// The server has refused a request without an ID Context, which it needs to find the keys that were made anew, while the
-    /// client is set not to repeat requests. Later requests contain it.
+    /// The server has refused a request without an ID Context, which it needs to find the keys that
+    /// were made anew, while the client is set not to repeat requests. Later requests contain it.
     IdContextWanted,
     /// New keys for a secret that was used before could not be made.
     Renewal(Box<str>),

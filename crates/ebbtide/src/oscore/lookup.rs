@@ -1,5 +1,6 @@
-//! Whether requests under new keys (RFC 8613 appendix B.2) name their ID Context, which is longer than all that OSCORE adds
-//! otherwise. Most servers find their context by the client's ID; libcoap's (4.3.4) does not.
+//! Whether requests under new keys (RFC 8613 appendix B.2) name their ID Context, which is longer
+//! than all that OSCORE adds otherwise. Most servers find their context by the client's ID;
+//! libcoap's (4.3.4) does not.
 
 use ebbtide_core::wire::{Code, Content, OptionNumber};
 use std::sync::atomic::{AtomicU8, Ordering};

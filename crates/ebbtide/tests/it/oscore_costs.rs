@@ -1,5 +1,5 @@
-//! What OSCORE costs: memory, bytes, and time. `cargo test --release -p ebbtide --test it oscore_costs -- --ignored --nocapture
-//! --test-threads 1` prints the times.
+//! What OSCORE costs: memory, bytes, and time. `cargo test --release -p ebbtide --test it
+//! oscore_costs -- --ignored --nocapture --test-threads 1` prints the times.
 
 use crate::common::counting::bytes_in_use;
 use crate::edhoc::{CLIENT, CLIENT_KEY, SERVER, SERVER_KEY, hex};
