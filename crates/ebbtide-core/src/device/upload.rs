@@ -19,6 +19,8 @@ pub(super) struct ArrivingBody<A> {
     /// The message with the first block, of which a late copy does not begin the body again.
     first: MessageId,
     next: usize,
+    /// Its last block has arrived. Copies of its blocks are still known, and no other body waits for it.
+    is_complete: bool,
     advanced: Instant,
     trust: Trust,
 }
@@ -56,7 +58,8 @@ pub(super) fn take<A: Copy + Eq>(
     *upload = upload.filter(|it| now < it.advanced + lifetime);
     let own = |it: &ArrivingBody<A>| it.from == from && it.key == key;
     if offset == 0 && !upload.is_some_and(|it| own(&it) && it.first == request.id) {
-        let is_busy = |it: &ArrivingBody<A>| !own(it) && now < it.advanced + PATIENCE;
+        let is_busy =
+            |it: &ArrivingBody<A>| !own(it) && !it.is_complete && now < it.advanced + PATIENCE;
         match upload.filter(|it| block.more() && is_busy(it)) {
             // A body whose address is proved replaces one whose address may be forged.
             Some(_) if trust.may_be_forged() => return Err(BodyRefusal::Challenge),
@@ -66,7 +69,8 @@ pub(super) fn take<A: Copy + Eq>(
             _ => {}
         }
         let first = request.id;
-        *upload = Some(ArrivingBody { from, key, first, next: 0, advanced: now, trust });
+        let (next, is_complete, advanced) = (0, false, now);
+        *upload = Some(ArrivingBody { from, key, first, next, is_complete, advanced, trust });
     }
     // Earlier blocks are missing (RFC 7959 section 2.9.2).
     let arriving = upload.as_mut().filter(|it| own(it) && offset <= it.next);
@@ -78,6 +82,7 @@ pub(super) fn take<A: Copy + Eq>(
             return Err(BodyRefusal::Code(code));
         }
         (arriving.next, arriving.advanced) = (offset + payload.len(), now);
+        arriving.is_complete = !block.more();
     }
     if block.more() { Err(BodyRefusal::Code(Code::CONTINUE)) } else { Ok(()) }
 }

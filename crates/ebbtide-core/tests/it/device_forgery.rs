@@ -184,6 +184,21 @@ fn a_body_whose_address_is_proved_takes_the_place_of_a_forged_one() {
 }
 
 #[test]
+fn a_body_that_is_complete_keeps_no_other_waiting() {
+    let mut tables = Tables::new();
+    let mut node = Node::new(&mut tables);
+    let piece = |id, number: u32| {
+        ask(Code::PUT, id, "up").option(27, &block(number, number == 0)).payload(&[b'u'; 16])
+    };
+    let echo = echo_of(&node.answer(1, &ask(Code::GET, 1, "long")));
+    assert_eq!(code(&node.answer(1, &piece(2, 0).option(ECHO, &echo))), Code::CONTINUE);
+    assert_eq!(code(&node.answer(2, &piece(1, 0))), CHALLENGE, "one is arriving");
+    assert_eq!(code(&node.answer(1, &piece(3, 1))), Code::CHANGED);
+    assert_eq!(code(&node.answer(2, &piece(2, 0))), Code::CONTINUE);
+    assert_eq!(code(&node.answer(2, &piece(3, 1))), Code::CHANGED);
+}
+
+#[test]
 fn half_of_the_observations_are_for_addresses_that_are_proved() {
     let mut tables = Tables::new();
     let mut node = Node::new(&mut tables);
