@@ -576,7 +576,7 @@ join() {
         [ "$rc" = 0 ] || exit "$rc"
     done
 }
-trap 'rc=$?; for each in "${beside[@]}"; do kill -- "-$each"; done
+trap 'rc=$?; for each in "${beside[@]}"; do kill -- "-$each" 2>/dev/null || true; done
     [ $rc = 0 ] || echo "ci.sh: FAILED in step $step, exit code $rc" >&2' EXIT
 
 for step in "${chosen[@]}"; do

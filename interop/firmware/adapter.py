@@ -9,6 +9,7 @@ import select
 import socket
 import subprocess
 import sys
+import threading
 
 UNSUPPORTED = 127
 END, ESC, ESC_END, ESC_ESC = b"\xc0", b"\xdb", b"\xdb\xdc", b"\xdb\xdd"
@@ -48,6 +49,7 @@ def main(image: str) -> int:
     front = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_DGRAM)
     front.bind((host, port))
     listening = socket.create_server(("127.0.0.1", 0))
+    listening.settimeout(10)
     chardev = f"socket,id=line,host=127.0.0.1,port={listening.getsockname()[1]}"
     device = subprocess.Popen(
         ["qemu-system-arm", "-M", "lm3s6965evb", "-display", "none", "-monitor", "none", "-nic", "none",
@@ -57,10 +59,11 @@ def main(image: str) -> int:
     try:
         line, _ = listening.accept()
         assert device.stdout
-        for said in device.stdout:
-            if "serving" in said:
-                break
+        if not any("serving" in said for said in device.stdout):
+            return 1
         print("ready", flush=True)
+        # It must not wait for a reader of what it says later.
+        threading.Thread(target=device.stdout.read, daemon=True).start()
         pass_on(front, line)
         return device.wait()
     finally:
