@@ -99,6 +99,14 @@ impl Parameters {
         span_of_nanos(self.counted_span()).saturating_add(self.latency())
     }
 
+    /// How long after its first transmission a copy of a message may leave, so that the peer still remembers
+    /// the message when the copy arrives: EXCHANGE_LIFETIME without MAX_LATENCY. 147 s.
+    #[must_use]
+    pub fn copies_span(&self) -> Duration {
+        let arrival = self.max_rtt_nanos() - self.max_latency.max(self.ack_timeout).as_nanos();
+        span_of_nanos(self.counted_span().saturating_add(arrival))
+    }
+
     /// How long a response is awaited: `response_timeout`, or EXCHANGE_LIFETIME on a path whose first
     /// timeout is above MAX_LATENCY.
     #[must_use]
@@ -195,6 +203,7 @@ mod tests {
         assert_eq!(p.max_rtt(), Duration::from_secs(202));
         assert_eq!(p.exchange_lifetime(), Duration::from_secs(247));
         assert_eq!(p.non_lifetime(), Duration::from_secs(145));
+        assert_eq!(p.copies_span(), Duration::from_secs(147));
     }
 
     #[test]

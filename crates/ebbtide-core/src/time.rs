@@ -54,7 +54,9 @@ impl Instant {
 
 impl Add<Duration> for Instant {
     type Output = Self;
-    #[inline]
+    // On a microcontroller, once and not at each call: it is two multiplications of 64 bits.
+    #[cfg_attr(target_os = "none", inline(never))]
+    #[cfg_attr(not(target_os = "none"), inline)]
     fn add(self, span: Duration) -> Self {
         let whole = span.as_secs().saturating_mul(1_000_000_000);
         let nanos = whole.saturating_add(span.subsec_nanos().into());
@@ -207,7 +209,8 @@ impl Micros {
 
     /// `self * numerator / denominator`, rounded down, saturating. A denominator of zero counts as
     /// one.
-    #[inline]
+    #[cfg_attr(target_os = "none", inline(never))]
+    #[cfg_attr(not(target_os = "none"), inline)]
     #[must_use]
     pub const fn scale(self, numerator: u32, denominator: u32) -> Self {
         let (micros, times) = (self.as_micros(), numerator as u64);

@@ -138,7 +138,9 @@ fn turn(
                 next = Next { due: Some(io.now), failure: Some(reason) };
             }
             DevicePoll::Wait(at) => {
-                next.due = next.due.into_iter().chain(at).min();
+                if let Some(at) = at {
+                    next.due = Some(next.due.map_or(at, |due| due.min(at)));
+                }
                 return Ok(next);
             }
         }

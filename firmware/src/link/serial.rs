@@ -42,22 +42,21 @@ impl Datagrams for Serial {
         let mut at = 0;
         // A frame that has begun is read to its end: the line is faster than the core.
         loop {
-            match byte {
-                END if at > ADDRESS => break,
-                END => at = 0,
-                ESC => {
-                    let unstuffed = match next_byte() {
+            if byte == END {
+                if at > ADDRESS {
+                    break;
+                }
+                at = 0;
+            } else {
+                if byte == ESC {
+                    byte = match next_byte() {
                         ESC_END => END,
                         ESC_ESC => ESC,
                         other => other,
                     };
-                    self.put(at, unstuffed, buffer);
-                    at += 1;
                 }
-                byte => {
-                    self.put(at, byte, buffer);
-                    at += 1;
-                }
+                self.put(at, byte, buffer);
+                at += 1;
             }
             byte = next_byte();
         }

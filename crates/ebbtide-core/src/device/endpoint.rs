@@ -156,10 +156,10 @@ where
 
 impl<'t, A: Copy + Eq, C: CongestionControl + Clone> DeviceEndpoint<'t, A, C> {
     fn new(config: DeviceConfig<C>, memory: TableSlices<'t, A, C>) -> Self {
-        let lifetime = path(&config).exchange_lifetime();
+        let path = path(&config);
         Self {
-            lifetime,
-            span: lifetime.saturating_sub(path(&config).latency()),
+            lifetime: path.exchange_lifetime(),
+            span: path.copies_span(),
             config,
             now: Instant::ZERO,
             memory,
@@ -251,9 +251,8 @@ impl<'t, A: Copy + Eq, C: CongestionControl + Clone> DeviceEndpoint<'t, A, C> {
                 self.release(index);
                 return DevicePoll::Failed { exchange, reason };
             }
-            let all = self.memory.exchanges.iter().enumerate();
-            let next =
-                all.filter(|(_, it)| it.is_alive()).min_by_key(|(_, it)| (it.due, it.number));
+            let alive = self.memory.exchanges.iter().enumerate().filter(|(_, it)| it.is_alive());
+            let next = alive.reduce(|a, b| if b.1.precedes(a.1) { b } else { a });
             let Some((index, exchange)) = next else { return DevicePoll::Wait(None) };
             if exchange.due > self.now {
                 return DevicePoll::Wait((exchange.due < Instant::MAX).then_some(exchange.due));
@@ -365,12 +364,7 @@ impl<'t, A: Copy + Eq, C: CongestionControl + Clone> DeviceEndpoint<'t, A, C> {
     /// Sends messages that wait for a peer as far as congestion control admits them.
     pub(super) fn pump(&mut self, io: &mut Io<'_, A>, peer: u8) {
         loop {
-            let all = self.memory.exchanges.iter().enumerate();
-            let queued =
-                all.filter(|(_, it)| it.peer == peer && it.state == FixedExchangeState::Queued);
-            let next = self.next_number;
-            let oldest = queued.max_by_key(|(_, it)| next.wrapping_sub(it.number));
-            let Some((index, _)) = oldest else { return };
+            let Some(index) = self.memory.oldest_queued(peer, self.next_number) else { return };
             let Some((exchange, peer)) = self.memory.both(index) else { return };
             let message = OutgoingMessage { confirmable: true, bytes: exchange.length };
             let cx = &mut context(self.now, &self.config, io.rng);
@@ -521,6 +515,11 @@ impl FixedExchange {
     pub(super) fn arm(&mut self, next_number: &mut u32, due: Instant) {
         (self.due, self.number) = (due, *next_number);
         *next_number = next_number.wrapping_add(1);
+    }
+
+    /// Whether it is due before another one.
+    fn precedes(&self, other: &Self) -> bool {
+        self.due < other.due || self.due == other.due && self.number < other.number
     }
 
     /// Whether a response with this token belongs to it.

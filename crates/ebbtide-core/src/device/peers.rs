@@ -5,7 +5,7 @@ use super::tables::FixedPeer;
 use crate::cc::{CongestionControl, Marking, Shell};
 use crate::exchange::message_id::MessageIds;
 use crate::exchange::token::random_token;
-use crate::time::Duration;
+use crate::time::{Duration, Instant};
 use crate::wire::{MAX_TOKEN_LEN, MessageId, Token};
 
 /// How long the state of a peer is kept after its last use (cocoa-03 section 4.3).
@@ -28,23 +28,20 @@ impl<A: Copy + Eq, C: CongestionControl + Clone> DeviceEndpoint<'_, A, C> {
         }
         let first_id = io.rng.next_u32() as u16;
         let retention = RETENTION.max(self.lifetime);
+        let mut oldest: Option<(usize, Option<Instant>)> = None;
         for index in 0..self.memory.peers.len() {
-            let idle = self.memory.is_idle(index);
-            if let Some(place) = self.memory.peers.get_mut(index)
-                && let Some(peer) = place
-                && idle
-                && self.now >= peer.last_used + retention
-            {
-                *place = None;
+            let is_idle = self.memory.is_idle(index);
+            let Some(place) = self.memory.peers.get_mut(index).filter(|_| is_idle) else {
+                continue;
+            };
+            place.take_if(|peer| self.now >= peer.last_used + retention);
+            // A free place is as if it had never been used.
+            let used = place.as_ref().map(|peer| peer.last_used);
+            if oldest.is_none_or(|(_, other)| used < other) {
+                oldest = Some((index, used));
             }
         }
-        let free = self.memory.peers.iter().position(Option::is_none);
-        let index = free.or_else(|| {
-            let all = self.memory.peers.iter().enumerate();
-            let idle = all.filter(|(index, _)| self.memory.is_idle(*index));
-            idle.min_by_key(|(_, peer)| peer.as_ref().map(|it| it.last_used)).map(|(at, _)| at)
-        });
-        let index = index.ok_or(DeviceSendError::TooManyPeers)?;
+        let (index, _) = oldest.ok_or(DeviceSendError::TooManyPeers)?;
         if let Some(place) = self.memory.peers.get_mut(index) {
             *place = Some(FixedPeer {
                 address,

@@ -119,7 +119,6 @@ impl<A: Copy + Eq, C: CongestionControl + Clone> DeviceEndpoint<'_, A, C> {
         if message.code().is_empty() || is_notification {
             // A response acknowledges a notification as well, whatever else it has.
             let sample = Some(self.sample(index, None));
-            self.hear(index);
             if is_notification {
                 self.end(io, index, Outcome::Acknowledged, sample);
                 return DeviceReceived::Acknowledged(exchange);
@@ -150,7 +149,6 @@ impl<A: Copy + Eq, C: CongestionControl + Clone> DeviceEndpoint<'_, A, C> {
             return DeviceReceived::Ignored;
         };
         let (exchange, sample) = (self.name(index), self.sample(index, None));
-        self.hear(index);
         self.end(io, index, Outcome::Reset, Some(sample));
         DeviceReceived::Reset(exchange)
     }
@@ -207,7 +205,6 @@ impl<A: Copy + Eq, C: CongestionControl + Clone> DeviceEndpoint<'_, A, C> {
         message: Message<'d>,
     ) -> DeviceReceived<'d, A> {
         let exchange = self.name(index);
-        self.hear(index);
         if has_unknown_critical(&message) {
             // Section 5.4.1: such a response is rejected, and the request ends without an answer.
             self.fail(io, index, Outcome::Acknowledged, sample, DeviceFailure::BadOption);
@@ -252,7 +249,7 @@ impl<A: Copy + Eq, C: CongestionControl + Clone> DeviceEndpoint<'_, A, C> {
         ordinal_in(token, exchange.token, exchange.marking, exchange.transmissions)
     }
 
-    /// The measurements of an answer with this ordinal in its mark. The ordinal counts if the
+    /// The peer of an exchange has responded: the measurements of an answer with this ordinal in its mark. The ordinal counts if the
     /// answer certainly belongs to the transmission that it names: that is the last one, or the
     /// peer is known to answer each copy with its own mark.
     fn sample(&mut self, index: usize, ordinal: Option<u8>) -> Sample {
@@ -260,6 +257,7 @@ impl<A: Copy + Eq, C: CongestionControl + Clone> DeviceEndpoint<'_, A, C> {
         let Some((exchange, peer)) = self.memory.both(index) else {
             return Sample::new(Micros::ZERO, Micros::ZERO, 1);
         };
+        peer.last_used = now;
         let last = exchange.transmissions.saturating_sub(1);
         let ordinal = ordinal.filter(|_| exchange.marking != Marking::None);
         if let Some(ordinal) = ordinal.filter(|_| last > 0 && !peer.faithful) {
@@ -291,13 +289,6 @@ impl<A: Copy + Eq, C: CongestionControl + Clone> DeviceEndpoint<'_, A, C> {
 
     fn state(&self, index: usize) -> FixedExchangeState {
         self.memory.exchanges.get(index).map_or(FixedExchangeState::Free, |it| it.state)
-    }
-
-    /// The peer of an exchange has responded.
-    fn hear(&mut self, index: usize) {
-        if let Some(peer) = self.memory.exchanges.get(index).map(|it| it.peer) {
-            self.touch(peer.into());
-        }
     }
 }
 

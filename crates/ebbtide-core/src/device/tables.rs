@@ -41,6 +41,8 @@ pub enum DeviceFailure {
 }
 
 /// The state of an exchange, as in the endpoint of many peers.
+// With a byte of its own for the reason, a state is compared in one instruction.
+#[repr(u8)]
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) enum FixedExchangeState {
     Free,
@@ -93,6 +95,7 @@ pub(super) struct FixedExchange {
 }
 
 impl FixedExchange {
+    // All zero, so that no image of it is in flash.
     const FREE: Self = Self {
         state: FixedExchangeState::Free,
         purpose: Purpose::Request,
@@ -101,7 +104,7 @@ impl FixedExchange {
         peer: 0,
         generation: 0,
         transmissions: 0,
-        max_transmissions: u8::MAX,
+        max_transmissions: 0,
         length: 0,
         id: MessageId(0),
         token: Token::EMPTY,
@@ -109,7 +112,7 @@ impl FixedExchange {
         slot: Slot { armed: Micros::ZERO, base: Micros::ZERO, tag: 0 },
         first: Instant::ZERO,
         last: Instant::ZERO,
-        due: Instant::MAX,
+        due: Instant::ZERO,
         sent: [Micros::ZERO; MARKED],
     };
 
@@ -202,6 +205,19 @@ impl<A: Copy + Eq, C> TableSlices<'_, A, C> {
         self.exchanges
             .iter()
             .position(|it| usize::from(it.peer) == peer && it.is_alive() && fits(it))
+    }
+
+    /// The exchange that waits for a peer and was accepted first; `next` is the number of the next one.
+    pub(super) fn oldest_queued(&self, peer: u8, next: u32) -> Option<usize> {
+        let mut oldest = None;
+        let mut longest = 0;
+        for (index, it) in self.exchanges.iter().enumerate() {
+            let age = next.wrapping_sub(it.number);
+            if it.peer == peer && it.state == FixedExchangeState::Queued && age >= longest {
+                (oldest, longest) = (Some(index), age);
+            }
+        }
+        oldest
     }
 
     /// Whether no exchange refers to a peer.

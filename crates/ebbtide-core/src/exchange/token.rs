@@ -16,20 +16,15 @@ pub(crate) fn random_token(len: u8, marking: Marking, rng: &mut dyn Rng) -> Toke
     let room = MAX_TOKEN_LEN - usize::from(marking == Marking::CopyToken);
     let len = (usize::from(len) + mark).min(room);
     let mut bytes = [0; MAX_TOKEN_LEN];
-    if len > mark {
-        rng.fill_bytes(&mut bytes[mark..len]);
+    if let Some(random) = bytes.get_mut(mark..len).filter(|random| !random.is_empty()) {
+        rng.fill_bytes(random);
     }
-    Token::new(&bytes[..len]).unwrap_or_default()
+    bytes.get(..len).and_then(Token::new).unwrap_or_default()
 }
 
 /// The original's token, and the ordinal in this one.
 pub(crate) fn unmark(token: Token) -> Option<(Token, u8)> {
-    let mut bytes = [0; MAX_TOKEN_LEN];
-    let slice = token.as_slice();
-    bytes[..slice.len()].copy_from_slice(slice);
-    let ordinal = *slice.first()?;
-    bytes[0] = 0;
-    Some((Token::new(&bytes[..slice.len()])?, ordinal))
+    Some((token.with_first(0)?, *token.as_slice().first()?))
 }
 
 /// The original's token, and the ordinal in front of it in this one.

@@ -24,14 +24,15 @@ impl<'a> Opt<'a> {
     #[inline]
     #[must_use]
     pub const fn as_uint(&self) -> Option<u32> {
-        Some(match *self.value {
-            [] => 0,
-            [a] => a as u32,
-            [a, b] => u32::from_be_bytes([0, 0, a, b]),
-            [a, b, c] => u32::from_be_bytes([0, a, b, c]),
-            [a, b, c, d] => u32::from_be_bytes([a, b, c, d]),
-            _ => return None,
-        })
+        if self.value.len() > 4 {
+            return None;
+        }
+        let (mut number, mut rest) = (0, self.value);
+        while let [byte, others @ ..] = rest {
+            number = number << 8 | *byte as u32;
+            rest = others;
+        }
+        Some(number)
     }
 
     /// The value as a string, if it is UTF-8 (RFC 7252 section 3.2).

@@ -50,6 +50,13 @@ impl Token {
         Some(Self { len: token.len() as u8, bytes })
     }
 
+    /// The same token with another first byte; `None` if it has none.
+    #[inline]
+    pub(crate) fn with_first(mut self, byte: u8) -> Option<Self> {
+        self.bytes[0] = byte;
+        (!self.is_empty()).then_some(self)
+    }
+
     /// The token's bytes.
     #[inline]
     #[must_use]
