@@ -133,8 +133,12 @@ proptest! {
 fn every_control_is_patient_after_a_hundred_answers_on_a_path_of_eleven_milliseconds() {
     for config in controls() {
         let name = config.control.to_string();
-        // `default-b` is RFC 7252 with half its ACK_TIMEOUT, and half as patient.
-        let least = if name.starts_with("default-b") { 22.5 } else { 45.0 };
+        // RFC 7252 with half its ACK_TIMEOUT, and with three quarters: as much less patient.
+        let least = match name.as_str() {
+            "nyoci" => 33.75,
+            name if name.starts_with("default-b") => 22.5,
+            _ => 45.0,
+        };
         let (sent, span) = silence(config, 100, 0.011);
         assert!(span >= least, "{name}: {span}");
         let copies: Vec<_> = sent.iter().filter(|datagram| !datagram.is_probe()).collect();
