@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 from pathlib import Path
 
@@ -101,3 +102,17 @@ def test_a_forked_process_does_not_use_the_numbers_again() -> None:
             os._exit(0 if "after a fork" in str(error) else 1)
         os._exit(2)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def test_a_forked_process_that_drops_a_client_leaves_its_state_locked(tmp_path: Path) -> None:
+    context = OscoreContext(SECRET, b"c", b"s", state=tmp_path / "state")
+    client = ebbtide.Client(oscore=context)
+    child = os.fork()
+    if child == 0:
+        del client
+        gc.collect()
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    with pytest.raises(ValueError, match="another program uses the security context"):
+        ebbtide.Client(oscore=context)
+    del client

@@ -41,7 +41,8 @@ pub mod dtls;
 #[cfg(feature = "edhoc")]
 pub mod edhoc;
 mod error;
-mod locked_file;
+#[doc(hidden)]
+pub mod locked_file;
 mod message;
 pub mod metrics;
 mod net;

@@ -32,13 +32,24 @@ pub struct Store {
 #[derive(Debug)]
 pub struct Claim {
     lock: File,
+    /// The process that has claimed it.
+    holder: u32,
+}
+
+impl Claim {
+    fn held(lock: File) -> Self {
+        Self { lock, holder: process::id() }
+    }
 }
 
 /// Closing the file would not suffice: a program that is being started shares it, and its lock, for a moment.
 impl Drop for Claim {
     fn drop(&mut self) {
-        // It is closed now in any case.
-        let _ = self.lock.unlock();
+        // A forked process drops its copy of what is still in use here.
+        if self.holder == process::id() {
+            // It is closed now in any case.
+            let _ = self.lock.unlock();
+        }
     }
 }
 
@@ -161,12 +172,12 @@ impl Store {
                     self.save_manifest(manifest)?;
                     // From now on others of the same campaign may join.
                     lock.lock_shared().map_err(|error| failure(&path, &error))?;
-                    return Ok(Claim { lock });
+                    return Ok(Claim::held(lock));
                 }
                 Err(TryLockError::WouldBlock) => {
                     lock.lock_shared().map_err(|error| failure(&path, &error))?;
                     if self.load_manifest()?.is_of(manifest) {
-                        return Ok(Claim { lock });
+                        return Ok(Claim::held(lock));
                     }
                     // Whoever wrote the other manifest is gone if nobody else holds the lock now.
                     lock.unlock().map_err(|error| failure(&path, &error))?;
@@ -192,7 +203,7 @@ impl Store {
         let lock = File::options().create(true).truncate(false).write(true).open(&path);
         let lock = lock.map_err(|error| failure(&path, &error))?;
         match lock.try_lock() {
-            Ok(()) => Ok(Claim { lock }),
+            Ok(()) => Ok(Claim::held(lock)),
             Err(TryLockError::WouldBlock) => {
                 let reason = "another command is being computed into this folder; wait for it";
                 Err(self.fault(reason.to_owned()))

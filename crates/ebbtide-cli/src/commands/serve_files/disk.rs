@@ -1,6 +1,7 @@
 //! Files that clients write: names that cannot meet, room on the disk, and shares of it.
 
 use cap_std::fs::{Dir, DirEntry, File, OpenOptions};
+use ebbtide::locked_file::LockedFile;
 use ebbtide::{Code, Response};
 use ebbtide_core::sharing_prefix;
 use std::collections::BTreeMap;
@@ -26,17 +27,7 @@ pub(super) struct Disk {
     /// Shares of what all files of the folder may occupy, where that is limited.
     shares: Option<DiskShares>,
     /// Held while the folder is served, so that another server does not remove what this one is writing.
-    lock: Option<std::fs::File>,
-}
-
-/// Closing the file would not suffice: a program that is being started shares it, and its lock, for a moment.
-impl Drop for Disk {
-    fn drop(&mut self) {
-        if let Some(lock) = &self.lock {
-            // It is closed now in any case.
-            let _ = lock.unlock();
-        }
-    }
+    _lock: Option<LockedFile>,
 }
 
 #[derive(Debug)]
@@ -128,8 +119,8 @@ impl Disk {
             DiskShares { limit, used: Mutex::new(used) }
         });
         // From the exclusive lock to one that others may hold as well. Without locks nothing is removed.
-        let lock = lock.filter(|lock| lock.lock_shared().is_ok());
-        Self { shares, lock }
+        let lock = lock.and_then(|lock| LockedFile::shared(lock).ok());
+        Self { shares, _lock: lock }
     }
 
     /// Room for a file, or the answer to a client for whom there is none. A client has at most as much as is free
