@@ -3,7 +3,7 @@
 #[cfg(feature = "edhoc")]
 use super::ending::{EndingHandshake, combined};
 use super::lookup::IdContext;
-use super::{ContextInUse, ContextOrigin, OscoreContexts, SEAL, with_buffer};
+use super::{ContextInUse, OscoreContexts, SEAL, with_buffer};
 use crate::error::OscoreFailure;
 use crate::message::{Options, Response};
 use bytes::Bytes;
@@ -35,7 +35,8 @@ impl fmt::Debug for ClientContext {
 pub(crate) struct ResponseOpener {
     context: ClientContext,
     request: RequestNumber,
-    id_context: IdContext,
+    /// Whether it named the ID Context, if keys were made anew.
+    id_context: Option<IdContext>,
     /// The request before, under the same token.
     earlier: Option<RequestNumber>,
     order: Mutex<NotificationOrder>,
@@ -90,13 +91,12 @@ impl ClientContext {
         send: impl FnOnce(&Content<'_>) -> R,
     ) -> Result<(R, ResponseOpener), OscoreFailure> {
         with_buffer(plain.encoded_len() + SEAL, |sealed| {
-            let id_context = self.context.lookup.wanted(plain);
+            let id_context = self.context.lookup.as_ref().map(|lookup| lookup.wanted(plain));
             let mut context = self.context.lock();
-            if self.context.origin == ContextOrigin::Renewal {
-                match id_context {
-                    IdContext::Named => context.send_id_context(),
-                    IdContext::LeftOut => context.omit_id_context(),
-                }
+            match id_context {
+                Some(IdContext::Named) => context.send_id_context(),
+                Some(IdContext::LeftOut) => context.omit_id_context(),
+                None => {}
             }
             let protected = context.protect_request(plain, sealed);
             drop(context);
@@ -166,10 +166,7 @@ impl ResponseOpener {
                 let answer = format!("{} {}", response.code(), response.text());
                 OscoreFailure::CopyRefused(answer.trim_end().into())
             }
-            ResponseFault::Unprotected
-                if !response.is_success()
-                    && self.context.context.lookup.refused(self.id_context) =>
-            {
+            ResponseFault::Unprotected if !response.is_success() && self.lacks_id_context() => {
                 OscoreFailure::IdContextWanted
             }
             ResponseFault::Unprotected if !response.is_success() => {
@@ -183,6 +180,12 @@ impl ResponseOpener {
             }
             fault => OscoreFailure::NotVerified(fault.to_string().into()),
         })
+    }
+
+    /// Whether the request may have been refused because it did not name the ID Context.
+    fn lacks_id_context(&self) -> bool {
+        let lookup = self.context.context.lookup.as_ref();
+        lookup.zip(self.id_context).is_some_and(|(lookup, sent)| lookup.refused(sent))
     }
 
     fn opened(&self, response: &Response) -> Result<Response, ResponseFault> {
@@ -209,7 +212,9 @@ impl ResponseOpener {
             let context = self.context.context.lock();
             let opened = context.open_response(request, &mut order, value, payload, plain)?;
             drop((context, order));
-            self.context.context.lookup.found(self.id_context);
+            if let (Some(lookup), Some(sent)) = (&self.context.context.lookup, self.id_context) {
+                lookup.found(sent);
+            }
             // RFC 7252 section 5.4.1: a response with a critical option that is not understood is rejected.
             if opened.unknown_critical().is_some() {
                 return Err(ResponseFault::Malformed);
@@ -268,5 +273,19 @@ mod tests {
         let challenged = answer(&server, &first, &challenge);
         assert!(opener.open(&challenged).is_ok());
         assert!(again.open(&challenged).is_err(), "it answers the request before");
+    }
+
+    #[test]
+    fn a_context_whose_keys_are_not_made_anew_is_never_tried_without_its_id_context() {
+        let server = contexts(b"s", b"c");
+        let client = contexts(b"c", b"s").client_context(0).unwrap();
+        let get = Content { code: Code::GET, options: &[], payload: &[] };
+        let (request, opener) = client.seal(&get, None, encoded).unwrap();
+        let found = Content { code: Code::CONTENT, options: &[], payload: b"on" };
+        assert!(opener.open(&answer(&server, &request, &found)).is_ok());
+        // The server was started again.
+        let (_, opener) = client.seal(&get, None, encoded).unwrap();
+        let refused = opener.open(&Response::new(Code::UNAUTHORIZED)).unwrap_err();
+        assert!(matches!(refused, OscoreFailure::Refused { .. }), "{refused}");
     }
 }

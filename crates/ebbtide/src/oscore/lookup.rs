@@ -2,7 +2,7 @@
 //! than all that OSCORE adds otherwise. Most servers find their context by the client's ID;
 //! libcoap's (4.3.4) does not.
 
-use ebbtide_core::wire::{Code, Content, OptionNumber};
+use ebbtide_core::wire::{Content, OptionNumber};
 use std::sync::atomic::{AtomicU8, Ordering};
 
 /// How the server finds the context of a request, as far as that is known.
@@ -43,12 +43,13 @@ impl AtomicServerLookup {
         self.0.store(lookup as u8, Ordering::Relaxed);
     }
 
-    /// Whether this request names it. Only one that can be made anew tries without.
+    /// Whether this request names it. Only one that can be made anew tries without: an idempotent one
+    /// that does not begin or end an observation.
     pub(super) fn wanted(&self, request: &Content<'_>) -> IdContext {
         let is_plain =
             |number: OptionNumber| number != OptionNumber::OBSERVE && !number.is_q_block();
-        let can_try = request.code == Code::GET
-            && request.options.iter().all(|option| is_plain(option.number));
+        let can_try =
+            request.is_idempotent() && request.options.iter().all(|option| is_plain(option.number));
         match self.get() {
             ServerLookup::ById => IdContext::LeftOut,
             ServerLookup::Untried if can_try => IdContext::LeftOut,

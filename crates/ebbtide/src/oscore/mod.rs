@@ -297,7 +297,7 @@ struct ContextInUse {
     servers: Servers,
     origin: ContextOrigin,
     /// How the server finds it, if its keys were made anew.
-    lookup: AtomicServerLookup,
+    lookup: Option<AtomicServerLookup>,
     /// Whether the handshake that has made it is complete.
     is_complete: AtomicBool,
 }
@@ -417,7 +417,7 @@ impl OscoreContexts {
             identity,
             servers,
             origin,
-            lookup: AtomicServerLookup::default(),
+            lookup: (origin == ContextOrigin::Renewal).then(AtomicServerLookup::default),
             is_complete,
         };
         let added = self.table_mut().add(name, Arc::new(entry));

@@ -4,7 +4,7 @@ use crate::common::errors::source;
 use crate::common::relay::{Trouble, relay};
 use ebbtide::oscore::{OscoreContext, OscoreContexts};
 use ebbtide::server::{Call, Router, Server, get, post};
-use ebbtide::{Client, ClientConfig, OscoreFailure, Response, ServerConfig};
+use ebbtide::{Client, ClientConfig, OscoreFailure, Request, Response, ServerConfig};
 use ebbtide_core::oscore::renewal::ANSWERED;
 use ebbtide_core::oscore::{Algorithm, MasterSecret, OscoreOption, SecurityContext, Volatile};
 use ebbtide_core::wire::{Code, Content, Message, MessageId, Opt, OptionNumber, Token, Type};
@@ -42,7 +42,8 @@ fn serve(at: &str) -> (SocketAddr, Arc<AtomicUsize>, tokio::task::JoinHandle<()>
         let count = counted.fetch_add(1, Ordering::SeqCst) + 1;
         Response::new(Code::CHANGED).payload(count.to_string())
     };
-    let router = Router::new().route("/who", get(who)).route("/count", post(change));
+    let who = get(who).put(who).delete(who).fetch(who);
+    let router = Router::new().route("/who", who).route("/count", post(change));
     let contexts = [context(b"s", b"c").name("sensor")];
     let config = ServerConfig::new()
         .oscore(OscoreContexts::new(contexts).unwrap())
@@ -198,15 +199,19 @@ async fn a_server_that_finds_keys_by_the_id_context_only_is_sent_it_again() {
             front.send_to(&buf[..len], from).await.unwrap();
         }
     });
-    let patient = config([context(b"c", b"s")]).ack_timeout(Duration::from_secs(60));
-    let client = Client::with_config(patient);
-    for nth in 1..=4 {
-        let count = client.post(format!("coap://{at}/count"), "").await.unwrap();
-        assert_eq!(count.text(), nth.to_string());
-        assert_eq!(client.get(format!("coap://{at}/who")).await.unwrap().text(), "sensor");
+    for (nth, method) in [Code::GET, Code::PUT, Code::DELETE, Code::FETCH].into_iter().enumerate() {
+        let patient = config([context(b"c", b"s")]).ack_timeout(Duration::from_secs(60));
+        let client = Client::with_config(patient);
+        for round in 1..=2 {
+            let count = client.post(format!("coap://{at}/count"), "").await.unwrap();
+            assert_eq!(count.text(), (2 * nth + round).to_string());
+            let request = Request::new(method, format!("coap://{at}/who")).unwrap();
+            assert_eq!(client.request(request).await.unwrap().text(), "sensor");
+        }
+        let refused = refused.load(Ordering::SeqCst);
+        assert_eq!(refused, nth + 1, "one {method} without the ID Context was tried");
     }
-    assert_eq!(count.load(Ordering::SeqCst), 4);
-    assert_eq!(refused.load(Ordering::SeqCst), 1, "one GET without the ID Context was tried");
+    assert_eq!(count.load(Ordering::SeqCst), 8);
 }
 
 #[tokio::test]
