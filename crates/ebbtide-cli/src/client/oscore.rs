@@ -290,7 +290,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("contexts.toml");
         private_file::write(&path, text);
-        read(&path).unwrap_err()
+        let error = read(&path).unwrap_err();
+        let files = std::fs::read_dir(folder.path()).unwrap().count();
+        assert_eq!(files, 1, "no state was begun: {error}");
+        error
     }
 
     #[test]

@@ -35,9 +35,7 @@ pub(crate) use server::{Unopened, VerifiedRequest};
 
 use crate::message::Uri;
 use core::fmt;
-use ebbtide_core::oscore::{
-    ContextId, ContextName, ContextTable, MasterSecret, Numbering, OscoreOption, SecurityContext,
-};
+use ebbtide_core::oscore::{ContextName, ContextTable, MasterSecret, Numbering, SecurityContext};
 use lookup::AtomicServerLookup;
 use renewals::Renewals;
 use sequence_file::SequenceFile;
@@ -184,7 +182,8 @@ impl OscoreContext {
     }
 
     /// Keeps the sequence numbers in this file, which is made if it is not there, and which no
-    /// other program can use at the same time. Without a file, the secret must be a new one at each
+    /// other program can use at the same time. It is replaced whenever it changes, so its folder
+    /// must be writable. Without a file, the secret must be a new one at each
     /// start of the program, or [renewed](Self::renewed).
     ///
     /// As long as the secret is in use, the file must not be removed, nor replaced by an older copy.
@@ -201,6 +200,15 @@ impl OscoreContext {
         self.id_context = None;
         self.origin = ContextOrigin::Renewal;
         self
+    }
+
+    fn derive(
+        &self,
+        numbering: Numbering,
+        store: NumberStore,
+    ) -> Result<SecurityContext<NumberStore>, ParameterError> {
+        let (ours, theirs) = (&self.sender_id, &self.recipient_id);
+        SecurityContext::resume(&self.master_secret(), ours, theirs, numbering, store)
     }
 
     fn master_secret(&self) -> MasterSecret<'_> {
@@ -332,15 +340,20 @@ impl fmt::Debug for OscoreContexts {
 }
 
 impl OscoreContexts {
-    /// Derives the keys of all contexts, and opens their files.
+    /// Derives the keys of all contexts, and opens their files if no context is wrong.
     ///
     /// # Errors
     ///
     /// See [`ContextError`].
     pub fn new(contexts: impl IntoIterator<Item = OscoreContext>) -> Result<Self, ContextError> {
-        let all = Self::empty();
+        let (all, mut kept) = (Self::empty(), Vec::new());
         for (index, given) in contexts.into_iter().enumerate() {
-            all.add(index, given)?;
+            let state = matches!(given.state, State::File(_)).then(|| given.clone());
+            let number = all.add(index, given)?;
+            kept.extend(number.zip(state).map(|(number, given)| (index, number, given)));
+        }
+        for (index, number, given) in kept {
+            all.resume(index, number, &given)?;
         }
         Ok(all)
     }
@@ -357,45 +370,31 @@ impl OscoreContexts {
         self.in_use.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds the context at this position in a list.
-    fn add(&self, index: usize, given: OscoreContext) -> Result<(), ContextError> {
-        // Before its file is opened, which the other one may have locked.
-        if self.is_taken(&given) {
-            return Err(ContextError::SameName { index });
-        }
-        let (numbering, store) = match &given.state {
-            State::None | State::Renewed => (Numbering::Fresh, NumberStore::Volatile),
-            State::File(path) => match SequenceFile::open(path) {
-                Ok((numbering, file)) => (numbering, NumberStore::File(Box::new(file))),
-                Err(source) => {
-                    return Err(ContextError::State { index, path: path.clone(), source });
-                }
-            },
-        };
-        let context = SecurityContext::resume(
-            &given.master_secret(),
-            &given.sender_id,
-            &given.recipient_id,
-            numbering,
-            store,
-        );
+    /// Adds the context at this position in a list, without its file. Returns its number, unless keys are made first.
+    fn add(&self, index: usize, given: OscoreContext) -> Result<Option<u32>, ContextError> {
+        let context = given.derive(Numbering::Fresh, NumberStore::Volatile);
         let context = context.map_err(|reason| ContextError::Parameter { index, reason })?;
         if matches!(given.state, State::Renewed) {
             let peer = *context.recipient_id();
             let is_new = !self.table().has(&peer) && self.renewals.add(peer, given);
-            return if is_new { Ok(()) } else { Err(ContextError::SameName { index }) };
+            return if is_new { Ok(None) } else { Err(ContextError::SameName { index }) };
         }
-        self.insert(index, given, context).map(drop)
+        self.insert(index, given, context).map(Some)
     }
 
-    /// Whether there is a context of this name.
-    fn is_taken(&self, given: &OscoreContext) -> bool {
-        let kid_context = given.id_context.as_deref();
-        let (partial_iv, kid) = (None, Some(&*given.recipient_id));
-        let table = self.table();
-        let found = table.find(&OscoreOption { partial_iv, kid_context, kid });
-        let found = found.and_then(|number| table.get(number));
-        found.is_some_and(|entry| entry.lock().id_context().map(ContextId::as_slice) == kid_context)
+    /// Goes on with the numbers in the file of a context that nothing has used yet.
+    fn resume(&self, index: usize, number: u32, given: &OscoreContext) -> Result<(), ContextError> {
+        let (State::File(path), Some(entry)) = (&given.state, self.get(number)) else {
+            return Ok(());
+        };
+        let (numbering, file) = SequenceFile::open(path).map_err(|source| ContextError::State {
+            index,
+            path: path.clone(),
+            source,
+        })?;
+        let context = given.derive(numbering, NumberStore::File(Box::new(file)));
+        *entry.lock() = context.map_err(|reason| ContextError::Parameter { index, reason })?;
+        Ok(())
     }
 
     /// Adds a context that was derived. Returns its number.

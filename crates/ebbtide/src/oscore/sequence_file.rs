@@ -3,22 +3,24 @@
 use crate::locked_file::LockedFile;
 use ebbtide_core::oscore::{Numbering, SequenceStore};
 use std::fs::{File, OpenOptions};
-use std::io::{self, Read as _};
-use std::os::unix::fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _};
-use std::path::Path;
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, fchown};
+use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
 
 /// The bytes of one record: twenty digits, as many as a `u64` has, and a line feed.
 const RECORD: usize = 21;
+/// How often to open a file that was replaced before it was locked.
+const TRIES: u32 = 8;
 
-/// A file with the two latest limits, and the number of its inode. A record that a crash has torn is the one that was being written,
-/// whose limit no number has exceeded yet; the other one holds then.
+/// A file with the latest limit, twice, and with its own inode and birth time, by which a copy of it is recognised: a copy may be older
+/// than the numbers that were used since, which would be used again.
 ///
-/// A copy of the file has another inode. It may be older than the numbers that were used since, which would be used again, so it is
-/// refused.
+/// A file that is written keeps both, and so would one into which an older copy is written. Each limit therefore has a file of its
+/// own, which replaces the one before.
 pub(super) struct SequenceFile {
+    path: PathBuf,
     file: LockedFile,
-    /// Which of the two records is written next.
-    next: u64,
 }
 
 impl SequenceFile {
@@ -29,62 +31,103 @@ impl SequenceFile {
     /// Returns an error of the kind `ResourceBusy` if another program has opened it, and of the kind `InvalidData` if it holds
     /// something else.
     pub(super) fn open(path: &Path) -> io::Result<(Numbering, Self)> {
-        let options = &mut OpenOptions::new();
-        let file =
-            options.read(true).write(true).create(true).truncate(false).mode(0o600).open(path)?;
-        let file = LockedFile::new(file)?;
-        let mut text = Vec::new();
-        (&*file).take(1024).read_to_end(&mut text)?;
-        if text.is_empty() {
-            let mut new = Self { file, next: 0 };
-            // Which requests were accepted is not known after a restart, whether or not a number was used.
-            new.write(0)?;
-            new.name_inode()?;
-            // The name of the file has to survive a loss of power as well.
-            let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-            File::open(folder.unwrap_or(Path::new(".")))?.sync_all()?;
-            return Ok((Numbering::Fresh, new));
-        }
-        let mut records: Vec<Option<u64>> = text.chunks(RECORD).map(number).collect();
-        let inode = records.get(2).copied();
-        records.truncate(2);
-        let limits = records;
-        let latest = limits.iter().flatten().max().copied();
-        let latest = latest.filter(|_| text.len() <= 3 * RECORD).ok_or_else(|| {
-            io::Error::new(io::ErrorKind::InvalidData, "it does not contain sequence numbers")
-        })?;
-        // The older record is written next.
-        let next = u64::from(limits.first() == Some(&Some(latest)));
-        let state = Self { file, next };
-        match inode {
-            Some(inode) if inode != Some(state.file.metadata()?.ino()) => {
-                let error = "it is a copy, and may be older than the numbers that were used: make new keys on both sides (state = \"renewed\", RFC 8613 appendix B.2), or share a new secret and remove it";
-                return Err(io::Error::new(io::ErrorKind::InvalidData, error));
+        for _ in 0..TRIES {
+            let options = &mut OpenOptions::new();
+            let opened = options.read(true).write(true).mode(0o600).open(path);
+            let is_new = matches!(&opened, Err(error) if error.kind() == io::ErrorKind::NotFound);
+            let file = if is_new { options.create(true).open(path) } else { opened }?;
+            // The program may move to another folder, and a link remains one.
+            let mut state = Self { file: LockedFile::new(file)?, path: path.canonicalize()? };
+            let data = state.file.metadata()?;
+            if data.ino() != state.path.metadata()?.ino() {
+                // Who had it locked has replaced it meanwhile.
+                continue;
             }
-            Some(_) => {}
-            // A crash came before it.
-            None => state.name_inode()?,
+            if is_new && data.len() == 0 {
+                // Which requests were accepted is not known after a restart, whether or not a number was used.
+                let begun = state.replace(0);
+                if begun.is_err() {
+                    // An empty file would be refused the next time.
+                    let _ = std::fs::remove_file(&state.path);
+                }
+                begun?;
+                return Ok((Numbering::Fresh, state));
+            }
+            return Ok((Numbering::Resumed(state.read()?), state));
         }
-        Ok((Numbering::Resumed(latest), state))
+        Err(io::ErrorKind::ResourceBusy.into())
     }
 
-    /// Writes the inode after the place of the limits.
-    fn name_inode(&self) -> io::Result<()> {
-        let inode = self.file.metadata()?.ino();
-        // So that nothing between is empty.
-        if self.file.metadata()?.len() < 2 * RECORD as u64 {
-            self.file.write_all_at(format!("{:020}\n", 0).as_bytes(), RECORD as u64)?;
+    /// The latest limit.
+    fn read(&mut self) -> io::Result<u64> {
+        let mut text = Vec::new();
+        (&*self.file).take(1024).read_to_end(&mut text)?;
+        let records: Vec<Option<u64>> = text.chunks(RECORD).map(number).collect();
+        let latest = records.iter().take(2).flatten().max().copied();
+        let latest = latest.filter(|_| records.len() <= 4).ok_or_else(|| {
+            unusable("it does not contain sequence numbers, which may have been used")
+        })?;
+        let names = records.iter().skip(2).copied();
+        if names.zip(own_names(&self.file)?).any(|(name, own)| name != Some(own)) {
+            return Err(unusable("it is a copy, and may be older than the numbers that were used"));
         }
-        self.file.write_all_at(format!("{inode:020}\n").as_bytes(), 2 * RECORD as u64)?;
-        self.file.sync_data()
+        if records.len() < 4 {
+            // An earlier version has written it.
+            self.replace(latest)?;
+        }
+        Ok(latest)
     }
 
-    fn write(&mut self, limit: u64) -> io::Result<()> {
-        self.file.write_all_at(format!("{limit:020}\n").as_bytes(), self.next * RECORD as u64)?;
-        self.file.sync_data()?;
-        self.next = 1 - self.next;
-        Ok(())
+    /// Puts a new file with this limit in the place of this one.
+    fn replace(&mut self, limit: u64) -> io::Result<()> {
+        self.replace_by(limit).map_err(|error| {
+            let why = "it cannot be replaced by a newer one (its folder must be writable, and it must not be a mount itself)";
+            io::Error::other(format!("{why}: {error}"))
+        })
     }
+
+    fn replace_by(&mut self, limit: u64) -> io::Result<()> {
+        let mut new = self.path.clone().into_os_string();
+        new.push(".new");
+        let new = Path::new(&new);
+        // Left by a crash.
+        match std::fs::remove_file(new) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let options = &mut OpenOptions::new();
+        let file = options.read(true).write(true).create_new(true).mode(0o600).open(new)?;
+        let file = LockedFile::new(file)?;
+        let before = self.file.metadata()?;
+        file.set_permissions(before.permissions())?;
+        if before.uid() != file.metadata()?.uid() {
+            // What an administrator runs leaves the file to its owner; nobody else can give a file away.
+            let _ = fchown(&*file, Some(before.uid()), Some(before.gid()));
+        }
+        let records = [limit, limit].into_iter().chain(own_names(&file)?);
+        let text: String = records.map(|number| format!("{number:020}\n")).collect();
+        (&*file).write_all(text.as_bytes())?;
+        file.sync_all()?;
+        std::fs::rename(new, &self.path)?;
+        self.file = file;
+        // The new name has to survive a loss of power as well.
+        File::open(self.path.parent().unwrap_or(Path::new("/")))?.sync_all()
+    }
+}
+
+fn unusable(why: &str) -> io::Error {
+    let error = format!(
+        "{why}: make new keys on both sides (state = \"renewed\", RFC 8613 appendix B.2), or share a new secret and remove it"
+    );
+    io::Error::new(io::ErrorKind::InvalidData, error)
+}
+
+/// The inode and the birth time in nanoseconds, or 0 where the file system has no such times.
+fn own_names(file: &File) -> io::Result<[u64; 2]> {
+    let data = file.metadata()?;
+    let born = data.created().ok().and_then(|born| born.duration_since(UNIX_EPOCH).ok());
+    let born = born.and_then(|born| u64::try_from(born.as_nanos()).ok());
+    Ok([data.ino(), born.unwrap_or(0)])
 }
 
 fn number(record: &[u8]) -> Option<u64> {
@@ -94,7 +137,7 @@ fn number(record: &[u8]) -> Option<u64> {
 
 impl SequenceStore for SequenceFile {
     fn reserve(&mut self, limit: u64) -> bool {
-        let written = self.write(limit);
+        let written = self.replace(limit);
         if let Err(error) = &written {
             tracing::error!(%error, "sequence numbers of OSCORE cannot be stored");
         }
@@ -140,6 +183,54 @@ mod tests {
         assert!(refused.to_string().contains("make new keys on both sides"), "{refused}");
         std::fs::rename(&copy, &path).unwrap();
         assert!(SequenceFile::open(&path).is_err(), "put in the place of the newer one");
+    }
+
+    #[test]
+    fn an_older_copy_that_is_written_into_the_file_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("state");
+        let reserve = |limit| {
+            let (numbering, mut file) = SequenceFile::open(&path).unwrap();
+            assert!(file.reserve(limit));
+            (numbering, std::fs::read(&path).unwrap())
+        };
+        let (_, copy) = reserve(64);
+        let mut before = 64;
+        // One of them has the inode of the copied file again where inodes are used again at once.
+        for limit in [128, 256, 384] {
+            let (numbering, newest) = reserve(limit);
+            assert_eq!(numbering, Numbering::Resumed(before));
+            let inode = path.metadata().unwrap().ino();
+            std::fs::write(&path, &copy).unwrap();
+            assert_eq!(path.metadata().unwrap().ino(), inode, "as by cp, or by rsync --inplace");
+            let refused = SequenceFile::open(&path).map(|_| ()).unwrap_err();
+            assert!(refused.to_string().contains("make new keys on both sides"), "{refused}");
+            std::fs::write(&path, newest).unwrap();
+            before = limit;
+        }
+    }
+
+    #[test]
+    fn an_emptied_file_is_refused_since_its_numbers_may_have_been_used() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("state");
+        drop(SequenceFile::open(&path).unwrap());
+        // As by cp on a full disk.
+        std::fs::write(&path, "").unwrap();
+        let refused = SequenceFile::open(&path).map(|_| ()).unwrap_err();
+        assert!(refused.to_string().contains("make new keys on both sides"), "{refused}");
+    }
+
+    #[test]
+    fn a_state_that_cannot_be_replaced_is_refused_with_the_remedy() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("state");
+        std::fs::create_dir(folder.path().join("state.new")).unwrap();
+        let refused = SequenceFile::open(&path).map(|_| ()).unwrap_err();
+        assert!(refused.to_string().contains("its folder must be writable"), "{refused}");
+        assert_ne!(refused.kind(), io::ErrorKind::ResourceBusy);
+        std::fs::remove_dir(folder.path().join("state.new")).unwrap();
+        assert!(SequenceFile::open(&path).is_ok(), "nothing was begun");
     }
 
     #[test]
