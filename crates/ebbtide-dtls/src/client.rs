@@ -70,8 +70,8 @@ pub struct ClientData<'d> {
 /// [`Self::handle_timeout`] at the instant that [`Self::timeout`] returns.
 ///
 /// A server that has lost the session, as by a restart, may send an alert, which cannot be protected any more (RFC 6347
-/// section 4.1.2.7). A client that waits for an answer believes it, once in 10 s, and begins another session. The
-/// program calls [`Self::reconnect`] after [`ClientState::Ended`], and when a message in the session was given up,
+/// section 4.1.2.7). A client that waits for an answer doubts its session then, once in 10 s at most, and tries to begin
+/// another one, until which the old one goes on. The program calls [`Self::reconnect`] after [`ClientState::Ended`], and when a message in the session was given up,
 /// since the server may as well be silent. Observations have to be registered again in the new session.
 pub struct PskClient {
     config: Config,
@@ -81,6 +81,8 @@ pub struct PskClient {
     out: Outbox,
     handshake: Option<Box<Handshake>>,
     protection: Option<Protection>,
+    /// The keys of the established session, while another handshake tries whether the server has lost it.
+    doubted: Option<Box<Protection>>,
     saved: Option<SavedSession>,
     round_trips: Vec<RoundTrip>,
     state: ClientState,
@@ -112,6 +114,7 @@ impl PskClient {
             out: Outbox::new(OUTBOX),
             handshake: None,
             protection: None,
+            doubted: None,
             saved: None,
             round_trips: Vec::new(),
             state: ClientState::Handshake,
@@ -139,8 +142,27 @@ impl PskClient {
         let (credentials, timing) = (self.credentials.clone().into(), self.timing);
         let handshake =
             Handshake::connect(&mut self.context(io), credentials, timing, OwnCid::EMPTY);
-        (self.handshake, self.protection) = (Some(handshake), None);
+        (self.handshake, self.protection, self.doubted) = (Some(handshake), None, None);
         (self.state, self.is_unanswered) = (ClientState::Handshake, false);
+    }
+
+    /// Begins a handshake because of an alert that is not protected. The session goes on until the handshake is complete,
+    /// and a forger ends neither.
+    fn doubt(&mut self, io: &mut ClientIo<'_>) {
+        self.believes_from = self.now + DOUBTS;
+        let doubted = self.protection.take().map(Box::new);
+        self.begin(io);
+        (self.state, self.doubted) = (ClientState::Established, doubted);
+    }
+
+    /// Whether a handshake is not complete.
+    fn is_shaking_hands(&self) -> bool {
+        self.state == ClientState::Handshake || self.doubted.is_some()
+    }
+
+    /// The keys with which data is sent.
+    fn sealing(&mut self) -> Option<&mut Protection> {
+        self.doubted.as_deref_mut().or(self.protection.as_mut())
     }
 
     /// The state of the session.
@@ -171,10 +193,12 @@ impl PskClient {
     pub fn handle_timeout(&mut self, io: &mut ClientIo<'_>) {
         self.now = self.now.max(io.now);
         if self.timeout().is_some_and(|at| at <= self.now) {
-            match self.state {
+            match self.is_shaking_hands() {
                 // The server no longer retransmits the flight before the last one.
-                ClientState::Established => self.handshake = None,
-                _ => self.step(io, &mut |handshake, cx, keys| handshake.handle_timeout(cx, keys)),
+                false => self.handshake = None,
+                true => {
+                    self.step(io, &mut |handshake, cx, keys| handshake.handle_timeout(cx, keys));
+                }
             }
         }
         self.flush(io);
@@ -218,7 +242,7 @@ impl PskClient {
             }
             ClientState::Established => {}
         }
-        let Some(protection) = &mut self.protection else { return Err(SendError::NotEstablished) };
+        let Some(protection) = self.sealing() else { return Err(SendError::NotEstablished) };
         let mut record = Vec::new();
         if !protection.seal(ContentType::ApplicationData, data, &mut record) {
             self.end(Failure::SequenceNumbersUsedUp, None);
@@ -252,16 +276,15 @@ impl PskClient {
             {
                 self.end(Failure::Refused(description), None);
             }
-            // Nothing proves who says so. A forger gains a handshake in 10 s at most, and none from a client at rest.
+            // A forger gains a handshake in 10 s at most, and none from a client at rest.
             (
                 ContentType::Alert,
                 Some((AlertLevel::Fatal, AlertDescription::BAD_RECORD_MAC)),
-            ) if self.state == ClientState::Established
+            ) if !self.is_shaking_hands()
                 && self.is_unanswered
                 && self.now >= self.believes_from =>
             {
-                self.believes_from = self.now + DOUBTS;
-                self.begin(io);
+                self.doubt(io);
             }
             _ => {}
         }
@@ -286,15 +309,18 @@ impl PskClient {
         record: &'d mut [u8],
         header: &RecordHeader,
     ) -> Option<&'d [u8]> {
-        let Some(protection) = &mut self.protection else {
+        // Only messages of a handshake belong to one that is not complete.
+        let of_doubted = self.doubted.as_deref_mut();
+        let of_doubted = of_doubted.filter(|_| header.content != ContentType::Handshake);
+        let Some(protection) = of_doubted.or(self.protection.as_mut()) else {
             self.handshake.as_mut()?.keep_early(record);
             return None;
         };
         let opened = match protection.open(record, header) {
             Ok(opened) => opened,
             Err(discarded) => {
-                let of_handshake = header.content == ContentType::Handshake
-                    && self.state == ClientState::Handshake;
+                let of_handshake =
+                    header.content == ContentType::Handshake && self.is_shaking_hands();
                 if of_handshake && discarded == Discarded::NotAuthentic {
                     self.step(io, &mut |handshake, _, _| handshake.note_forgery());
                 }
@@ -319,7 +345,6 @@ impl PskClient {
                     self.end(Failure::ClosedByPeer, Some(AlertDescription::CLOSE_NOTIFY));
                 }
                 Some((AlertLevel::Fatal, description)) => {
-                    self.saved = None;
                     self.end(Failure::Refused(description), None);
                 }
                 _ => {}
@@ -327,7 +352,9 @@ impl PskClient {
             // Before Finished, it must not be trusted.
             ContentType::ApplicationData if self.state == ClientState::Established => {
                 // The server has received our Finished, so the last flight is no longer needed.
-                self.handshake = None;
+                if self.doubted.is_none() {
+                    self.handshake = None;
+                }
                 return Some(body);
             }
             _ => {}
@@ -340,17 +367,23 @@ impl PskClient {
         let Some(mut handshake) = self.handshake.take() else { return };
         let mut protection = self.protection.take();
         let result = act(&mut handshake, &mut self.context(io), &mut protection);
-        if result.is_ok() && handshake.is_done() && self.state == ClientState::Handshake {
-            self.state = ClientState::Established;
+        if result.is_ok() && handshake.is_done() && self.is_shaking_hands() {
+            (self.state, self.doubted) = (ClientState::Established, None);
             self.saved = handshake.saved_session();
         }
         self.protection = protection;
         // Once the handshake is complete, only the side that spoke last keeps its flight.
-        if self.state == ClientState::Handshake || handshake.due().is_some() {
+        if self.is_shaking_hands() || handshake.due().is_some() {
             self.handshake = Some(handshake);
         }
-        if let Err(failure) = result {
-            self.end(failure, failure.alert());
+        match (result, self.doubted.take()) {
+            // Neither the doubt nor the failure is proved, so the session goes on.
+            (Err(_), Some(doubted)) => {
+                (self.handshake, self.protection) = (None, Some(*doubted));
+                self.credentials.saved = None;
+            }
+            (Err(failure), None) => self.end(failure, failure.alert()),
+            (Ok(()), doubted) => self.doubted = doubted,
         }
     }
 
@@ -375,15 +408,14 @@ impl PskClient {
     /// Queues an alert, encrypted if the handshake is complete.
     fn send_alert(&mut self, level: AlertLevel, description: AlertDescription) {
         let body = alert::encode(level, description);
-        match (&mut self.protection, &mut self.handshake) {
-            (Some(protection), _) if self.state == ClientState::Established => {
-                let mut datagram = Vec::new();
-                if protection.seal(ContentType::Alert, &body, &mut datagram) {
-                    self.out.push(SERVER, &datagram);
-                }
+        if self.state == ClientState::Established {
+            let mut datagram = Vec::new();
+            let protection = self.sealing();
+            if protection.is_some_and(|it| it.seal(ContentType::Alert, &body, &mut datagram)) {
+                self.out.push(SERVER, &datagram);
             }
-            (_, Some(handshake)) => handshake.send_alert(&mut self.out, SERVER, body),
-            _ => {}
+        } else if let Some(handshake) = &mut self.handshake {
+            handshake.send_alert(&mut self.out, SERVER, body);
         }
     }
 
@@ -395,7 +427,11 @@ impl PskClient {
             };
             self.send_alert(level, description);
         }
-        (self.handshake, self.protection) = (None, None);
+        // What a fatal alert ended must not be resumed (RFC 5246 section 7.2.2), and what cannot be resumed is not tried again.
+        if reason != Failure::ClosedByPeer || self.state == ClientState::Handshake {
+            (self.saved, self.credentials.saved) = (None, None);
+        }
+        (self.handshake, self.protection, self.doubted) = (None, None, None);
         self.state = ClientState::Ended(reason);
     }
 

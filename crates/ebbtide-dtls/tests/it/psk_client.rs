@@ -263,6 +263,8 @@ struct Path {
     rng: ChaCha8Rng,
     server: Endpoint,
     device: PskClient,
+    /// The session at the server.
+    at_server: Option<SessionId>,
     /// The requests that arrived at the server.
     arrived: usize,
     /// Datagrams that left the device.
@@ -278,7 +280,7 @@ impl Path {
         let io = &mut ClientIo { now, rng: &mut rng, send };
         let device = PskClient::connect(io, credentials("device", b"secret"), Timing::default());
         let server = server(Config::default(), 4);
-        let mut path = Self { now, rng, server, device, arrived: 0, left: 0 };
+        let mut path = Self { now, rng, server, device, at_server: None, arrived: 0, left: 0 };
         path.deliver(sent);
         assert_eq!(path.device.state(), ClientState::Established);
         path
@@ -311,11 +313,23 @@ impl Path {
                         let io = &mut ClientIo { now: self.now, rng: &mut self.rng, send };
                         assert!(self.device.receive(io, &mut datagram.to_vec()).is_none());
                     }
+                    Output::Event(Event::Established { session, .. }) => {
+                        self.at_server = Some(session);
+                    }
                     Output::Event(_) => {}
                     Output::Timeout(_) => break,
                 }
             }
         }
+    }
+
+    /// Begins a handshake, whose hello is lost. Returns the length of the session ID in it.
+    fn hello(&mut self) -> u8 {
+        let mut length = None;
+        // Record, handshake message, version and random come before it.
+        let send = &mut |hello: &[u8]| length = Some(hello[13 + 12 + 2 + 32]);
+        self.device.reconnect(&mut ClientIo { now: self.now, rng: &mut self.rng, send });
+        length.unwrap()
     }
 
     fn request(&mut self) {
@@ -353,6 +367,78 @@ fn a_device_whose_server_is_silent_about_its_restart_reconnects_when_it_gives_up
     path.call(|device, io| device.reconnect(io));
     path.request();
     assert_eq!(path.arrived, 1);
+}
+
+/// And a fatal handshake_failure after it.
+const FORGED_TWICE: [u8; 30] = [
+    21, 0xfe, 0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 2, 20, //
+    21, 0xfe, 0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 2, 40,
+];
+
+#[test]
+fn forged_alerts_end_neither_a_session_nor_the_handshake_that_tries_it() {
+    let mut path = Path::new();
+    let mut sent = Vec::new();
+    let mut call = |path: &mut Path, call: &mut dyn FnMut(&mut PskClient, &mut ClientIo<'_>)| {
+        sent.clear();
+        let send = &mut |datagram: &[u8]| sent.push(datagram.to_vec());
+        call(&mut path.device, &mut ClientIo { now: path.now, rng: &mut path.rng, send });
+        sent.clone()
+    };
+    let request = call(&mut path, &mut |device, io| device.send(io, b"a request").unwrap());
+    let hello = call(&mut path, &mut |device, io| {
+        assert!(device.receive(io, &mut { FORGED_TWICE }).is_none());
+    });
+    assert_eq!((hello.len(), path.device.state()), (1, ClientState::Established));
+    // What the server answers in the session before still arrives.
+    path.deliver(request);
+    let session = path.at_server.unwrap();
+    let mut answer = Vec::new();
+    path.server.send(path.now, session, b"an answer", &mut answer).unwrap();
+    call(&mut path, &mut |device, io| {
+        assert_eq!(device.receive(io, &mut answer).unwrap().data, b"an answer");
+    });
+    // Every datagram of the handshake is lost, until it is given up.
+    while let Some(at) = path.device.timeout() {
+        path.now = at;
+        call(&mut path, &mut |device, io| device.handle_timeout(io));
+    }
+    path.request();
+    assert_eq!((path.arrived, path.at_server), (2, Some(session)), "in the session before");
+    // And one that arrives makes another session.
+    path.call(|device, io| assert!(device.receive(io, &mut { FORGED_TWICE }).is_none()));
+    path.request();
+    assert_eq!((path.arrived, path.device.state()), (3, ClientState::Established));
+    assert_ne!(path.at_server, Some(session));
+}
+
+#[test]
+fn a_session_that_a_fatal_alert_has_ended_is_not_resumed() {
+    let mut path = Path::new();
+    path.call(|device, io| device.reconnect(io));
+    assert!(path.device.saved_session().is_some());
+    path.server.end_sessions(path.now, |_| false);
+    path.deliver(vec![Vec::new()]);
+    let refused = Failure::Refused(AlertDescription::ACCESS_DENIED);
+    assert_eq!(path.device.state(), ClientState::Ended(refused));
+    assert!(path.device.saved_session().is_none());
+    let hello = path.hello();
+    assert_eq!(hello, 0, "the length of the session's ID");
+}
+
+#[test]
+fn a_resumption_that_fails_is_followed_by_a_full_handshake() {
+    let mut path = Path::new();
+    path.restart(0);
+    // The server is silent.
+    assert_eq!(path.hello(), 16);
+    while let Some(at) = path.device.timeout() {
+        path.now = at;
+        let send = &mut |_: &[u8]| {};
+        path.device.handle_timeout(&mut ClientIo { now: at, rng: &mut path.rng, send });
+    }
+    assert_eq!(path.device.state(), ClientState::Ended(Failure::NoAnswer));
+    assert_eq!(path.hello(), 0);
 }
 
 #[test]

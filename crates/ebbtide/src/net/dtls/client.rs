@@ -186,6 +186,22 @@ impl Links {
         }
     }
 
+    /// A session that a fatal alert has ended must not be resumed (RFC 5246 section 7.2.2), and one whose resumption has
+    /// failed is not offered again.
+    pub(super) fn forbid_resumption(&mut self, session: SessionId) {
+        if let Some((_, link)) = self.of(session)
+            && link.session == Some(session)
+        {
+            link.saved = None;
+        }
+        if let Some(credentials) = &mut self.credentials {
+            credentials.saved = None;
+        }
+        if let Some(certificates) = &mut self.certificates {
+            certificates.saved = None;
+        }
+    }
+
     /// Begins another session if an observation needs it.
     pub(super) fn want_if_watched(&mut self, number: u64) {
         let index = usize::try_from(number).unwrap_or(usize::MAX);

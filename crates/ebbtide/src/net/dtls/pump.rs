@@ -186,6 +186,9 @@ impl SocketState {
                     self.endpoint.end_flight(now, key.into(), &flight, None);
                 }
             }
+            if !established || matches!(reason, Failure::Refused(_)) {
+                links.forbid_resumption(session);
+            }
             links.ended(session);
             if established && reason == Failure::ClosedByPeer {
                 // A server that restarts says goodbye.
