@@ -24,7 +24,8 @@ const SECURITY: u16 = 0;
 /// The type that the registry of objects states.
 const fn kind(id: Id) -> Type {
     match id {
-        LIFETIME | (3, 0, 11) | (5, 0, 3 | 5) => Type::Integer,
+        LIFETIME | (5, 0, 3 | 5) => Type::Integer,
+        (3, 0, 11) => Type::Integers,
         (3303, 0, 5700) => Type::Float,
         _ => Type::Text,
     }
@@ -113,10 +114,14 @@ fn shown<'v>(
         return Ok(Response::content(out).format(TLV));
     }
     let typed = |id: &Id, value: &'v String| match (kind(*id), value.parse()) {
-        (Type::Integer | Type::Float, Ok(number)) => Value::Number(number),
+        (Type::Integer | Type::Integers | Type::Float, Ok(number)) => Value::Number(number),
         _ => Value::Text(value),
     };
-    let values = values.map(|(id, value)| (id.2.to_string(), typed(id, value)));
+    let name = |id: &Id| match kind(*id) {
+        Type::Integers => format!("{}/0", id.2),
+        _ => id.2.to_string(),
+    };
+    let values = values.map(|(id, value)| (name(id), typed(id, value)));
     let pack = senml::write(&format!("/{object}/{instance}/"), values);
     Ok(Response::content(pack.map_err(|_| Code::INTERNAL_SERVER_ERROR)?).format(SENML_JSON))
 }
@@ -129,10 +134,16 @@ async fn read(
     if id.0 == SECURITY {
         return Err(Code::UNAUTHORIZED);
     }
-    let format = accepted(accept, ContentFormat::TEXT)?;
+    let usual = match kind(id) {
+        Type::Integers => SENML_JSON,
+        _ => ContentFormat::TEXT,
+    };
+    let format = accepted(accept, usual)?;
     let values = device.values();
     let value = values.get_key_value(&id).ok_or(Code::NOT_FOUND)?;
     match format {
+        // Plain text has a single value.
+        ContentFormat::TEXT if usual != ContentFormat::TEXT => Err(Code::NOT_ACCEPTABLE),
         ContentFormat::TEXT => Ok(Response::content(value.1.clone())),
         format => shown((id.0, id.1), std::iter::once(value), format),
     }
@@ -157,51 +168,84 @@ async fn read_all(
 
 /// A resource, in TLV or alone: then as bytes if it is opaque, and else as text.
 async fn write(Path(id): Path<Id>, State(device): State<Device>, call: Call<'static>) -> Code {
-    if call.content_format() != Some(TLV) {
-        return device.write(id, call.payload());
-    }
-    match tlv::read(call.payload()).as_deref() {
-        Some([entry]) if entry.id == id.2 => device.write_entry(id, *entry),
-        _ => Code::BAD_REQUEST,
-    }
+    let change = match call.format() {
+        Some(TLV) => match tlv::read(call.payload()).as_deref() {
+            Some([entry]) if entry.id == id.2 => Change::of_entry(id, *entry),
+            _ => Err(Code::BAD_REQUEST),
+        },
+        _ => Change::of_bytes(id, call.payload()),
+    };
+    device.apply(change.map(|change| vec![change]))
 }
 
-/// Several resources of an instance, in TLV.
+/// Several resources of an instance, in TLV: all of them, or none.
 async fn write_all(
     Path((object, instance)): Path<(u16, u16)>,
     State(device): State<Device>,
     call: Call<'static>,
 ) -> Code {
-    if call.content_format() != Some(TLV) {
+    let all = (object, instance, 0)..=(object, instance, u16::MAX);
+    if object == SECURITY {
+        return Code::UNAUTHORIZED;
+    }
+    if device.values().range(all).next().is_none() {
+        return Code::NOT_FOUND;
+    }
+    if call.format() != Some(TLV) {
         return Code::UNSUPPORTED_CONTENT_FORMAT;
     }
     let Some(entries) = tlv::read(call.payload()) else { return Code::BAD_REQUEST };
-    let written =
-        entries.into_iter().map(|entry| device.write_entry((object, instance, entry.id), entry));
-    written.fold(Code::CHANGED, |all, one| if one == Code::CHANGED { all } else { one })
+    let change = |entry: &tlv::Entry<'_>| Change::of_entry((object, instance, entry.id), *entry);
+    device.apply(entries.iter().map(change).collect())
 }
 
-impl Device {
-    fn write_entry(&self, id: Id, entry: tlv::Entry<'_>) -> Code {
-        if id == PACKAGE {
-            return self.write(id, entry.value);
-        }
-        match entry.text(kind(id)) {
-            Some(text) => self.write(id, text.as_bytes()),
-            None => Code::BAD_REQUEST,
+/// A write that may be carried out.
+enum Change {
+    Package(Vec<u8>),
+    Value(Id, String),
+}
+
+impl Change {
+    fn of_entry(id: Id, entry: tlv::Entry<'_>) -> Result<Self, Code> {
+        match kind(id) {
+            _ if id == PACKAGE => Self::of_bytes(id, entry.value),
+            kind => {
+                let text = entry.text(kind).ok_or(Code::BAD_REQUEST)?;
+                Self::of_bytes(id, text.as_bytes())
+            }
         }
     }
 
-    fn write(&self, id: Id, value: &[u8]) -> Code {
-        match (id, std::str::from_utf8(value)) {
-            ((SECURITY, ..), _) => return Code::UNAUTHORIZED,
-            (PACKAGE, _) => self.downloaded(value),
-            (LIFETIME | PACKAGE_URI, Ok(text)) => {
-                self.set([(id, text)]);
-                let _ = self.wanted.send(id);
+    fn of_bytes(id: Id, value: &[u8]) -> Result<Self, Code> {
+        let text = str::from_utf8(value).ok();
+        match id {
+            (SECURITY, ..) => Err(Code::UNAUTHORIZED),
+            PACKAGE => Ok(Self::Package(value.to_vec())),
+            LIFETIME if text.is_none_or(|text| text.parse::<u32>().is_err()) => {
+                Err(Code::BAD_REQUEST)
             }
-            (LIFETIME | PACKAGE_URI, Err(_)) => return Code::BAD_REQUEST,
-            _ => return Code::METHOD_NOT_ALLOWED,
+            LIFETIME | PACKAGE_URI => {
+                Ok(Self::Value(id, text.ok_or(Code::BAD_REQUEST)?.to_owned()))
+            }
+            _ => Err(Code::METHOD_NOT_ALLOWED),
+        }
+    }
+}
+
+impl Device {
+    fn apply(&self, changes: Result<Vec<Change>, Code>) -> Code {
+        let changes = match changes {
+            Ok(changes) => changes,
+            Err(code) => return code,
+        };
+        for change in changes {
+            match change {
+                Change::Package(package) => self.downloaded(&package),
+                Change::Value(id, text) => {
+                    self.set([(id, &*text)]);
+                    let _ = self.wanted.send(id);
+                }
+            }
         }
         Code::CHANGED
     }

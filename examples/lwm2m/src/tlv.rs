@@ -5,9 +5,13 @@ use ebbtide::ContentFormat;
 /// `application/vnd.oma.lwm2m+tlv`.
 pub const TLV: ContentFormat = ContentFormat(11542);
 
-/// A resource with its value, the only kind of entry that this example writes.
+/// A resource with its value.
 const RESOURCE: u8 = 0b11;
-/// An object instance, whose value has other entries.
+/// A resource whose value is its instances.
+const MULTIPLE: u8 = 0b10;
+/// An instance of a resource, with its value.
+const RESOURCE_INSTANCE: u8 = 0b01;
+/// An object instance, whose value is its resources.
 const INSTANCE: u8 = 0b00;
 
 /// The type of a resource, which its object's definition states: TLV does not.
@@ -15,6 +19,8 @@ const INSTANCE: u8 = 0b00;
 pub enum Type {
     /// A signed integer.
     Integer,
+    /// A resource with several integers, of which this example has instance 0 alone.
+    Integers,
     /// A floating-point number.
     Float,
     /// A text.
@@ -24,9 +30,14 @@ pub enum Type {
 /// Appends a resource; a value that is not of its type is written as text.
 pub fn write(out: &mut Vec<u8>, id: u16, kind: Type, value: &str) {
     match (kind, value.parse::<i64>(), value.parse::<f64>()) {
-        (Type::Integer, Ok(number), _) => entry(out, id, integer(number)),
-        (Type::Float, _, Ok(number)) => entry(out, id, number.to_be_bytes()),
-        _ => entry(out, id, value.as_bytes()),
+        (Type::Integer, Ok(number), _) => entry(out, RESOURCE, id, integer(number)),
+        (Type::Integers, Ok(number), _) => {
+            let mut instances = Vec::new();
+            entry(&mut instances, RESOURCE_INSTANCE, 0, integer(number));
+            entry(out, MULTIPLE, id, instances);
+        }
+        (Type::Float, _, Ok(number)) => entry(out, RESOURCE, id, number.to_be_bytes()),
+        _ => entry(out, RESOURCE, id, value.as_bytes()),
     }
 }
 
@@ -41,10 +52,10 @@ fn integer(number: i64) -> Vec<u8> {
     bytes[8 - length..].to_vec()
 }
 
-fn entry(out: &mut Vec<u8>, id: u16, value: impl AsRef<[u8]>) {
+fn entry(out: &mut Vec<u8>, kind: u8, id: u16, value: impl AsRef<[u8]>) {
     let value = value.as_ref();
     let length = (value.len() as u32).to_be_bytes();
-    let (kind, length) = match value.len() {
+    let (size, length) = match value.len() {
         0..8 => (value.len() as u8, &length[4..]),
         8..0x100 => (1 << 3, &length[3..]),
         0x100..0x1_0000 => (2 << 3, &length[2..]),
@@ -52,8 +63,8 @@ fn entry(out: &mut Vec<u8>, id: u16, value: impl AsRef<[u8]>) {
     };
     let [high, low] = id.to_be_bytes();
     match high {
-        0 => out.extend([RESOURCE << 6 | kind, low]),
-        _ => out.extend([RESOURCE << 6 | 1 << 5 | kind, high, low]),
+        0 => out.extend([kind << 6 | size, low]),
+        _ => out.extend([kind << 6 | 1 << 5 | size, high, low]),
     }
     out.extend_from_slice(length);
     out.extend_from_slice(value);
@@ -93,22 +104,33 @@ impl Entry<'_> {
 /// instances or values.
 #[must_use]
 pub fn read(bytes: &[u8]) -> Option<Vec<Entry<'_>>> {
-    let (mut found, mut left) = (Vec::new(), bytes);
-    while let Some((&head, rest)) = left.split_first() {
-        let (id, rest) = number(rest, if head & 1 << 5 == 0 { 1 } else { 2 })?;
-        let (length, rest) = match usize::from(head >> 3 & 3) {
-            0 => (u32::from(head & 7), rest),
-            bytes => number(rest, bytes)?,
-        };
-        let (value, rest) = rest.split_at_checked(length as usize)?;
-        match head >> 6 {
-            RESOURCE => found.push(Entry { id: id as u16, value }),
-            INSTANCE if left.len() == bytes.len() && rest.is_empty() => return read(value),
-            _ => return None,
-        }
-        left = rest;
+    match next(bytes) {
+        Some((INSTANCE, instance, [])) => resources(instance.value),
+        _ => resources(bytes),
+    }
+}
+
+/// Nothing else: an instance within an instance is malformed (section 7.4.3).
+fn resources(mut bytes: &[u8]) -> Option<Vec<Entry<'_>>> {
+    let mut found = Vec::new();
+    while !bytes.is_empty() {
+        let (RESOURCE, entry, rest) = next(bytes)? else { return None };
+        found.push(entry);
+        bytes = rest;
     }
     Some(found)
+}
+
+/// The kind of the first entry, the entry, and the bytes after it.
+fn next(bytes: &[u8]) -> Option<(u8, Entry<'_>, &[u8])> {
+    let (&head, rest) = bytes.split_first()?;
+    let (id, rest) = number(rest, if head & 1 << 5 == 0 { 1 } else { 2 })?;
+    let (length, rest) = match usize::from(head >> 3 & 3) {
+        0 => (u32::from(head & 7), rest),
+        bytes => number(rest, bytes)?,
+    };
+    let (value, rest) = rest.split_at_checked(length as usize)?;
+    Some((head >> 6, Entry { id: id as u16, value }, rest))
 }
 
 fn number(bytes: &[u8], length: usize) -> Option<(u32, &[u8])> {
@@ -121,7 +143,7 @@ fn number(bytes: &[u8], length: usize) -> Option<(u32, &[u8])> {
 mod tests {
     use super::*;
 
-    /// The single-value resources of the example of section 7.4.3.1, "Request to Read Device Object Instance".
+    /// Resources of the example of section 7.4.3.1, "Request to Read Device Object Instance".
     #[test]
     fn the_bytes_are_those_of_the_specification() {
         let mut out = Vec::new();
@@ -130,6 +152,9 @@ mod tests {
         write(&mut out, 3, Type::Text, "1.0");
         write(&mut out, 9, Type::Integer, "100");
         write(&mut out, 13, Type::Integer, "1367491215");
+        let mut errors = Vec::new();
+        write(&mut errors, 11, Type::Integers, "0");
+        assert_eq!(errors, b"\x83\x0b\x41\x00\x00");
         let expected: &[&[u8]] = &[
             b"\xc8\x00\x14Open Mobile Alliance",
             b"\xc8\x01\x16Lightweight M2M Client",
@@ -174,6 +199,12 @@ mod tests {
     fn an_instance_alone_is_its_resources_and_several_are_refused() {
         assert_eq!(read(b"\x03\x00\xc1\x09\x64"), Some(vec![Entry { id: 9, value: b"\x64" }]));
         assert_eq!(read(b"\x03\x00\xc1\x09\x64\x03\x01\xc1\x09\x64"), None);
+        let mut nested = Vec::new();
+        for _ in 0..10_000 {
+            let inner = std::mem::take(&mut nested);
+            entry(&mut nested, INSTANCE, 0, inner);
+            assert_eq!(read(&nested).is_some(), nested.len() == 2, "an instance within another");
+        }
         // Resource 6 has two values.
         assert_eq!(read(b"\x86\x06\x41\x00\x01\x41\x01\x05"), None);
     }

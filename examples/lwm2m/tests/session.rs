@@ -44,7 +44,7 @@ async fn a_device_registers_is_asked_and_leaves() {
     assert_eq!(read(&peer, "/3/0/0").await.unwrap(), [pair("/3/0/0", "Ebbtide")]);
     let all = read(&peer, "/3/0").await.unwrap();
     assert!(
-        all.contains(&pair("/3/0/0", "Ebbtide")) && all.contains(&pair("/3/0/11", "0")),
+        all.contains(&pair("/3/0/0", "Ebbtide")) && all.contains(&pair("/3/0/11/0", "0")),
         "{all:?}"
     );
     let refused = write(&peer, "/3/0/0", "mine").await.unwrap_err();
@@ -54,16 +54,27 @@ async fn a_device_registers_is_asked_and_leaves() {
     // In TLV, as servers of LwM2M 1.0 ask and write.
     let tlv = async |request: Request| peer.request(request.accept(TLV)).await.unwrap();
     let get = |path| Request::get(peer.uri(path).unwrap()).unwrap();
-    assert_eq!(tlv(get("/3/0/11")).await.body(), &b"\xc1\x0b\x00"[..]);
+    assert_eq!(tlv(get("/3/0/11")).await.body(), &b"\x83\x0b\x41\x00\x00"[..]);
+    assert_eq!(read(&peer, "/3/0/11").await.unwrap(), [pair("/3/0/11/0", "0")]);
     let device_object = tlv(get("/3/0")).await;
     assert_eq!(device_object.content_format(), Some(TLV));
-    assert!(device_object.body().starts_with(b"\xc7\x00Ebbtide\xc3\x031.0\xc1\x0b\x00"));
+    assert!(device_object.body().starts_with(b"\xc7\x00Ebbtide\xc3\x031.0\x83\x0b\x41\x00\x00"));
     let put = |path, body: &'static [u8]| {
         Request::put(peer.uri(path).unwrap()).unwrap().payload(body).format(TLV)
     };
     assert_eq!(tlv(put("/1/0", b"\xc1\x01\x5a")).await.code(), Code::CHANGED);
     assert_eq!(read(&peer, "/1/0/1").await.unwrap(), [pair("/1/0/1", "90")]);
     assert_eq!(tlv(put("/1/0/1", b"\xc1\x01")).await.code(), Code::BAD_REQUEST);
+    // All or nothing: resource 99 cannot be written, and text is no lifetime.
+    let half = tlv(put("/1/0", b"\xc1\x01\x5b\xc1\x63\x00")).await;
+    assert_eq!(half.code(), Code::METHOD_NOT_ALLOWED);
+    assert_eq!(
+        write(&peer, "/1/0/1", "long").await.unwrap_err().response().unwrap().code(),
+        Code::BAD_REQUEST
+    );
+    assert_eq!(read(&peer, "/1/0/1").await.unwrap(), [pair("/1/0/1", "90")]);
+    assert_eq!(tlv(put("/0/0", b"")).await.code(), Code::UNAUTHORIZED);
+    assert_eq!(tlv(put("/9/9", b"")).await.code(), Code::NOT_FOUND);
     // Object 0 is the device's own.
     for path in ["/0/0", "/0/0/5"] {
         assert_eq!(tlv(get(path)).await.code(), Code::UNAUTHORIZED);
