@@ -115,7 +115,14 @@ impl Security {
 
     /// A server's raw key and those of its clients, if there is one.
     pub(crate) fn raw_keys(&self) -> PyResult<Option<RawKeys>> {
-        let Some(own) = self.raw_key()? else { return Ok(None) };
+        let Some(own) = self.raw_key()? else {
+            return match &self.peer_keys {
+                None => Ok(None),
+                Some(_) => Err(PyValueError::new_err(
+                    "peer_keys: raw_key, the server's own key, belongs to it",
+                )),
+            };
+        };
         Ok(Some(RawKeys { own, clients: self.trusted_keys()? }))
     }
 

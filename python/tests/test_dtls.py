@@ -215,6 +215,11 @@ def test_coroutines_ask_and_observe_over_one_session(base: str) -> None:
         (lambda: ebbtide.Client(peer_keys="x"), ValueError, "peer_keys: no public key"),
         (lambda: ebbtide.Client(peer_keys="x", ca="y"), ValueError, "the place of certificates"),
         (
+            lambda: ebbtide.Server(router(), "coaps://127.0.0.1:0", psk=KEYS, peer_keys="x"),
+            ValueError,
+            "peer_keys: raw_key, .* belongs to it",
+        ),
+        (
             lambda: ebbtide.Server(router(), "coaps://127.0.0.1:0"),
             ValueError,
             "coaps needs psk, .* or certificate",

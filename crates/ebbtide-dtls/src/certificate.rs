@@ -212,6 +212,16 @@ impl ClientCertificates {
     pub(crate) const fn is_required(&self) -> bool {
         matches!(self, Self::Required(_))
     }
+
+    /// Whether a client that has shown this in an earlier handshake would be known by the same identity now.
+    pub(crate) fn still_accepts(&self, shown: &PeerCertificate) -> bool {
+        let Some(verifier) = self.verifier() else { return false };
+        let verified = match shown.kind {
+            CertificateType::X509 => verifier.verify(&[&shown.der], None),
+            CertificateType::RawPublicKey => verifier.verify_key(&shown.der, None),
+        };
+        verified.is_ok_and(|verified| *verified.identity == *shown.identity)
+    }
 }
 
 /// The authenticated identity of a session.
@@ -226,6 +236,7 @@ pub(crate) enum Identity {
 #[derive(Debug)]
 pub(crate) struct PeerCertificate {
     pub(crate) identity: Arc<[u8]>,
+    pub(crate) kind: CertificateType,
     pub(crate) der: Arc<[u8]>,
 }
 
@@ -241,10 +252,10 @@ impl Identity {
         }
     }
 
-    pub(crate) fn certificate(&self) -> Option<&Arc<[u8]>> {
+    pub(crate) fn certificate(&self) -> Option<&PeerCertificate> {
         match self {
             Self::Key(_) => None,
-            Self::Certificate(certificate) => Some(&certificate.der),
+            Self::Certificate(certificate) => Some(certificate),
         }
     }
 }

@@ -103,4 +103,9 @@ impl SessionCache {
     pub(crate) fn remove(&mut self, id: &ServerSessionId) {
         self.by_id.remove(id);
     }
+
+    /// Removes the sessions with peers that are not kept.
+    pub(crate) fn retain(&mut self, keeps: &mut dyn FnMut(&Identity) -> bool) {
+        self.by_id.retain(|_, session| keeps(&session.identity));
+    }
 }

@@ -4,8 +4,8 @@
 use crate::endpoint::{Dtls13Endpoint, is_here};
 use ebbtide_core::time::Instant;
 use ebbtide_dtls::{
-    ClientCredentials, Counters, Endpoint, Failure, Output, SavedSession, SendError, SessionId,
-    SessionPeer, StoredSession, Timing,
+    CertificateType, ClientCredentials, Counters, Endpoint, Failure, Output, SavedSession,
+    SendError, SessionId, SessionPeer, StoredSession, Timing,
 };
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -175,11 +175,20 @@ impl DualEndpoint {
         self.of(session).map_or_else(|| self.v12.identity(session), |v13| v13.identity(session))
     }
 
-    /// The certificate that the peer has shown, in DER.
+    /// The certificate or raw public key that the peer has shown, in DER.
     #[must_use]
     pub fn certificate(&self, session: SessionId) -> Option<Arc<[u8]>> {
         self.of(session)
             .map_or_else(|| self.v12.certificate(session), |v13| v13.certificate(session))
+    }
+
+    /// The form of what [`Self::certificate`] returns.
+    #[must_use]
+    pub fn certificate_type(&self, session: SessionId) -> Option<CertificateType> {
+        match self.of(session) {
+            Some(v13) => v13.certificate(session).map(|_| CertificateType::X509),
+            None => self.v12.certificate_type(session),
+        }
     }
 
     /// The secrets with which a session can be resumed later. There is none of DTLS 1.3: `dimpl` does not resume sessions.

@@ -26,10 +26,11 @@
 
 pub use crate::net::dtls::config::{Certificates, DtlsBind, DtlsConfig, KeyLogger, Keys};
 #[cfg(feature = "dtls-cert")]
-pub use crate::stream::raw_keys::{RawKey, trusted_keys};
+pub use crate::stream::raw_keys::{RawKey, RawKeyServer, trusted_keys};
 pub use ebbtide_dtls::{
-    CertificateError, CipherSuite, Config, Counters, Credentials, Failure, Fingerprint,
-    FingerprintError, Limits, Psk, PskError, PskLookup, SavedSession, SessionPeer, TrustedKeys,
+    CertificateError, CertificateType, CipherSuite, Config, Counters, Credentials, Failure,
+    Fingerprint, FingerprintError, Limits, Psk, PskError, PskLookup, SavedSession, SessionPeer,
+    TrustedKeys,
 };
 #[cfg(feature = "dtls13")]
 pub use ebbtide_dtls13::Dtls13Config;

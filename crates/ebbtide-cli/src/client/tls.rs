@@ -3,7 +3,7 @@
 use super::private_file;
 use crate::failure::Failure;
 use clap::Args;
-use ebbtide::dtls::{Certificates, RawKey, TrustedKeys, trusted_keys};
+use ebbtide::dtls::{Certificates, RawKey, RawKeyServer, TrustedKeys, trusted_keys};
 use ebbtide::stream::{Identity, TlsServer, Trust};
 use ebbtide::{ClientConfig, Scheme};
 use std::path::{Path, PathBuf};
@@ -121,6 +121,47 @@ pub(crate) fn peer_keys(path: &Path) -> Result<TrustedKeys, Failure> {
     trusted.map_err(|error| wrong("--peer-keys", path, &error))
 }
 
+/// A server's raw keys, with the files that they were read from.
+#[derive(Debug)]
+pub(crate) struct ServedRawKeys {
+    keys: RawKeyServer,
+    own: PathBuf,
+    clients: Option<PathBuf>,
+}
+
+impl ServedRawKeys {
+    /// The key in `--raw-key`; clients need one of `--peer-keys`.
+    pub(crate) fn read(own: &Path, clients: Option<&Path>) -> Result<Self, Failure> {
+        let keys = RawKeyServer::new(&raw_key(own)?, clients.map(peer_keys).transpose()?);
+        Ok(Self { keys, own: own.into(), clients: clients.map(Path::to_owned) })
+    }
+
+    pub(crate) const fn keys(&self) -> &RawKeyServer {
+        &self.keys
+    }
+
+    /// Reads the keys again.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if one of them cannot be used. Nothing has changed then.
+    pub(crate) fn reload(&self) -> Result<(), String> {
+        let own = raw_key(&self.own).map_err(text)?;
+        if let Some(path) = &self.clients {
+            self.keys.set_clients(peer_keys(path).map_err(text)?);
+        }
+        self.keys.set_key(&own);
+        Ok(())
+    }
+}
+
+fn text(failure: Failure) -> String {
+    match failure {
+        Failure::Usage(text) | Failure::Work(text) => text,
+        Failure::Exit(_) | Failure::OutputClosed => String::new(),
+    }
+}
+
 /// Whether the authorities of clients are others than before.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Authorities {
@@ -174,10 +215,6 @@ impl Served {
     ///
     /// Returns an error if one of them cannot be used. Nothing has changed then.
     pub(crate) fn reload(&self) -> Result<Authorities, String> {
-        let text = |failure| match failure {
-            Failure::Usage(text) | Failure::Work(text) => text,
-            Failure::Exit(_) | Failure::OutputClosed => String::new(),
-        };
         let own = identity(Some(&self.cert), Some(&self.key)).map_err(text)?;
         let clients = self.client_ca.as_deref().map(authorities).transpose().map_err(text)?;
         let cert = self.cert.display();

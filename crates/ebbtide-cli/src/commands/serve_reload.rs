@@ -36,6 +36,7 @@ impl Reloads {
 pub(crate) struct Reloadable {
     pub(crate) keys: Option<psk::KeyFile>,
     pub(crate) tls: Option<Arc<tls::Served>>,
+    pub(crate) raw: Option<Arc<tls::ServedRawKeys>>,
     pub(crate) folder: Option<Folder>,
     pub(crate) server: ServerHandle,
 }
@@ -90,6 +91,18 @@ impl Reloadable {
                 false
             }
         };
+        let raw = match self.raw.as_ref().map(|raw| (raw, raw.reload())) {
+            None => true,
+            Some((raw, Ok(()))) => {
+                self.server.end_sessions(|peer: SessionPeer<'_>| raw.keys().serves(peer));
+                tracing::info!(target: "ebbtide::reload", "--raw-key and --peer-keys: read again");
+                true
+            }
+            Some((_, Err(error))) => {
+                tracing::error!(target: "ebbtide::reload", "{error}; the old raw keys remain in use");
+                false
+            }
+        };
         let folder = match self.folder.as_ref().map(Folder::reopen) {
             None | Some(Ok(())) => true,
             Some(Err(error)) => {
@@ -97,6 +110,6 @@ impl Reloadable {
                 false
             }
         };
-        keys && tls && folder
+        keys && tls && raw && folder
     }
 }

@@ -5,7 +5,7 @@ use super::serve_reload::{Reloadable, Reloads};
 use crate::client::{psk, tls};
 use crate::failure::Failure;
 use clap::Args;
-use ebbtide::dtls::{DtlsBind, RawKey, TrustedKeys};
+use ebbtide::dtls::DtlsBind;
 use ebbtide::stream::TlsServer;
 use ebbtide::{Server, ServerConfig};
 use std::io;
@@ -28,11 +28,11 @@ pub(crate) struct SecurityArgs {
     #[arg(long, visible_aliases = ["cafile", "ca"], value_name = "FILE", requires = "cert")]
     client_ca: Option<PathBuf>,
     /// Our private key on the curve P-256, PEM, for clients over DTLS that know us by the raw public key (RFC
-    /// 7250) instead of a certificate. Without --bind, port 5684 is served as well
+    /// 7250) instead of a certificate. Read again at SIGHUP. Without --bind, port 5684 is served as well
     #[arg(long, value_name = "FILE", conflicts_with = "cert")]
     raw_key: Option<PathBuf>,
     /// Refuse clients without one of these raw public keys: PEM, and lines "[NAME] ni:///sha-256;HASH"
-    /// (clients with a pre-shared key excepted)
+    /// (clients with a pre-shared key excepted). Read again at SIGHUP
     #[arg(long, value_name = "FILE", requires = "raw_key")]
     peer_keys: Option<PathBuf>,
     /// The pre-shared keys of clients over DTLS: lines IDENTITY:KEY, with the key as text or as 0x
@@ -46,13 +46,7 @@ pub(crate) struct SecurityArgs {
 pub(crate) struct ServedSecurity {
     pub(crate) tls: Option<Arc<tls::Served>>,
     keys: Option<psk::KeyFile>,
-    raw: Option<RawKeys>,
-}
-
-/// Our key, and those of clients where only they are accepted.
-struct RawKeys {
-    own: RawKey,
-    clients: Option<TrustedKeys>,
+    raw: Option<Arc<tls::ServedRawKeys>>,
 }
 
 impl SecurityArgs {
@@ -61,11 +55,9 @@ impl SecurityArgs {
         let (cert, key) = (self.cert.as_deref(), self.key.as_deref());
         let tls = tls::Served::read(cert, key, self.client_ca.as_deref())?.map(Arc::new);
         let keys = self.psk_file.as_deref().map(psk::KeyFile::read).transpose()?;
-        let raw = self.raw_key.as_deref().map(|path| -> Result<RawKeys, Failure> {
-            let clients = self.peer_keys.as_deref().map(tls::peer_keys).transpose()?;
-            Ok(RawKeys { own: tls::raw_key(path)?, clients })
-        });
-        Ok(ServedSecurity { tls, keys, raw: raw.transpose()? })
+        let raw = |own| tls::ServedRawKeys::read(own, self.peer_keys.as_deref()).map(Arc::new);
+        let raw = self.raw_key.as_deref().map(raw).transpose()?;
+        Ok(ServedSecurity { tls, keys, raw })
     }
 }
 
@@ -92,12 +84,11 @@ impl ServedSecurity {
 
     /// A socket over DTLS with the keys, the certificate, or both.
     fn secured(&self, address: SocketAddr) -> Result<DtlsBind, Failure> {
-        if let Some(RawKeys { own, clients }) = &self.raw {
+        if let Some(raw) = &self.raw {
             let bind = self.keys.clone().map(|keys| keys.serve_at(address));
-            let clients = clients.clone();
             return Ok(match bind {
-                Some(bind) => bind.and_raw_key(own, clients),
-                None => DtlsBind::with_raw_key(address, own, clients),
+                Some(bind) => bind.and_raw_keys(raw.keys()),
+                None => DtlsBind::with_raw_keys(address, raw.keys()),
             });
         }
         let bind = match (&self.keys, self.server()) {
@@ -121,8 +112,9 @@ impl ServedSecurity {
         folder: Option<super::serve_files::Folder>,
     ) -> io::Result<Arc<Reloads>> {
         let reloads = Arc::new(Reloads::default());
-        let (keys, tls, server) = (self.keys.clone(), self.tls.clone(), server.handle());
-        Reloadable { keys, tls, folder, server }.at_hangup(reloads.clone())?;
+        let (keys, tls, raw) = (self.keys.clone(), self.tls.clone(), self.raw.clone());
+        Reloadable { keys, tls, raw, folder, server: server.handle() }
+            .at_hangup(reloads.clone())?;
         Ok(reloads)
     }
 }

@@ -65,6 +65,35 @@ fn clients_without_a_certificate_are_refused_and_a_new_certificate_is_shown_afte
 }
 
 #[test]
+fn a_raw_key_that_is_removed_from_the_file_is_refused_after_a_hangup() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    for name in ["server", "one", "two"] {
+        let key = KeyPair::generate().unwrap();
+        write_private(&folder.path().join(format!("{name}.raw")), &key.serialize_pem());
+        fs::write(folder.path().join(format!("{name}.pub")), key.public_key_pem()).unwrap();
+    }
+    let clients = file("clients");
+    fs::copy(file("one.pub"), &clients).unwrap();
+    let own = file("server.raw");
+    let options = ["--bind", "coaps://127.0.0.1:0", "--raw-key", &own, "--peer-keys", &clients];
+    let mut server = Serving::start(&options);
+    let uri = format!("coaps://{}/test", server.after("serving at coaps://"));
+    let (trusted, one, two) = (file("server.pub"), file("one.raw"), file("two.raw"));
+    let get = |own: &str| ebbtide(&["get", &uri, "--raw-key", own, "--peer-keys", &trusted]).code;
+    assert_eq!((get(&one), get(&two)), (Some(0), Some(1)));
+    fs::copy(file("two.pub"), &clients).unwrap();
+    server.hang_up();
+    // The signal takes effect soon.
+    assert!((0..100).any(|_| get(&two) == Some(0)));
+    assert_eq!(get(&one), Some(1));
+    // A file that is wrong changes nothing.
+    fs::write(&clients, "nothing").unwrap();
+    server.hang_up();
+    assert!((0..3).all(|_| get(&two) == Some(0)));
+}
+
+#[test]
 fn workers_and_a_stored_state_serve_as_one_server() {
     let folder = tempfile::tempdir().unwrap();
     let state = folder.path().join("state");

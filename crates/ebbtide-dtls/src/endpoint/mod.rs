@@ -15,7 +15,7 @@ pub use stored::{StoredSession, reserve};
 pub use types::{Counters, Event, Output, SendError, SessionId, SessionPeer};
 
 use crate::alert::{self, AlertDescription, AlertLevel};
-use crate::certificate::ServerCertificates;
+use crate::certificate::{CertificateType, PeerCertificate, ServerCertificates};
 use crate::cid::OwnCid;
 use crate::config::{Config, PskLookup, Timing};
 use crate::cookie::Cookies;
@@ -255,20 +255,17 @@ impl Endpoint {
     }
 
     /// Ends the sessions that began as a server with peers that are not to be served any more, such as those whose key was
-    /// removed. They cannot be resumed, and an event follows for each.
+    /// removed. An event follows for each. Neither they nor earlier ones of such peers can be resumed.
     pub fn end_sessions(&mut self, now: Instant, mut keeps: impl FnMut(SessionPeer<'_>) -> bool) {
         self.advance(now);
         for index in self.table.indices() {
             let Some(session) = self.table.get(index) else { continue };
-            let peer = SessionPeer {
-                identity: session.identity.name(),
-                certificate: session.identity.certificate().map(|der| &**der),
-            };
+            let peer = SessionPeer::of(&session.identity);
             if session.role == Role::Server && session.established && !keeps(peer) {
-                self.forget_resumption(index);
                 self.end(index, Failure::NotServed, Some(AlertDescription::ACCESS_DENIED));
             }
         }
+        self.cache.retain(&mut |identity| keeps(SessionPeer::of(identity)));
     }
 
     /// The address of a session's peer.
@@ -284,11 +281,21 @@ impl Endpoint {
         Some(Arc::clone(self.table.get(self.table.find(session)?)?.identity.name()))
     }
 
-    /// The certificate that the peer has shown in the full handshake, in DER. A client that resumes a
-    /// session sees none.
+    /// The certificate or the raw public key, as SubjectPublicKeyInfo, that the peer has shown in the full handshake, in
+    /// DER. A client that resumes a session sees none.
     #[must_use]
     pub fn certificate(&self, session: SessionId) -> Option<Arc<[u8]>> {
-        self.table.get(self.table.find(session)?)?.identity.certificate().cloned()
+        Some(Arc::clone(&self.shown(session)?.der))
+    }
+
+    /// The form of what [`Self::certificate`] returns.
+    #[must_use]
+    pub fn certificate_type(&self, session: SessionId) -> Option<CertificateType> {
+        Some(self.shown(session)?.kind)
+    }
+
+    fn shown(&self, session: SessionId) -> Option<&PeerCertificate> {
+        self.table.get(self.table.find(session)?)?.identity.certificate()
     }
 
     /// Whether its handshake is complete.

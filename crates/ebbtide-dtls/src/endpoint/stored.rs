@@ -9,7 +9,7 @@
 use super::Endpoint;
 use super::table::{Session, Table};
 use super::types::SessionId;
-use crate::certificate::{ClientCertificates, Identity, PeerCertificate};
+use crate::certificate::{CertificateType, Identity, PeerCertificate};
 use crate::cid::OwnCid;
 use crate::keys::{ConnectionKeys, Role};
 use crate::protect::Protection;
@@ -27,7 +27,13 @@ use zeroize::Zeroizing;
 pub type StoredSession = Zeroizing<Vec<u8>>;
 
 /// The first byte of the stored form.
-const FORMAT: u8 = 1;
+const FORMAT: u8 = 2;
+/// The one before, which does not know raw public keys.
+const WITHOUT_RAW_KEYS: u8 = 1;
+/// The flags in the second byte.
+const HAS_WINDOW: u8 = 1;
+const RETURN_ROUTABILITY: u8 = 1 << 1;
+const RAW_KEY: u8 = 1 << 2;
 /// Sequence numbers that are reserved by one stored form: for days of a disk that is full, and for 4,000 starts.
 const RESERVED: u64 = 1 << 35;
 /// The bytes of a CoAP ping (RFC 7252 section 4.3) and of the Reset that answers it, before the message ID.
@@ -98,7 +104,14 @@ impl SessionParts {
         }
         let mut out = Zeroizing::new(Vec::with_capacity(160));
         out.push(FORMAT);
-        out.push(u8::from(self.window.is_some()) | u8::from(self.return_routability) << 1);
+        let shown = self.identity.certificate();
+        let is_raw = shown.is_some_and(|shown| shown.kind == CertificateType::RawPublicKey);
+        let flags = [
+            (self.window.is_some(), HAS_WINDOW),
+            (self.return_routability, RETURN_ROUTABILITY),
+            (is_raw, RAW_KEY),
+        ];
+        out.push(flags.iter().filter(|(is_set, _)| *is_set).fold(0, |all, (_, flag)| all | flag));
         put_remote(&mut out, self.remote);
         put_u16(&mut out, self.suite.number());
         put_vector8(&mut out, self.own_cid.as_slice());
@@ -109,13 +122,13 @@ impl SessionParts {
             out.extend_from_slice(&window.to_bytes());
         }
         put_vector16(&mut out, self.identity.name());
-        put_vector16(&mut out, self.identity.certificate().map_or(&[], |der| &**der));
+        put_vector16(&mut out, shown.map_or(&[], |shown| &*shown.der));
         Some(out)
     }
 
     fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let mut reader = Reader::new(bytes);
-        if reader.u8()? != FORMAT {
+        if ![FORMAT, WITHOUT_RAW_KEYS].contains(&reader.u8()?) {
             return None;
         }
         let flags = reader.u8()?;
@@ -125,17 +138,18 @@ impl SessionParts {
         let peer_cid = reader.vector8()?.to_vec();
         let keys = Zeroizing::new(reader.vector8()?.to_vec());
         let next_sequence = reader.u48()?;
-        let window = match flags & 1 {
+        let window = match flags & HAS_WINDOW {
             0 => None,
             _ => Some(ReplayWindow::from_bytes(reader.array()?)),
         };
         let (name, der) = (Arc::from(reader.vector16()?), reader.vector16()?);
-        let identity = match der {
-            [] => Identity::Key(name),
-            der => {
-                Identity::Certificate(Arc::new(PeerCertificate { identity: name, der: der.into() }))
-            }
+        let kind = match flags & RAW_KEY {
+            0 => CertificateType::X509,
+            _ => CertificateType::RawPublicKey,
         };
+        let shown = PeerCertificate { identity: Arc::clone(&name), kind, der: der.into() };
+        let identity =
+            if der.is_empty() { Identity::Key(name) } else { Identity::Certificate(shown.into()) };
         reader.is_empty().then_some(Self {
             remote,
             suite,
@@ -144,7 +158,7 @@ impl SessionParts {
             keys,
             next_sequence,
             window,
-            return_routability: flags & 2 != 0,
+            return_routability: flags & RETURN_ROUTABILITY != 0,
             identity,
         })
     }
@@ -227,9 +241,9 @@ impl Endpoint {
             (Identity::Key(name), _) => {
                 self.lookup.as_mut().is_some_and(|lookup| lookup.key(name).is_some())
             }
-            (Identity::Certificate(shown), clients) => clients
-                .and_then(ClientCertificates::verifier)
-                .is_some_and(|verifier| verifier.verify(&[&shown.der], None).is_ok()),
+            (Identity::Certificate(shown), clients) => {
+                clients.is_some_and(|clients| clients.still_accepts(shown))
+            }
         }
     }
 
@@ -302,7 +316,11 @@ mod tests {
     use alloc::vec;
     use proptest::prelude::*;
 
-    fn session(window: Option<ReplayWindow>, certificate: &[u8]) -> SessionParts {
+    fn session(
+        window: Option<ReplayWindow>,
+        certificate: &[u8],
+        kind: CertificateType,
+    ) -> SessionParts {
         let name: Arc<[u8]> = Arc::from(&b"device"[..]);
         SessionParts {
             remote: "[fe80::1%3]:5684".parse().unwrap(),
@@ -317,21 +335,34 @@ mod tests {
                 [] => Identity::Key(name),
                 der => Identity::Certificate(Arc::new(PeerCertificate {
                     identity: name,
+                    kind,
                     der: der.into(),
                 })),
             },
         }
     }
 
+    fn of_key(window: Option<ReplayWindow>) -> SessionParts {
+        session(window, b"", CertificateType::X509)
+    }
+
     #[test]
     fn a_session_is_read_as_it_was_written_and_a_cut_one_is_refused() {
         let mut window = ReplayWindow::default();
         window.accept(9);
-        for session in [session(None, b""), session(Some(window), b"certificate")] {
+        let with = |kind| session(Some(window), b"certificate", kind);
+        for session in
+            [of_key(None), with(CertificateType::X509), with(CertificateType::RawPublicKey)]
+        {
             let stored = session.to_bytes().unwrap();
             let read = SessionParts::from_bytes(&stored).unwrap();
             assert_eq!(*read.to_bytes().unwrap(), *stored);
             assert_eq!(read.remote, session.remote);
+            let kind = |session: &SessionParts| session.identity.certificate().map(|it| it.kind);
+            assert_eq!(kind(&read), kind(&session));
+            let earlier = [&[WITHOUT_RAW_KEYS], &stored[1..]].concat();
+            assert!(SessionParts::from_bytes(&earlier).is_some());
+            assert!(SessionParts::from_bytes(&[&[FORMAT + 1], &stored[1..]].concat()).is_none());
             for end in 0..stored.len() {
                 assert!(SessionParts::from_bytes(&stored[..end]).is_none(), "{end}");
             }
@@ -340,10 +371,10 @@ mod tests {
 
     #[test]
     fn what_is_stored_before_a_restored_session_goes_on_has_other_numbers_and_no_window() {
-        let stored = session(Some(ReplayWindow::default()), b"").to_bytes().unwrap();
+        let stored = of_key(Some(ReplayWindow::default())).to_bytes().unwrap();
         let next = SessionParts::from_bytes(&reserve(&stored).unwrap()).unwrap();
         assert!(next.next_sequence >= 5 + RESERVED && next.window.is_none());
-        let last = SessionParts { next_sequence: MAX_SEQUENCE - 1, ..session(None, b"") };
+        let last = SessionParts { next_sequence: MAX_SEQUENCE - 1, ..of_key(None) };
         assert!(reserve(&last.to_bytes().unwrap()).is_none(), "no numbers are left");
     }
 

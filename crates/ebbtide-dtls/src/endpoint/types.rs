@@ -1,5 +1,6 @@
 //! Outputs, events, errors and counters of an endpoint.
 
+use crate::certificate::{CertificateType, Identity};
 use crate::failure::Failure;
 use crate::flight::RoundTrip;
 use crate::shared::Arc;
@@ -35,15 +36,26 @@ impl SessionId {
 pub struct SessionPeer<'a> {
     /// As [`Endpoint::identity`](crate::Endpoint::identity) returns it.
     pub identity: &'a [u8],
-    /// The certificate that it has shown, in DER.
+    /// The certificate or raw public key that it has shown, in DER.
     pub certificate: Option<&'a [u8]>,
+    /// The form of it.
+    pub certificate_type: CertificateType,
 }
 
 impl<'a> SessionPeer<'a> {
-    /// A peer, for the driver of another security protocol.
+    /// A peer with an X.509 certificate or none, for the driver of another security protocol.
     #[must_use]
     pub const fn new(identity: &'a [u8], certificate: Option<&'a [u8]>) -> Self {
-        Self { identity, certificate }
+        Self { identity, certificate, certificate_type: CertificateType::X509 }
+    }
+
+    pub(crate) fn of(identity: &'a Identity) -> Self {
+        let shown = identity.certificate();
+        Self {
+            identity: identity.name(),
+            certificate: shown.map(|shown| &*shown.der),
+            certificate_type: shown.map(|shown| shown.kind).unwrap_or_default(),
+        }
     }
 }
 

@@ -212,7 +212,8 @@ impl Handshake {
                 let unsupported = Failure::Certificate(CertificateError::UnsupportedKey);
                 state.peer_key = Some(key.ok_or(unsupported)?);
                 let identity = Arc::from(verified.identity);
-                let certificate = PeerCertificate { identity, der: Arc::from(own) };
+                let certificate =
+                    PeerCertificate { identity, kind: state.peer_type, der: Arc::from(own) };
                 self.identity = Identity::Certificate(Arc::new(certificate));
             }
             _ if required => return Err(Failure::Certificate(CertificateError::Missing)),

@@ -238,9 +238,17 @@ fn known<'c>(cx: &'c mut Context<'_>, hello: &ClientHello<'_>) -> Option<&'c Res
         return None;
     }
     if session.suite.has_certificates() {
-        let required = cx.certificates?.clients.is_required();
-        if required && session.identity.certificate().is_none() {
-            return None;
+        let clients = &cx.certificates?.clients;
+        match session.identity.certificate() {
+            None if clients.is_required() => return None,
+            // A key may have been removed since. The authorities of a certificate are not asked again: that takes the
+            // chain, and the time that a resumption saves.
+            Some(shown)
+                if shown.kind == CertificateType::RawPublicKey && !clients.still_accepts(shown) =>
+            {
+                return None;
+            }
+            _ => {}
         }
     } else {
         cx.lookup.as_mut()?.key(session.identity.name())?;

@@ -3,7 +3,8 @@
 use crate::common::{Pair, address, client, client_config, credentials, server};
 use ebbtide_core::time::{Duration, Instant};
 use ebbtide_dtls::{
-    Config, Endpoint, Event, Failure, Limits, Output, Psk, PskLookup, SessionId, Timing,
+    Config, Credentials, Endpoint, Event, Failure, Limits, Output, Psk, PskLookup, SessionId,
+    Timing,
 };
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
@@ -325,4 +326,20 @@ fn sessions_of_peers_that_are_not_served_any_more_end_and_are_not_resumed() {
     }
     assert_eq!((server.sessions(), ended), (0, vec![Failure::NotServed]));
     assert!(!device.is_established(session));
+}
+
+#[test]
+fn a_session_that_was_closed_is_not_resumed_by_a_peer_that_is_not_served_any_more() {
+    for is_kept in [true, false] {
+        let mut pair = Pair::new(client_config(), Config::default());
+        let first = pair.connect(credentials("device", b"secret"));
+        pair.run(Duration::from_secs(100));
+        let saved = pair.client.saved_session(first);
+        pair.client.close(pair.now, first);
+        pair.run(Duration::from_secs(100));
+        pair.server.end_sessions(pair.now, |_| is_kept);
+        let second = pair.connect(Credentials { saved, ..credentials("device", b"secret") });
+        pair.run(Duration::from_secs(100));
+        assert_eq!(pair.at_client.established(), [(first, false), (second, is_kept)]);
+    }
 }

@@ -11,6 +11,7 @@ use ebbtide_dtls::{
 use p256::SecretKey;
 use p256::pkcs8::EncodePrivateKey;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 const LONG: Duration = Duration::from_secs(200);
 /// SubjectPublicKeyInfo of a key on P-256 before its point (RFC 5480 section 2.1.1).
@@ -181,20 +182,89 @@ fn a_client_without_a_key_is_served_where_none_is_required() {
 #[test]
 fn a_key_without_its_private_key_is_worth_nothing() {
     // The client shows another's key, which the network puts into its Certificate message.
-    let (own, stolen) = (raw(9), raw(2));
-    let mut pair = pair(&raw(1), required(Keys(&[2], RAW)));
-    pair.connect(client(Some(own.clone()), Keys(&[1], RAW)));
-    pair.run_with(LONG, &mut |datagram| {
+    let mut of_client = pair(&raw(1), required(Keys(&[2], RAW)));
+    of_client.connect(client(Some(raw(9)), Keys(&[1], RAW)));
+    of_client.run_with(LONG, &mut shows_instead(&raw(9), &raw(2)));
+    assert_eq!(reason(&of_client.at_server.ended()), Failure::WrongKey);
+    // And so does the server.
+    let mut of_server = pair(&raw(9), ClientCertificates::None);
+    of_server.connect(client(None, Keys(&[1], RAW)));
+    of_server.run_with(LONG, &mut shows_instead(&raw(9), &raw(1)));
+    assert_eq!(reason(&of_server.at_client.ended()), Failure::WrongKey);
+    assert_eq!(of_server.at_server.established(), []);
+}
+
+/// A network that puts another public key in the place of one.
+fn shows_instead(
+    own: &CertifiedKey,
+    stolen: &CertifiedKey,
+) -> impl FnMut(&[u8]) -> Vec<(Duration, Vec<u8>)> {
+    let (own, stolen) = (own.public_key().to_vec(), stolen.public_key().to_vec());
+    move |datagram| {
         let mut datagram = datagram.to_vec();
-        let length = own.public_key().len();
-        let places = 0..datagram.len().saturating_sub(length);
-        let shown = places.clone().find(|at| datagram[*at..*at + length] == *own.public_key());
+        let shown = datagram.windows(own.len()).position(|part| part == own);
         if let Some(at) = shown {
-            datagram[at..at + length].copy_from_slice(stolen.public_key());
+            datagram[at..at + own.len()].copy_from_slice(&stolen);
         }
         vec![(Duration::ZERO, datagram)]
-    });
-    assert_eq!(reason(&pair.at_server.ended()), Failure::WrongKey);
+    }
+}
+
+#[test]
+fn a_session_survives_a_restart_of_the_server_as_long_as_its_key_is_trusted() {
+    let mut before = pair(&raw(1), required(Keys(&[2], RAW)));
+    let session = before.connect(client(Some(raw(2)), Keys(&[1], RAW)));
+    before.run(LONG);
+    let stored = before.server.take_all();
+    let [(at_server, stored)] = &stored[..] else { panic!() };
+    let endpoint = |clients| {
+        let mut endpoint = crate::common::server(Config::default(), 3);
+        accept(&mut endpoint, &raw(1), clients);
+        endpoint
+    };
+    assert!(!endpoint(required(Keys(&[3], RAW))).restore(before.now, *at_server, stored));
+    assert!(!endpoint(ClientCertificates::None).restore(before.now, *at_server, stored));
+    before.server = endpoint(required(Keys(&[2, 3], RAW)));
+    assert!(before.server.restore(before.now, *at_server, stored));
+    assert_eq!(before.server.certificate_type(*at_server), Some(CertificateType::RawPublicKey));
+    before.send_from_client(session, b"goes on");
+    before.run(LONG);
+    assert_eq!(before.at_server.data, [(*at_server, b"goes on".to_vec())]);
+}
+
+#[test]
+fn a_session_of_a_key_that_was_removed_is_not_resumed() {
+    let trusted = Arc::new(Removable(AtomicBool::new(false)));
+    let mut pair = pair(&raw(1), ClientCertificates::Required(trusted.clone()));
+    let first = pair.connect(client(Some(raw(2)), Keys(&[1], RAW)));
+    pair.run(LONG);
+    let saved = pair.client.saved_session(first);
+    pair.client.close(pair.now, first);
+    pair.run(LONG);
+    trusted.0.store(true, Ordering::Relaxed);
+    let again = client(Some(raw(2)), Keys(&[1], RAW));
+    pair.connect(CertificateCredentials { saved, ..again });
+    pair.run(LONG);
+    let unknown = Failure::Certificate(CertificateError::UnknownKey);
+    assert_eq!(reason(&pair.at_server.ended()[1..]), unknown);
+}
+
+/// The key of seed 2, until it is removed.
+struct Removable(AtomicBool);
+
+impl CertificateVerifier for Removable {
+    fn verify(&self, chain: &[&[u8]], name: Option<&str>) -> Result<Verified, CertificateError> {
+        Known.verify(chain, name)
+    }
+
+    fn types(&self) -> &[CertificateType] {
+        RAW
+    }
+
+    fn verify_key(&self, key: &[u8], name: Option<&str>) -> Result<Verified, CertificateError> {
+        let is_removed = self.0.load(Ordering::Relaxed);
+        Keys(if is_removed { &[] } else { &[2] }, RAW).verify_key(key, name)
+    }
 }
 
 #[test]

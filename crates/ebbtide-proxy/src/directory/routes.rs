@@ -107,7 +107,8 @@ fn number(call: &Call<'_>) -> Result<u32, Response> {
 
 /// The identity that the sender of a request has proved.
 fn owner(call: &Call<'_>) -> Option<Vec<u8>> {
-    call.identity().or_else(|| call.certificate()).map(<[u8]>::to_vec)
+    let shown = || call.certificate().or_else(|| call.raw_public_key());
+    call.identity().or_else(shown).map(<[u8]>::to_vec)
 }
 
 /// The sender's address as a base URI.

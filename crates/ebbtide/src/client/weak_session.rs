@@ -105,7 +105,7 @@ impl WeakSession {
     }
 
     fn transport_info(&self) -> Option<PeerInfo> {
-        let unproved = |address| PeerInfo { address, identity: None, certificate: None };
+        let unproved = PeerInfo::at;
         match &self.over {
             WeakTransport::Datagrams(shared) => {
                 let shared = shared.upgrade()?;

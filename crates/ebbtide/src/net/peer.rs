@@ -14,12 +14,18 @@ pub(crate) struct PeerInfo {
     pub(crate) identity: Option<Arc<[u8]>>,
     /// The X.509 certificate that it has shown, DER.
     pub(crate) certificate: Option<Arc<[u8]>>,
+    /// The raw public key that it has shown instead, as SubjectPublicKeyInfo in DER.
+    pub(crate) raw_key: Option<Arc<[u8]>>,
 }
 
 impl PeerInfo {
-    /// A peer that has proved no identity. The address of a session that has just ended is unknown.
+    /// See [`Self::at`]. The address of a session that has just ended is unknown.
     pub(crate) fn unproved(peer: PeerId) -> Self {
-        let address = peer.address().unwrap_or(UNKNOWN);
-        Self { address, identity: None, certificate: None }
+        Self::at(peer.address().unwrap_or(UNKNOWN))
+    }
+
+    /// A peer that has proved no identity.
+    pub(crate) const fn at(address: SocketAddr) -> Self {
+        Self { address, identity: None, certificate: None, raw_key: None }
     }
 }

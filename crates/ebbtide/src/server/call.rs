@@ -145,6 +145,13 @@ impl Call<'_> {
         self.info()?.certificate.as_deref()
     }
 
+    /// The raw public key (RFC 7250) of the client over DTLS, whose private half it has proved to hold, as
+    /// SubjectPublicKeyInfo in DER.
+    #[must_use]
+    pub fn raw_public_key(&self) -> Option<&[u8]> {
+        self.info()?.raw_key.as_deref()
+    }
+
     /// The sender of the request, to which requests can be sent over the same session.
     #[must_use]
     pub fn peer(&self) -> Peer {
@@ -229,21 +236,13 @@ impl Call<'_> {
     /// The payload's format, if the request names one.
     #[must_use]
     pub fn format(&self) -> Option<ContentFormat> {
-        let value =
-            self.with_message(|message| message.option(OptionNumber::CONTENT_FORMAT)?.as_uint())?;
-        u16::try_from(value).ok().map(ContentFormat)
+        self.format_in(OptionNumber::CONTENT_FORMAT)
     }
 
     /// The requested format (Accept), if the request names one.
     #[must_use]
     pub fn accept(&self) -> Option<ContentFormat> {
         self.format_in(OptionNumber::ACCEPT)
-    }
-
-    /// The format of the payload (Content-Format), if the request names one.
-    #[must_use]
-    pub fn content_format(&self) -> Option<ContentFormat> {
-        self.format_in(OptionNumber::CONTENT_FORMAT)
     }
 
     fn format_in(&self, option: OptionNumber) -> Option<ContentFormat> {

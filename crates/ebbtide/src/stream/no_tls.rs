@@ -16,7 +16,7 @@ pub(crate) const fn has_protocol(_: &StreamSocket) -> bool {
 
 /// There is none.
 pub(crate) const fn server(_: &ClientTls, remote: SocketAddr, _: &StreamSocket) -> PeerInfo {
-    PeerInfo { address: remote, identity: None, certificate: None }
+    PeerInfo::at(remote)
 }
 
 pub(crate) async fn connect(_: &ClientTls, _: &str, _: StreamSocket) -> io::Result<StreamSocket> {

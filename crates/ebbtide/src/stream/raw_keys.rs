@@ -4,10 +4,11 @@ use super::tls::TlsError;
 use crate::net::dtls::config::{Certificates, DtlsBind};
 use core::fmt;
 use ebbtide_dtls::{
-    CertifiedKey, ClientCertificates, Fingerprint, ServerCertificates, SigningKey, TrustedKeys,
+    CertificateError, CertificateType, CertificateVerifier, CertifiedKey, ClientCertificates,
+    Fingerprint, ServerCertificates, SessionPeer, SigningKey, TrustedKeys, Verified,
 };
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{PrivateKeyDer, SubjectPublicKeyInfoDer};
 
@@ -75,6 +76,67 @@ pub fn trusted_keys(text: &str) -> Result<TrustedKeys, TlsError> {
     if trusted.is_empty() { Err(TlsError::NoPublicKey) } else { Ok(trusted) }
 }
 
+/// Keys that can be replaced.
+#[derive(Debug)]
+struct ReplaceableKeys(RwLock<TrustedKeys>);
+
+impl CertificateVerifier for ReplaceableKeys {
+    fn verify(&self, _: &[&[u8]], _: Option<&str>) -> Result<Verified, CertificateError> {
+        Err(CertificateError::UnsupportedType)
+    }
+
+    fn types(&self) -> &[CertificateType] {
+        &[CertificateType::RawPublicKey]
+    }
+
+    fn verify_key(&self, key: &[u8], name: Option<&str>) -> Result<Verified, CertificateError> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).verify_key(key, name)
+    }
+}
+
+/// A server's raw key, and those of its clients if it accepts no others. They can be replaced while it serves. Clones
+/// have the same keys.
+#[derive(Clone, Debug)]
+pub struct RawKeyServer {
+    own: Arc<RwLock<RawKey>>,
+    clients: Option<Arc<ReplaceableKeys>>,
+}
+
+impl RawKeyServer {
+    /// Shows `own`. With `clients` it accepts only those with one of these keys.
+    pub fn new(own: &RawKey, clients: impl Into<Option<TrustedKeys>>) -> Self {
+        let replaceable = |trusted| Arc::new(ReplaceableKeys(RwLock::new(trusted)));
+        Self { own: Arc::new(RwLock::new(own.clone())), clients: clients.into().map(replaceable) }
+    }
+
+    /// Shows another key in handshakes that begin later.
+    pub fn set_key(&self, own: &RawKey) {
+        *self.own.write().unwrap_or_else(PoisonError::into_inner) = own.clone();
+    }
+
+    /// Accepts these keys of clients instead of those before, in new sessions and in those that are resumed. Established
+    /// sessions go on: [`ServerHandle::end_sessions`](crate::server::ServerHandle::end_sessions) with [`Self::serves`]
+    /// ends those of removed keys. Does nothing at a server that was made without keys of clients.
+    pub fn set_clients(&self, clients: TrustedKeys) {
+        if let Some(keys) = &self.clients {
+            *keys.0.write().unwrap_or_else(PoisonError::into_inner) = clients;
+        }
+    }
+
+    /// Whether a peer would be known by the same identity now; true for one that has shown no raw key.
+    #[must_use]
+    pub fn serves(&self, peer: SessionPeer<'_>) -> bool {
+        match (peer.certificate, &self.clients) {
+            (Some(key), Some(clients))
+                if peer.certificate_type == CertificateType::RawPublicKey =>
+            {
+                clients.verify_key(key, None).is_ok_and(|known| known.identity == peer.identity)
+            }
+            _ => true,
+        }
+    }
+}
+
 impl Certificates {
     /// Accepts servers by their raw public keys instead of certificates, and shows `own` to those that request a
     /// key of the client. The name of a server does not count.
@@ -97,19 +159,31 @@ impl DtlsBind {
         own: &RawKey,
         clients: impl Into<Option<TrustedKeys>>,
     ) -> Self {
-        Self::at(address.into()).and_raw_key(own, clients)
+        Self::with_raw_keys(address, &RawKeyServer::new(own, clients))
+    }
+
+    /// As [`Self::with_raw_key`], with keys that can be replaced.
+    pub fn with_raw_keys(address: impl Into<SocketAddr>, keys: &RawKeyServer) -> Self {
+        Self::at(address.into()).and_raw_keys(keys)
     }
 
     /// Also serves clients that know the server by its raw public key, as [`Self::with_raw_key`] does. It takes the
     /// place of certificates.
     #[must_use]
-    pub fn and_raw_key(mut self, own: &RawKey, clients: impl Into<Option<TrustedKeys>>) -> Self {
-        let clients = match clients.into() {
-            Some(trusted) => ClientCertificates::Required(Arc::new(trusted)),
+    pub fn and_raw_key(self, own: &RawKey, clients: impl Into<Option<TrustedKeys>>) -> Self {
+        self.and_raw_keys(&RawKeyServer::new(own, clients))
+    }
+
+    /// As [`Self::and_raw_key`], with keys that can be replaced.
+    #[must_use]
+    pub fn and_raw_keys(mut self, keys: &RawKeyServer) -> Self {
+        let clients = match &keys.clients {
+            Some(trusted) => ClientCertificates::Required(trusted.clone()),
             None => ClientCertificates::None,
         };
-        let own = own.0.clone();
-        let own = Arc::new(move || Some(own.clone()));
+        let own = keys.own.clone();
+        let own =
+            Arc::new(move || Some(own.read().unwrap_or_else(PoisonError::into_inner).0.clone()));
         self.certificates = Some(ServerCertificates { own, clients });
         #[cfg(feature = "dtls13")]
         {

@@ -184,7 +184,8 @@ pub(super) fn info_of(address: SocketAddr, chain: Option<&[CertificateDer<'_>]>)
     let shown = chain.and_then(|chain| chain.first());
     let parsed = shown.and_then(|shown| webpki::EndEntityCert::try_from(shown).ok());
     let name = parsed.and_then(|parsed| name_in(&parsed)).map(Arc::from);
-    PeerInfo { address, identity: name, certificate: shown.map(|shown| shown.as_ref().into()) }
+    let certificate = shown.map(|shown| shown.as_ref().into());
+    PeerInfo { identity: name, certificate, ..PeerInfo::at(address) }
 }
 
 /// The name by which a certificate's owner is known.

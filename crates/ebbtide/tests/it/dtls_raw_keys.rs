@@ -1,6 +1,8 @@
 //! Raw public keys (RFC 7250) over DTLS: with each other, and with libcoap's programs over GnuTLS.
 
-use ebbtide::dtls::{Certificates, DtlsBind, Fingerprint, RawKey, TrustedKeys, trusted_keys};
+use ebbtide::dtls::{
+    Certificates, DtlsBind, Fingerprint, RawKey, RawKeyServer, TrustedKeys, trusted_keys,
+};
 use ebbtide::server::{Call, Router, get};
 use ebbtide::{Client, ClientConfig, Error, Server, ServerConfig};
 use rcgen::KeyPair;
@@ -55,6 +57,49 @@ async fn each_side_knows_the_other_by_its_key_and_refuses_others() {
     for own in [None, Some(&device)] {
         assert_eq!(ask(&uri, known(), own).await.unwrap(), "nobody");
     }
+}
+
+#[tokio::test]
+async fn a_key_that_is_removed_ends_its_sessions_and_is_refused_from_then_on() {
+    let ((server, ..), (removed, ..), (kept, ..)) = (key(), key(), key());
+    let both = trusted(&removed, "removed").and(kept.fingerprint(), "kept");
+    let keys = RawKeyServer::new(&server, both);
+    let shown = async |call: Call<'static>| {
+        assert_eq!(call.certificate(), None);
+        Fingerprint::of(call.raw_public_key().unwrap()).to_string()
+    };
+    let bind = DtlsBind::with_raw_keys(([127, 0, 0, 1], 0), &keys);
+    let config = ServerConfig::new().bind_dtls(bind);
+    let router = Router::new().route("/shown", get(shown));
+    let serving = Server::without_plain_sockets(router, config).unwrap();
+    let uri = format!("coaps://{}/shown", serving.dtls_addrs()[0]);
+    let client = |own| {
+        let certificates = Certificates::raw_keys(trusted(&server, ""), Some(own));
+        Client::with_config(ClientConfig::new().certificates(certificates))
+    };
+    let clients = [client(&removed), client(&kept)];
+    for (client, own) in clients.iter().zip([&removed, &kept]) {
+        assert_eq!(client.get(&uri).await.unwrap().text(), own.fingerprint().to_string());
+    }
+    keys.set_clients(trusted(&kept, "kept"));
+    serving.handle().end_sessions(|peer| keys.serves(peer));
+    assert_eq!(serving.snapshot().dtls.sessions, 1);
+    assert!(clients[1].get(&uri).await.is_ok());
+    // The alert forbids the client to resume the session.
+    let mut waits = 0;
+    while clients[0].dtls_session(serving.dtls_addrs()[0]).is_some() {
+        waits += 1;
+        assert!(waits < 6_000, "for a minute");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    for refused in [&clients[0], &client(&removed)] {
+        let error = refused.get(&uri).await.unwrap_err().to_string();
+        assert!(error.contains("certificate_unknown"), "{error}");
+    }
+    // Its own key is replaced as well.
+    keys.set_key(&removed);
+    let error = client(&kept).get(&uri).await.unwrap_err().to_string();
+    assert!(error.contains("not trusted"), "{error}");
 }
 
 /// A program that is ended with the test.

@@ -20,7 +20,7 @@ use config::{DtlsBind, DtlsConfig};
 use ebbtide_core::endpoint::Sent;
 use ebbtide_core::time::{Instant, Micros};
 use ebbtide_core::{PeerId, SessionKey};
-use ebbtide_dtls::{Endpoint, SendError, SessionId, SessionPeer};
+use ebbtide_dtls::{CertificateType, Endpoint, SendError, SessionId, SessionPeer};
 #[cfg(feature = "dtls13")]
 use ebbtide_dtls13::{Dtls13Endpoint, DualEndpoint as DtlsEngine};
 #[cfg(feature = "dtls13")]
@@ -174,7 +174,13 @@ impl Sessions {
         let session = self.session(key)?;
         let address = self.endpoint.remote(session)?;
         let identity = self.endpoint.identity(session).filter(|identity| !identity.is_empty());
-        Some(PeerInfo { address, identity, certificate: self.endpoint.certificate(session) })
+        let shown = self.endpoint.certificate(session);
+        Some(match self.endpoint.certificate_type(session) {
+            Some(CertificateType::RawPublicKey) => {
+                PeerInfo { identity, raw_key: shown, ..PeerInfo::at(address) }
+            }
+            _ => PeerInfo { identity, certificate: shown, ..PeerInfo::at(address) },
+        })
     }
 
     /// Records that a peer has answered a message of ours which was first sent so long ago.
