@@ -122,7 +122,7 @@ fn a_setting_of_tcp_that_is_not_possible_is_refused() {
         refuse(&["run", "nb-iot", "--cc", cc], &all);
     };
     cc("tcp:colour=red", &["colour", "delayed-ack"]);
-    cc("tcp:congestion=cubic", &["reno or none"]);
+    cc("tcp:congestion=bbr", &["reno, cubic or none"]);
     cc("tcp:initial-rto=0s", &["100ms to 1h"]);
     cc("tcp:nagle", &["nagle", "on or off"]);
     cc("tpc", &["tpc", "fasor-token", "tcp for CoAP over TCP"]);

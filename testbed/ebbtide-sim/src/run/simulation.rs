@@ -254,8 +254,8 @@ impl<R: Recorder> Simulation<R> {
         let payloads = roster.classes.iter().map(|class| class.scenario.workload.response_payload);
         let mut server = endpoint_config(scenario, ControlConfig::new(Algorithm::Default));
         if server.measurement.is_some() {
-            // It keeps a wave for each client.
-            server.limits.peers = server.limits.peers.max(scenario.clients.count as usize);
+            // It keeps a wave for each client. Peers that began by sending the option get half of the places.
+            server.limits.peers = server.limits.peers.max(2 * scenario.clients.count as usize);
         }
         let ends = roster.classes.iter().filter_map(|class| {
             Some((class.scenario.workload.ends()?, class.scenario.workload.fair_from()))

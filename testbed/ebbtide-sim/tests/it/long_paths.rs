@@ -26,10 +26,14 @@ fn nothing_is_sent_twice_on_an_idle_path_shorter_than_the_first_timeout() {
                 ("clients", "2"),
             ];
             let scenario = scenario("mars", &path);
+            if matches!(algorithm, Algorithm::Nyoci) {
+                continue; // It sends three copies at once, whatever the path.
+            }
             // Those with a first timeout of their own.
             let first = first.replace(' ', "");
             let cc = match algorithm {
                 Algorithm::DefaultB => format!("{algorithm}:ack-timeout={first}"),
+                Algorithm::Rfc6298 => format!("{algorithm}:initial-rto={first}"),
                 Algorithm::EcoapRpl => format!("{algorithm}:min={first}:max={first}"),
                 _ => algorithm.to_string(),
             };
