@@ -130,6 +130,8 @@ fn a_hint_at_smaller_blocks_begins_the_body_anew() {
     let mut driver = Driver::new(put(300), 6);
     let first = driver.sent();
     assert_eq!(first.block1(), None);
+    driver.answer(first.id, continued(Code::REQUEST_ENTITY_TOO_LARGE, 0, true, 32));
+    assert_eq!(driver.sent().block1(), Some((0, true, 32)));
     let mut driver = Driver::new(put(3000), 6);
     let first = driver.sent();
     driver.answer(first.id, continued(Code::REQUEST_ENTITY_TOO_LARGE, 0, true, 64));

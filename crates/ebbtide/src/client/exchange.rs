@@ -1,4 +1,4 @@
-//! A whole request over a session that is open.
+//! A request over a session that is open.
 
 use super::drive::Drive;
 use super::q_block;
@@ -10,15 +10,39 @@ use crate::message::{Request, Response};
 /// 1152 with header and options). A longer one waits for its CSM.
 const FITS_WITHOUT_CSM: usize = 512;
 
-/// Sends a request, and returns its response with the whole body.
-pub(super) async fn run(session: &Session, request: &Request) -> Result<Response, Error> {
+/// How much of the bodies is transferred.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(super) enum Extent {
+    /// The whole ones.
+    Whole,
+    /// The block that the request names, and the one that the response names.
+    OneBlock,
+}
+
+impl Extent {
+    /// Drives a request in messages of RFC 7252 over a session that is open.
+    pub(super) fn drive(self, session: &Session, request: &Request) -> Drive {
+        match self {
+            Self::Whole => Drive::for_request(session, request),
+            Self::OneBlock => Drive::for_one_block(session, request),
+        }
+    }
+}
+
+/// Sends a request, and returns its response.
+pub(super) async fn run(
+    session: &Session,
+    request: &Request,
+    extent: Extent,
+) -> Result<Response, Error> {
     if let Some(link) = session.link()
         && request.payload.len() > FITS_WITHOUT_CSM
     {
         // The CSM announces the maximum size of its messages and blocks.
         link.established().await;
     }
-    if request.q_block
+    if extent == Extent::Whole
+        && request.q_block
         && session.socket().is_some()
         && !session.id.is_multicast()
         // What is rare is in a box, or it would make every request's future larger.
@@ -26,5 +50,5 @@ pub(super) async fn run(session: &Session, request: &Request) -> Result<Response
     {
         return Ok(response);
     }
-    Drive::for_request(session, request).run().await
+    extent.drive(session, request).run().await
 }

@@ -45,13 +45,13 @@ use crate::net::trace;
 use crate::stream;
 use crate::stream::{Answerer, Pool};
 use bytes::Bytes;
-use drive::Drive;
 use ebbtide_core::cc::{ControlConfig, Metrics, Sample};
 use ebbtide_core::endpoint::{Measured, Reliability};
 use ebbtide_core::session::Arrival;
 use ebbtide_core::session::client::RequestParts;
 #[cfg(feature = "dtls")]
 use ebbtide_dtls::SavedSession;
+use exchange::Extent;
 use registration::Home;
 use rooms::Rooms;
 use session::{HandshakeEnd, Session};
@@ -232,52 +232,42 @@ impl Client {
         let limit = self.inner.requests.limit(&request);
         let asked = OnceLock::new();
         // Awaited where it is made: moving a future costs as much as all other work on a request.
-        let Some(limit) = limit else { return self.ask(&request, &asked).await };
-        tokio::time::timeout(limit, self.ask(&request, &asked)).await.unwrap_or_else(|_| {
-            Err(match asked.get() {
-                Some(remote) => Error::for_peer(*remote, Cause::TimedOut),
-                None => {
-                    let source = Arc::new(io::ErrorKind::TimedOut.into());
-                    addresses::unresolved(request.uri.host(), Some(source))
-                }
-            })
-        })
+        let Some(limit) = limit else {
+            return self.ask(&request, &asked, Extent::Whole).await;
+        };
+        tokio::time::timeout(limit, self.ask(&request, &asked, Extent::Whole))
+            .await
+            .unwrap_or_else(|_| Err(late(&request, &asked)))
     }
 
     /// Like [`Self::request`], for a request that names a block: the response has only that block.
     async fn request_block(&self, request: &Request) -> Result<Response, Error> {
-        let session = self.session(&request.uri).await?;
-        let address = session.address;
-        let work = async { Drive::for_one_block(&session, request).run().await };
-        let answered = match self.inner.requests.timeout(request) {
-            None => work.await,
-            Some(limit) => tokio::time::timeout(limit, work)
-                .await
-                .unwrap_or(Err(Error::for_peer(address, Cause::TimedOut))),
-        };
-        if answered.is_err() {
-            self.inner.found.forget(&request.uri);
-        }
-        answered
+        let asked = OnceLock::new();
+        let work = self.ask(request, &asked, Extent::OneBlock);
+        let Some(limit) = self.inner.requests.limit(request) else { return work.await };
+        tokio::time::timeout(limit, work).await.unwrap_or_else(|_| Err(late(request, &asked)))
     }
 
     async fn ask(
         &self,
         request: &Request,
         asked: &OnceLock<SocketAddr>,
+        extent: Extent,
     ) -> Result<Response, Error> {
         let addresses = addresses::all(&request.uri).await?;
         // While the session is opened, the first address stands for all of them.
         if let Some(first) = addresses.first() {
             let _ = asked.set(*first);
         }
-        let session =
-            addresses::reach(&self.inner, &request.uri, &addresses, HandshakeEnd::before(request))
-                .await?;
+        let end = match extent {
+            Extent::Whole => HandshakeEnd::before(request),
+            Extent::OneBlock => HandshakeEnd::Separate,
+        };
+        let session = addresses::reach(&self.inner, &request.uri, &addresses, end).await?;
         let address = session.address;
         let span = trace::request(request, address);
         let (clock, began) = (session.clock(), session.now());
-        let answered = self.transfer(session, request).instrument(span).await;
+        let answered = self.transfer(session, request, extent).instrument(span).await;
         let answered = answered.map(|response| {
             let round_trip = clock.now().saturating_since(began);
             response.with_arrival(Arrival { remote: address, round_trip })
@@ -288,29 +278,39 @@ impl Client {
         answered
     }
 
-    async fn transfer(&self, session: Session, request: &Request) -> Result<Response, Error> {
-        match exchange::run(&session, request).await {
+    async fn transfer(
+        &self,
+        session: Session,
+        request: &Request,
+        extent: Extent,
+    ) -> Result<Response, Error> {
+        match exchange::run(&session, request, extent).await {
             // The connection ended meanwhile, most often before the request, which noticed it. An
             // idempotent request may be repeated (RFC 7252 section 5.1).
             Err(error) if error.is_lost_connection() && request.parts().is_idempotent() => {
-                Box::pin(self.transfer_again(session, request)).await
+                Box::pin(self.transfer_again(session, request, extent)).await
             }
             // It was not processed.
             #[cfg(feature = "edhoc")]
             Err(error) if session.refuses_combined(&error) => {
-                Box::pin(self.transfer_again(session, request)).await
+                Box::pin(self.transfer_again(session, request, extent)).await
             }
             answered => answered,
         }
     }
 
     /// Sends a request over another session with the same address.
-    async fn transfer_again(&self, old: Session, request: &Request) -> Result<Response, Error> {
+    async fn transfer_again(
+        &self,
+        old: Session,
+        request: &Request,
+        extent: Extent,
+    ) -> Result<Response, Error> {
         let address = old.address;
         drop(old);
         let end = HandshakeEnd::Separate;
         let session = Session::open(&self.inner, &request.uri, address, end).await?;
-        Drive::for_request(&session, request).run().await
+        extent.drive(&session, request).run().await
     }
 
     /// Opens or reuses the session with the server that `uri` names.
@@ -431,6 +431,17 @@ impl Client {
         let mut snapshot = Snapshot::of_sockets(sockets.iter(), connections.counters());
         snapshot.connection_requests = connections.open_requests();
         snapshot
+    }
+}
+
+/// The error of a request whose time limit has passed; `asked` is the address that it was sent to, if it was found.
+fn late(request: &Request, asked: &OnceLock<SocketAddr>) -> Error {
+    match asked.get() {
+        Some(remote) => Error::for_peer(*remote, Cause::TimedOut),
+        None => {
+            let source = Arc::new(io::ErrorKind::TimedOut.into());
+            addresses::unresolved(request.uri.host(), Some(source))
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! The other end of a session, as one that can be asked.
 
-use super::exchange;
+use super::exchange::{self, Extent};
 use super::observe::Observation;
 use super::registration::Home;
 use super::weak_session::WeakSession;
@@ -133,7 +133,7 @@ impl Peer {
         let session = self.session.upgrade()?;
         let (address, began) = (session.address, session.now());
         let span = trace::request(&request, address);
-        let work = exchange::run(&session, &request).instrument(span);
+        let work = exchange::run(&session, &request, Extent::Whole).instrument(span);
         let answered = match self.session.requests.limit(&request) {
             None => work.await,
             Some(limit) => tokio::time::timeout(limit, work)

@@ -2,10 +2,11 @@
 
 use super::Client;
 use crate::error::{Cause, Error};
-use crate::message::{Request, Response};
+use crate::message::{Request, Response, Scheme, Sizes};
 use crate::net::clock::distinct;
 use bytes::{Buf, Bytes, BytesMut};
-use ebbtide_core::wire::{Block, Code, OptionNumber};
+use ebbtide_core::session::client::{BlockAnswer, SentPiece};
+use ebbtide_core::wire::{Block, OptionNumber};
 use std::future::poll_fn;
 use std::sync::Arc;
 use tokio::io::{AsyncRead, ReadBuf};
@@ -125,6 +126,12 @@ impl Client {
         }
     }
 
+    /// The length of the blocks of a request's body over UDP and DTLS, in bytes. A longer body has several.
+    #[must_use]
+    pub fn block_size(&self, request: &Request) -> usize {
+        16 << self.szx_of(request)
+    }
+
     fn szx_of(&self, request: &Request) -> u8 {
         Block::szx_of(request.block_size.unwrap_or(self.inner.requests.config.block_size))
     }
@@ -179,6 +186,14 @@ impl StreamedUpload {
         16 << self.szx
     }
 
+    fn sizes(&self) -> Sizes {
+        let sizes = Sizes::of_datagrams(self.block());
+        match self.request.uri.scheme() {
+            Scheme::Coap | Scheme::Coaps => sizes,
+            _ => sizes.on_connection(),
+        }
+    }
+
     /// Sends the next block, if its bytes are there. Returns the response to the whole body, or the one by which the
     /// server ends the transfer; `None` if the server waits for the next block.
     ///
@@ -187,7 +202,8 @@ impl StreamedUpload {
     ///
     /// # Errors
     ///
-    /// Like [`Client::get`].
+    /// Like [`Client::get`], and [`ErrorKind::Protocol`](crate::ErrorKind::Protocol) if the server acknowledges another
+    /// block than the one that was sent, or requests more after the last one.
     pub async fn send(&mut self) -> Result<Option<Response>, Error> {
         while self.wants() == 0 {
             let length = self.waiting.len().min(self.block());
@@ -201,21 +217,23 @@ impl StreamedUpload {
             }
             let response = self.client.request_block(&one).await?;
             self.repeated = response.is_repeated();
-            let wanted = response.options().get(OptionNumber::BLOCK1);
-            let wanted = wanted.and_then(|option| Block::from_option(&option).ok());
-            let smaller = wanted.map(Block::szx).filter(|wanted| *wanted < self.szx);
-            match (response.code(), smaller) {
-                (Code::CONTINUE, _) if more => {
+            let piece = match (more, self.sent) {
+                (false, 0) => SentPiece::Whole,
+                (true, sent) => SentPiece::Block(sent as usize),
+                (false, sent) => SentPiece::Last(sent as usize),
+            };
+            let meaning = piece
+                .evaluate(&self.sizes(), &response)
+                .map_err(|what| Error::for_peer(response.remote(), Cause::Protocol(what)))?;
+            match meaning {
+                BlockAnswer::Taken { smaller } => {
                     self.waiting.advance(length);
                     self.sent += length as u64;
                     self.szx = smaller.unwrap_or(self.szx);
                     return Ok(None);
                 }
-                // RFC 7959 section 2.9.3: the first block was too long and was not accepted.
-                (Code::REQUEST_ENTITY_TOO_LARGE, Some(smaller)) if self.sent == 0 => {
-                    self.szx = smaller;
-                }
-                _ => {
+                BlockAnswer::Smaller { szx } => self.szx = szx,
+                BlockAnswer::Ended => {
                     if response.is_success() {
                         self.sent += length as u64;
                     }

@@ -17,7 +17,9 @@ impl ClientConfig {
     /// leave from the address as well, with a port that the system chooses.
     pub fn local_address(mut self, address: SocketAddr) -> Self {
         self.0.local_address = Some(address);
-        self.0.stream.from = Some(address.ip());
+        let mut from = address;
+        from.set_port(0);
+        self.0.stream.from = Some(from);
         self
     }
 

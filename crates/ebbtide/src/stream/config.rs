@@ -6,7 +6,7 @@ use super::tls_server::TlsServer;
 use crate::message::Scheme;
 use crate::net::network::DatagramNetwork;
 use ebbtide_core::stream::Config as ConnectionConfig;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -32,8 +32,9 @@ pub(crate) struct StreamConfig {
     pub(crate) tls: ClientTls,
     /// Carries the connections instead of the system's network.
     pub(crate) network: Option<Arc<dyn DatagramNetwork>>,
-    /// The local address of outgoing connections to peers of its family.
-    pub(crate) from: Option<IpAddr>,
+    /// The local address of outgoing connections to peers of its family, with port 0: of a link-local one the zone
+    /// counts too.
+    pub(crate) from: Option<SocketAddr>,
 }
 
 impl StreamConfig {

@@ -5,7 +5,7 @@ use crate::net::network::{ByteStream, DatagramNetwork, StreamListener, StreamNet
 use socket2::{Domain, Protocol, Socket, Type};
 use std::future::poll_fn;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -31,18 +31,20 @@ impl StreamSocket {
     /// for peers of its family.
     pub(super) async fn connect(
         network: Option<&dyn DatagramNetwork>,
-        from: Option<IpAddr>,
+        from: Option<SocketAddr>,
         to: SocketAddr,
     ) -> io::Result<Self> {
-        let from = from.filter(|from| from.is_ipv4() == to.is_ipv4() && !from.is_unspecified());
+        let from =
+            from.filter(|from| from.is_ipv4() == to.is_ipv4() && !from.ip().is_unspecified());
         if let Some(network) = network {
+            let from = from.map(|from| from.ip());
             return streams(network)?.connect(from, to).await.map(Self::Network);
         }
         let Some(from) = from else {
             return TcpStream::connect(to).await.map(Self::System);
         };
         let socket = if to.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
-        socket.bind(SocketAddr::new(from, 0))?;
+        socket.bind(from)?;
         socket.connect(to).await.map(Self::System)
     }
 

@@ -12,7 +12,6 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::task::Poll;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpStream;
 use tokio_rustls::LazyConfigAcceptor;
 use tokio_rustls::rustls::server::{
     Acceptor as HelloReader, ClientHello, ResolvesServerCert, WebPkiClientVerifier,
@@ -291,11 +290,11 @@ impl Acceptor {
         self.gate.has_room(from)
     }
 
-    pub(super) async fn accept(
+    pub(super) async fn accept<S: AsyncRead + AsyncWrite + Unpin>(
         &self,
-        stream: StreamSocket,
+        stream: S,
         from: IpAddr,
-    ) -> io::Result<TlsStream<StreamSocket>> {
+    ) -> io::Result<TlsStream<S>> {
         let hello = LazyConfigAcceptor::new(HelloReader::default(), stream).await?;
         let Some(turn) = self.gate.turn(from).await else {
             return Err(io::Error::other("its address has its share of handshakes"));
@@ -328,15 +327,15 @@ impl TlsAcceptor {
     /// # Errors
     ///
     /// Returns an error if the handshake fails, or if too many handshakes of this address wait.
-    pub async fn accept(
+    pub async fn accept<S: AsyncRead + AsyncWrite + Unpin + Send>(
         &self,
-        stream: TcpStream,
+        stream: S,
         from: IpAddr,
-    ) -> io::Result<impl AsyncRead + AsyncWrite + Unpin + Send + use<>> {
+    ) -> io::Result<impl AsyncRead + AsyncWrite + Unpin + Send + use<S>> {
         if !self.0.has_room(from) {
             return Err(io::Error::other("its address has its share of handshakes"));
         }
-        self.0.accept(StreamSocket::System(stream), from).await
+        self.0.accept(stream, from).await
     }
 }
 

@@ -40,6 +40,16 @@ async fn a_link_local_address_needs_its_interface() {
 }
 
 #[tokio::test]
+async fn a_connection_leaves_from_a_link_local_address_of_its_interface() {
+    // Whether or not this machine has the address: without the zone the system takes none of these for valid.
+    let config = ClientConfig::new().local_address("[fe80::1%1]:9".parse().unwrap());
+    let refused = Client::with_config(config).get("coap+tcp://[::1]:9/x").await.unwrap_err();
+    let source = std::error::Error::source(&refused).unwrap();
+    let source = source.downcast_ref::<std::io::Error>().unwrap();
+    assert_ne!(source.kind(), std::io::ErrorKind::InvalidInput, "{source}");
+}
+
+#[tokio::test]
 async fn a_request_with_a_condition_is_not_repeated_over_another_connection() {
     for (conditional, times) in [(false, 2), (true, 1)] {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

@@ -68,6 +68,7 @@ mod streamed_uploads;
 mod subjects;
 mod tracing_spans;
 mod upload_anew;
+mod upload_answers;
 mod upload_copies;
 mod upload_in_order;
 mod wire_verdicts;

@@ -3,6 +3,8 @@
 use crate::common::relay::{Trouble, relay};
 use ebbtide::server::{Call, Router, Server, file, get, put};
 use ebbtide::{Client, Code, ErrorKind, Request};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
 
 fn bytes(length: usize) -> Vec<u8> {
     (0..length).map(|n| (n / 3) as u8).collect()
@@ -109,4 +111,49 @@ async fn bodies_survive_loss_and_copies_block_by_block() {
     let request = Request::put(&*uri).unwrap();
     let sent = client.send_from(request, &*body, |_| ()).await.unwrap();
     assert_eq!(sent.text(), sum_of(&body));
+}
+
+/// The code and the token of the next message on a connection (RFC 8323 section 3.2).
+async fn next_message(stream: &mut TcpStream) -> (u8, Vec<u8>) {
+    let first = stream.read_u8().await.unwrap();
+    let length = match first >> 4 {
+        13 => 13 + usize::from(stream.read_u8().await.unwrap()),
+        length => length.into(),
+    };
+    let code = stream.read_u8().await.unwrap();
+    let mut rest = vec![0; usize::from(first & 15) + length];
+    stream.read_exact(&mut rest).await.unwrap();
+    rest.truncate((first & 15).into());
+    (code, rest)
+}
+
+#[tokio::test]
+async fn a_block_is_requested_again_if_its_connection_ends_before_the_answer() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let uri = format!("coap+tcp://{}/x", listener.local_addr().unwrap());
+    let served = async {
+        for is_last in [false, true] {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            // A CSM without options.
+            stream.write_all(&[0, 0xe1]).await.unwrap();
+            let token = loop {
+                match next_message(&mut stream).await {
+                    (1, token) => break token,
+                    (code, _) => assert_eq!(code, 0xe1, "its CSM"),
+                }
+            };
+            if is_last {
+                let answer = [&[0x30 | token.len() as u8, 0x45], &*token, b"\xffhi"].concat();
+                stream.write_all(&answer).await.unwrap();
+                return stream;
+            }
+        }
+        unreachable!()
+    };
+    let client = Client::new();
+    let asked = client.begin_download(Request::get(&*uri).unwrap());
+    let (answer, _stream) = tokio::join!(asked, served);
+    let (response, rest) = answer.unwrap();
+    assert_eq!((&*response.text(), rest.is_none()), ("hi", true));
+    assert_eq!(response.remote(), Some(uri[11..uri.len() - 2].parse().unwrap()));
 }

@@ -6,6 +6,7 @@
 //! [`Connection`](crate::stream::Connection) sends the messages. An [`Observation`] is driven in the same
 //! way.
 
+mod block_answer;
 mod download;
 mod observation;
 mod progress;
@@ -15,6 +16,7 @@ mod step;
 mod transfer;
 mod upload;
 
+pub use block_answer::{BlockAnswer, SentPiece};
 pub use observation::{Observation, ObservationSettings, ObservationStep};
 pub use progress::UploadProgress;
 pub use request::{Patience, RequestParts, RequestTag, TransferSettings};

@@ -1,9 +1,10 @@
 //! The request's body in blocks (RFC 7959 section 2.5), one or several of them in flight.
 
+use super::block_answer::{BlockAnswer, SentPiece};
 use super::progress::UploadProgress;
 use super::request::RequestParts;
 use crate::session::{BlockSizes, BurstMark, Response};
-use crate::wire::{Block, Code, OptionNumber};
+use crate::wire::Code;
 
 /// How often a body with an uncertain outcome is sent.
 const ATTEMPTS: u8 = 3;
@@ -237,54 +238,35 @@ impl Upload {
     /// Evaluates the server's answer to this block.
     pub(super) fn on_answer(&mut self, place: BlockPosition, answer: Response) -> Verdict {
         self.running = self.running.saturating_sub(1);
-        let smaller = match self.acknowledged_block(place.at, &answer) {
-            Ok(block) => block.filter(|block| block.szx() < self.progress.sizes.szx),
+        let meaning = match self.piece(place.at).evaluate(&self.progress.sizes, &answer) {
+            Ok(meaning) => meaning,
             Err(what) => return Verdict::Broken(what),
         };
-        let smaller = smaller.map(Block::szx);
-        match self.phase {
+        match (self.phase, meaning) {
+            (Phase::First, BlockAnswer::Smaller { szx }) => {
+                self.progress.sizes = self.progress.sizes.at_most(szx);
+                Verdict::Going
+            }
             _ if self.is_last(place.at) => self.on_last(answer),
-            Phase::First => self.on_first(answer, smaller),
-            Phase::Middle | Phase::Last => self.on_middle(place, answer, smaller),
+            (Phase::First, BlockAnswer::Taken { smaller }) => self.on_first(&answer, smaller),
+            (Phase::First, BlockAnswer::Ended) => Verdict::Answered(answer),
+            (Phase::Middle | Phase::Last, BlockAnswer::Taken { smaller }) => {
+                self.on_middle(place, answer, smaller)
+            }
+            (Phase::Middle | Phase::Last, _) => self.on_middle(place, answer, None),
         }
     }
 
-    /// The block that an answer names, if it does. An error may apply to all of them.
-    fn acknowledged_block(
-        &self,
-        at: usize,
-        answer: &Response,
-    ) -> Result<Option<Block>, &'static str> {
-        let sizes = &self.progress.sizes;
-        let Some(option) = answer.options().get(OptionNumber::BLOCK1) else { return Ok(None) };
-        let Ok(block) = sizes.read(&option) else {
-            return Err("its answer has an invalid Block1 option");
-        };
-        if self.is_whole() || !answer.is_success() {
-            return Ok(Some(block));
-        }
-        // RFC 7959 section 2.3: the response names the acknowledged block. In the server's own
-        // block size the same bytes have another number.
-        let named = sizes.at(at, true, sizes.szx).is_ok_and(|sent| sent.num() == block.num());
-        let scaled = block.szx() < sizes.szx && block.offset() as usize == at;
-        if named || scaled {
-            Ok(Some(block))
-        } else {
-            Err("it acknowledges a block that was not sent")
+    /// The piece that begins at this byte.
+    fn piece(&self, at: usize) -> SentPiece {
+        match self.is_last(at) {
+            _ if self.is_whole() => SentPiece::Whole,
+            true => SentPiece::Last(at),
+            false => SentPiece::Block(at),
         }
     }
 
-    fn on_first(&mut self, answer: Response, smaller: Option<u8>) -> Verdict {
-        if !answer.is_success() {
-            // A hint to begin again with smaller blocks (section 2.9.3).
-            return match smaller.filter(|_| answer.code() == Code::REQUEST_ENTITY_TOO_LARGE) {
-                Some(szx) => {
-                    self.progress.sizes = self.progress.sizes.at_most(szx);
-                    Verdict::Going
-                }
-                None => Verdict::Answered(answer),
-            };
-        }
+    fn on_first(&mut self, answer: &Response, smaller: Option<u8>) -> Verdict {
         self.any_order = answer.options().get(BurstMark::OPTION).is_some();
         self.progress.acknowledged = self.end(0);
         if let Some(szx) = smaller {
@@ -359,7 +341,6 @@ impl Upload {
 
     fn on_last(&mut self, answer: Response) -> Verdict {
         match answer.code() {
-            Code::CONTINUE => Verdict::Broken("it asks for more after the last block"),
             Code::REQUEST_ENTITY_INCOMPLETE if !self.is_whole() => self.incomplete(answer),
             _ if answer.is_success() => {
                 let unsure = !self.any_order && self.is_windowed() && !self.is_whole();

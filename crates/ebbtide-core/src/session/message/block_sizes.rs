@@ -41,6 +41,13 @@ impl BlockSizes {
         Self { whole: room.max(16), szx, block: 16 << szx, reliable: true }
     }
 
+    /// Returns these sizes for a connection, whose peer may name BERT.
+    #[must_use]
+    pub fn on_connection(mut self) -> Self {
+        self.reliable = true;
+        self
+    }
+
     /// Returns these sizes, with blocks no larger than those of the size exponent `szx`.
     #[inline]
     pub fn at_most(mut self, szx: u8) -> Self {
