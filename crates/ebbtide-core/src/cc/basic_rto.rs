@@ -65,6 +65,10 @@ impl CongestionControl for BasicRto {
         }
     }
 
+    fn on_congestion_experienced(&mut self, cx: &mut Context<'_>) -> Micros {
+        self.timeout(cx)
+    }
+
     fn metrics(&self) -> Metrics {
         Metrics { rto: (self.rto > Micros::ZERO).then_some(self.rto), ..Metrics::default() }
     }

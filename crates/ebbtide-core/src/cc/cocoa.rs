@@ -486,6 +486,10 @@ impl CongestionControl for CocoaFullBackoff {
         }
     }
 
+    fn on_congestion_experienced(&mut self, cx: &mut Context<'_>) -> Micros {
+        if self.kept > Micros::ZERO { self.kept } else { self.cocoa.on_congestion_experienced(cx) }
+    }
+
     fn metrics(&self) -> Metrics {
         let state = if self.kept > Micros::ZERO { "backed-off" } else { "" };
         Metrics { state, ..self.cocoa.metrics() }

@@ -107,6 +107,10 @@ impl CongestionControl for CocoaStrong {
         }
     }
 
+    fn on_congestion_experienced(&mut self, cx: &mut Context<'_>) -> Micros {
+        self.overall(cx).max(cx.settings.floor)
+    }
+
     fn metrics(&self) -> Metrics {
         let measured = self.rto > Micros::ZERO;
         Metrics {

@@ -212,6 +212,13 @@ impl CongestionControl for Fasor {
         self.marking
     }
 
+    fn on_congestion_experienced(&mut self, cx: &mut Context<'_>) -> Micros {
+        match self.state {
+            FasorState::Slow if self.slow > Micros::ZERO => self.slow,
+            _ => self.fast_rto(cx),
+        }
+    }
+
     fn metrics(&self) -> Metrics {
         Metrics {
             srtt: self.fast.srtt(),

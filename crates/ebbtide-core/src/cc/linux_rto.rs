@@ -12,7 +12,7 @@ use crate::time::Micros;
 /// Samples come only from exchanges without a retransmission. The timeout in force at the end of
 /// an exchange with a retransmission is kept until the next sample arrives (RFC 6298 section 5.7
 /// and Karn's algorithm). The initial RTO is 2 s, the minimum is `floor` (1 s as in RFC 6298
-/// section 2.4; Linux uses 200 ms), the maximum is `bound` (120 s), and there is no dither.
+/// section 2.4; Linux uses 200 ms), the maximum is `bound` (120 s), below which there is no dither.
 ///
 /// Linux's rules (`tcp_rtt_estimator`): the variation is the largest mean deviation within a round
 /// trip and falls by a quarter per round trip. A falling round trip counts only an eighth towards
@@ -116,6 +116,10 @@ impl CongestionControl for LinuxRto {
         _cx: &mut Context<'_>,
     ) {
         self.karn.close(slot, retransmissions);
+    }
+
+    fn on_congestion_experienced(&mut self, cx: &mut Context<'_>) -> Micros {
+        self.rto(cx)
     }
 
     fn metrics(&self) -> Metrics {

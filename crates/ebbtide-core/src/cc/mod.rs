@@ -452,11 +452,12 @@ pub trait CongestionControl {
     /// Returns for how long no new message leaves; zero if the control reacts by other means. Until then it is
     /// not called again, so that a sender reacts at most once to the marks of one round trip.
     ///
-    /// By default the timeout of an original transmission: a sender whose window is one message sends the
-    /// next one when its retransmission timer expires (RFC 3168 section 6.1.2). A sender that uses
-    /// ECN has to react to marks (RFC 8085 section 3.1.7).
+    /// It is to be the timeout of an original transmission: a sender whose window is one message sends the
+    /// next one when its retransmission timer expires (RFC 3168 section 6.1.2). By default it is the RTO of
+    /// `metrics`, or else the first timeout as it is set; a control that bounds or keeps timeouts says its own.
+    /// A sender that uses ECN has to react to marks (RFC 8085 section 3.1.7).
     fn on_congestion_experienced(&mut self, cx: &mut Context<'_>) -> Micros {
-        self.metrics().rto.unwrap_or_else(|| cx.settings.initial_rto(cx.params))
+        self.metrics().rto.unwrap_or_else(|| cx.settings.first_timeout(cx.params))
     }
 
     /// The next instant at which to call `handle_timeout`; intended for rate epochs only. Ageing

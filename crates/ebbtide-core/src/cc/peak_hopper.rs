@@ -101,6 +101,10 @@ impl CongestionControl for PeakHopper {
         self.karn.close(slot, retransmissions);
     }
 
+    fn on_congestion_experienced(&mut self, cx: &mut Context<'_>) -> Micros {
+        self.timeout(cx)
+    }
+
     fn metrics(&self) -> Metrics {
         let some = |span: Micros| (span > Micros::ZERO).then_some(span);
         Metrics {

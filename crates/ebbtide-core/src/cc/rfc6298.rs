@@ -11,7 +11,8 @@ use crate::time::Micros;
 const K: u32 = 4;
 
 /// SRTT + max(G, 4 RTTVAR), at least 1 s and at first 1 s (RFC 6298 sections 2.1 to 2.4), doubled with
-/// each expiry up to 60 s (sections 2.5 and 5.5), without a dither.
+/// each expiry (section 5.5). There is no dither below the maximum of 60 s (section 2.5), at which timeouts
+/// are drawn from 54 to 60 s ([`Context::bounded`]).
 ///
 /// Samples come only from exchanges without a retransmission, and the doubled timeout stays until
 /// there is one (section 3).
@@ -70,6 +71,10 @@ impl CongestionControl for Rfc6298 {
         _cx: &mut Context<'_>,
     ) {
         self.karn.close(slot, retransmissions);
+    }
+
+    fn on_congestion_experienced(&mut self, cx: &mut Context<'_>) -> Micros {
+        self.rto(cx)
     }
 
     fn metrics(&self) -> Metrics {

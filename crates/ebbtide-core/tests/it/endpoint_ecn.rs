@@ -21,20 +21,22 @@ fn instants(sent: &[Datagram]) -> Vec<f64> {
     sent.iter().map(|own| own.at.as_nanos() as f64 / 1e9).collect()
 }
 
-/// A request at 10 s whose answer came at 10.5 s and was marked or not; when the next request left, which the
-/// application made at once.
-fn next_after(control: &str, is_marked: bool) -> f64 {
+/// A request at 10 s whose answer came at this instant and was marked or not; when the next request left, which
+/// the application made at once.
+fn next_after_answer(control: &str, answered: f64, is_marked: bool) -> f64 {
     let mut node = Node::under(control);
     node.get();
     let first = node.one();
-    node.run_until(10.5);
+    node.run_until(answered);
+    // Copies, and probes.
+    node.take();
     if is_marked {
         arrive_marked(&mut node, &first.answer());
     } else {
         node.arrive(&first.answer());
     }
     node.get();
-    node.run_until(20.0);
+    node.run_until(30.0);
     let sent = node.take();
     sent.iter()
         .find(|own| !own.is_probe())
@@ -42,16 +44,40 @@ fn next_after(control: &str, is_marked: bool) -> f64 {
         .unwrap()
 }
 
+fn next_after(control: &str, is_marked: bool) -> f64 {
+    next_after_answer(control, 10.5, is_marked)
+}
+
 #[test]
 fn after_a_marked_answer_the_next_request_waits_for_the_retransmission_timeout() {
     // RFC 7252's control knows no round trip: its timeout is ACK_TIMEOUT, 2 s.
     assert_eq!(next_after("default", true), 12.5);
+    assert_eq!(next_after("default:ack-timeout=4s", true), 14.5);
     // RFC 6298 after one sample of 0.5 s: SRTT + 4 RTTVAR = 1.5 s.
     assert_eq!(next_after("linux-rto", true), 12.0);
     for control in ["cocoa", "fasor", "fasor-token", "ebb", "peak-hopper"] {
         let wait = next_after(control, true) - 10.5;
         assert!((0.5..=3.0).contains(&wait), "{control}: {wait} s, a round trip takes 0.5 s");
     }
+}
+
+#[test]
+fn after_a_marked_answer_of_a_short_path_the_floor_of_the_timeout_holds() {
+    for (control, floor) in
+        [("rfc6298", 1.0), ("linux-rto", 1.0), ("peak-hopper", 1.0), ("basic-rto", 0.5)]
+    {
+        assert_eq!(next_after_answer(control, 10.1, true), 10.1 + floor, "{control}");
+    }
+}
+
+#[test]
+fn after_a_marked_answer_to_a_copy_the_timeout_that_is_kept_holds() {
+    // The answer comes while the doubled first timeout runs, which is the next first timeout.
+    for (control, doubled) in [("rfc6298", 2.0), ("linux-rto", 4.0), ("cocoa-fb1", 4.0)] {
+        assert_eq!(next_after_answer(control, 12.5, true), 12.5 + doubled, "{control}");
+    }
+    // One and a half times the 2.7 s since the original left.
+    assert_eq!(next_after_answer("slow", 12.7, true), 12.7 + 4.05);
 }
 
 #[test]

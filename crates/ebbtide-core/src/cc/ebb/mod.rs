@@ -518,6 +518,10 @@ impl CongestionControl for Ebb {
         self.marking
     }
 
+    fn on_congestion_experienced(&mut self, cx: &mut Context<'_>) -> Micros {
+        self.first_timeout(cx)
+    }
+
     fn metrics(&self) -> Metrics {
         let state = match () {
             () if self.is_silent() => "SILENT",
