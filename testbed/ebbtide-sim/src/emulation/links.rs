@@ -96,7 +96,7 @@ impl Links {
         let summary = |(name, [up, down]): (&String, &[Bottleneck<ChaCha8Rng>; 2])| {
             let [up, down] = [up, down].map(|link| {
                 let counts = link.counts_until(now);
-                DirectionSummary::new(counts, counts.delivered, counts.bytes_serialised, now)
+                DirectionSummary::new(counts, counts.delivered, counts.bytes_delivered, now)
             });
             LinkSummary { name: name.clone(), up, down }
         };

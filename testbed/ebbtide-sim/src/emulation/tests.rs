@@ -181,13 +181,20 @@ fn agree_in(scenario: &Scenario, what: &str, control: &str) {
     let simulated: Vec<Duration> = record.clients.iter().map(|client| client.fct).collect();
     assert_eq!(hosts.flow_times(), simulated, "{what}");
     let links = summary.links.iter().zip(&record.totals.links);
-    let links = links.flat_map(|(ours, theirs)| [(ours.up, theirs.up), (ours.down, theirs.down)]);
-    let bottleneck = [(summary.up, record.totals.up), (summary.down, record.totals.down)];
-    for (mut emulated, simulated) in bottleneck.into_iter().chain(links) {
-        if !summary.links.is_empty() {
-            // The packets that arrived, not those that the bottleneck handed on to the next link.
-            emulated.delivered = emulated.sent - emulated.dropped_queue - emulated.lost_link;
-        }
+    let links: Vec<_> =
+        links.flat_map(|(ours, theirs)| [(ours.up, theirs.up), (ours.down, theirs.down)]).collect();
+    for (emulated, simulated) in &links {
+        // The simulator counts the bytes that passed the serialiser, those of lost packets too.
+        let lost = simulated.bytes - emulated.delivered_bytes;
+        assert_eq!(lost > 0, simulated.lost_link > 0, "{what}: {lost} bytes lost");
+    }
+    let mut down = summary.down;
+    if !links.is_empty() {
+        // The summary counts the packets that reached a device; further links lost others.
+        down.delivered = down.sent - down.dropped_queue - down.lost_link;
+    }
+    let bottleneck = [(summary.up, record.totals.up), (down, record.totals.down)];
+    for (emulated, simulated) in bottleneck.into_iter().chain(links) {
         assert_eq!(
             (emulated.sent, emulated.delivered, emulated.dropped_queue, emulated.lost_link),
             (simulated.sent, simulated.delivered, simulated.dropped_queue, simulated.lost_link),
@@ -212,7 +219,7 @@ fn the_same_packets_are_lost_as_in_the_simulator() {
     }
 }
 
-/// Two classes, of which one has a link of its own before the bottleneck.
+/// Three classes: behind two links before the bottleneck, behind one of them, and at the bottleneck.
 const ROW: &str = r#"
 name = "row"
 title = "A row of links"
@@ -289,6 +296,21 @@ fn only_the_devices_of_a_class_take_its_link() {
         summary.links.iter().map(|link| (link.name.as_str(), link.up.sent)).collect();
     assert_eq!(sent, [("line", 2), ("radio", 1)]);
     assert_eq!((summary.up.sent, summary.up.delivered), (4, 4));
+}
+
+#[test]
+fn the_bytes_of_packets_that_a_link_lost_do_not_count_as_delivered() {
+    let scenario = Source::new("row.toml", ROW.replace("loss = 0.05", "loss = 0.5"));
+    let mut emulation: Emulation<()> = Emulation::new(&scenario.scenario(&[]).unwrap(), 1).unwrap();
+    let end = |number: u64| Instant::from_nanos((number + 1) * 1_000_000_000);
+    for number in 0..100 {
+        emulation.handle_packet(end(number), Direction::Up, 0, 100, ());
+        while emulation.poll_packet(end(number)).is_some() {}
+    }
+    let radio = emulation.summary(end(100)).links[1].up;
+    assert_eq!((radio.sent, radio.dropped_queue), (100, 0));
+    assert!((20..80).contains(&radio.lost_link), "{}", radio.lost_link);
+    assert_eq!(radio.delivered_bytes, 100 * (100 - radio.lost_link));
 }
 
 #[test]

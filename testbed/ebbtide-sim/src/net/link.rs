@@ -24,6 +24,8 @@ pub struct LinkCounts {
     pub marked: u64,
     /// Bytes that passed the serialiser.
     pub bytes_serialised: u64,
+    /// Bytes of the packets that arrive.
+    pub bytes_delivered: u64,
     /// Time in which the serialiser was busy, ns.
     pub busy_ns: u64,
     /// The largest number of bytes that waited at the same time.
@@ -69,6 +71,7 @@ impl<R: Rng> Link<R> {
                 lost_link: 0,
                 marked: 0,
                 bytes_serialised: 0,
+                bytes_delivered: 0,
                 busy_ns: 0,
                 queue_max: 0,
                 queue_byte_ns: 0,
@@ -121,7 +124,10 @@ impl<R: Rng> Link<R> {
         let fate = self.propagation.cross(left, client);
         match fate {
             Fate::Lost { .. } => self.counts.lost_link += 1,
-            _ => self.counts.delivered += 1,
+            _ => {
+                self.counts.delivered += 1;
+                self.counts.bytes_delivered += u64::from(bytes);
+            }
         }
         fate
     }

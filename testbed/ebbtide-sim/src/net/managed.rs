@@ -127,7 +127,10 @@ impl<R: Rng> ManagedLink<R> {
         let fate = self.propagation.cross(left, Some(packet.client));
         match fate {
             Fate::Lost { .. } => self.counts.lost_link += 1,
-            _ => self.counts.delivered += 1,
+            _ => {
+                self.counts.delivered += 1;
+                self.counts.bytes_delivered += u64::from(packet.bytes);
+            }
         }
         self.fates.push_back((packet, fate));
     }

@@ -80,6 +80,10 @@ const fn is_unscaled(window: &u32) -> bool {
     *window == UNSCALED
 }
 
+/// The windows of all flows together, bytes. A flow has a send and a receive buffer of a window at each end, so a
+/// replication holds four times as much.
+const MOST_WINDOWS: u64 = 256 << 20;
+
 /// The longest times of flows, whose number multiplies them.
 const MONTH: Time = Time(36 * 86_400_000_000_000);
 
@@ -96,6 +100,16 @@ pub(super) fn check(s: &Scenario) -> Check {
     )?;
     s.network.room_for_tcp().map_err(|message| Fault::new(key("flows"), message))?;
     s.parse_control(TCP).map_err(|error| Fault::new(key("flows"), error.reason()))?;
+    require(
+        u64::from(b.flows) * u64::from(b.window) <= MOST_WINDOWS,
+        &key("window"),
+        &format!(
+            "must be at most {} bytes with network.background.flows = {}: windows of 256 MiB in all, as each flow has \
+             four buffers of this length",
+            MOST_WINDOWS / u64::from(b.flows),
+            b.flows
+        ),
+    )?;
     let last = b.start.0 + b.stagger.0 * u64::from(b.flows - 1);
     require(
         b.stop.0 == 0 || b.stop.0 > last,

@@ -229,12 +229,15 @@ fn targeted_losses_count_only_matching_packets_and_leave_the_luck_of_others_alon
 
 #[test]
 fn impossible_background_traffic_is_refused_by_its_key() {
+    let changes = |settings: &[(&str, &str)]| -> Vec<Override> {
+        let change = |(key, value): &(&str, &str)| Override {
+            key: (*key).to_owned(),
+            value: (*value).to_owned(),
+        };
+        settings.iter().map(change).collect()
+    };
     let refused = |name: &str, settings: &[(&str, &str)], parts: &[&str]| {
-        let changes: Vec<Override> = settings
-            .iter()
-            .map(|(key, value)| Override { key: (*key).to_owned(), value: (*value).to_owned() })
-            .collect();
-        let message = load(name).unwrap().scenario(&changes).unwrap_err().to_string();
+        let message = load(name).unwrap().scenario(&changes(settings)).unwrap_err().to_string();
         assert!(parts.iter().all(|part| message.contains(part)), "{message}");
     };
     let flows = ("network.background.flows", "2");
@@ -245,6 +248,14 @@ fn impossible_background_traffic_is_refused_by_its_key() {
     wifi("write", "0", &["write", "1 to 16384 bytes"]);
     wifi("window", "100", &["window", "4096 to 16777216 bytes"]);
     wifi("flows", "1001", &["flows", "at most 1000"]);
+    let many = ("network.background.flows", "1000");
+    let window = |bytes| [many, ("network.background.window", bytes)];
+    refused(
+        "rcoap-wifi",
+        &window("268436"),
+        &["background.window=268436: must be at most 268435 bytes", "background.flows = 1000"],
+    );
+    assert!(load("rcoap-wifi").unwrap().scenario(&changes(&window("268435"))).is_ok());
     let late = [flows, ("network.background.start", "9 s"), ("network.background.stop", "9 s")];
     refused("rcoap-wifi", &late, &["stop", "after the last flow begins"]);
     refused("nb-iot", &[flows, ("network.background.wireless", "true")], &["[network.wifi]"]);

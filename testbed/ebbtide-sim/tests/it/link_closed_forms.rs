@@ -189,7 +189,7 @@ fn packets_in_propagation_occupy_no_buffer_and_no_serialiser() {
 fn a_link_accounts_for_every_packet_and_byte() {
     let loss = LossModel::Independent(Probability::new(0.1));
     let mut link = link(21, Some(1000), loss);
-    let (mut delivered, mut dropped, mut lost, mut bytes) = (0, 0, 0, 0);
+    let (mut delivered, mut dropped, mut lost, mut bytes, mut arrived) = (0, 0, 0, 0, 0);
     let mut draws = stream(21, "arrivals");
     let mut now = 0;
     for _ in 0..100_000 {
@@ -198,7 +198,10 @@ fn a_link_accounts_for_every_packet_and_byte() {
         let fate = link.send(at(now), length);
         bytes += if fate == Fate::Dropped { 0 } else { u64::from(length) };
         match fate {
-            Fate::Delivered { .. } => delivered += 1,
+            Fate::Delivered { .. } => {
+                delivered += 1;
+                arrived += u64::from(length);
+            }
             Fate::Dropped => dropped += 1,
             Fate::Lost { .. } => lost += 1,
         }
@@ -208,6 +211,7 @@ fn a_link_accounts_for_every_packet_and_byte() {
     let counts = link.counts();
     let seen = (counts.delivered, counts.dropped_queue, counts.lost_link, counts.bytes_serialised);
     assert_eq!(seen, (delivered, dropped, lost, bytes));
+    assert_eq!(counts.bytes_delivered, arrived);
     assert!(delivered > 0 && dropped > 0 && lost > 0, "{counts:?}: each must have happened");
     // Rounding to a nanosecond, once per packet at most.
     let exact = u128::from(bytes) * 8 * 1_000_000_000 / u128::from(RATE);

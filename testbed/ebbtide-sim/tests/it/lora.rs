@@ -102,6 +102,8 @@ fn impossible_cells_are_refused() {
         ("spreding_factors = [7]", "did you mean 'spreading_factors'?"),
         ("adr_margin = 10.0", "network.lora.adr_margin: needs the signals of devices"),
         ("spreading_factors = [7]\nfading = 3.0", "network.lora.fading: needs the signals"),
+        ("path_loss = 140.0", "network.lora.path_loss: needs the signals"),
+        ("path_loss_exponent = 3.0", "network.lora.path_loss_exponent: needs the signals"),
     ] {
         let error = source(lora, "10 ms", ALONE).scenario(&[]).unwrap_err().to_string();
         assert!(error.contains(expected), "{error}");

@@ -11,6 +11,15 @@ use proptest::prelude::*;
 
 /// The counts after packets of 20 bytes to or from devices, 20 s apart.
 fn after(settings: &Lora, devices: u32, packets: impl Iterator<Item = (u32, bool)>) -> LoraCounts {
+    at_slots(settings, devices, (0..).zip(packets))
+}
+
+/// The same, each packet after so many times 20 s.
+fn at_slots(
+    settings: &Lora,
+    devices: u32,
+    packets: impl Iterator<Item = (u64, (u32, bool))>,
+) -> LoraCounts {
     let mut cell = LoraCell::new(settings, devices, &Streams::new(5, 0));
     let mut engine: Engine<LoraEvent> = Engine::new(0);
     let run = |cell: &mut LoraCell, engine: &mut Engine<LoraEvent>, until: u64| {
@@ -19,11 +28,10 @@ fn after(settings: &Lora, devices: u32, packets: impl Iterator<Item = (u32, bool
             cell.handle(at, event, engine);
         }
     };
-    for (number, (device, upwards)) in packets.enumerate() {
-        let now = number as u64 * 20_000_000_000;
+    for (token, (slot, (device, upwards))) in (0..).zip(packets) {
+        let now = slot * 20_000_000_000;
         run(&mut cell, &mut engine, now);
-        let at = Instant::from_nanos(now);
-        assert!(cell.send(at, device, upwards, number as u32, 20, &mut engine));
+        assert!(cell.send(Instant::from_nanos(now), device, upwards, token, 20, &mut engine));
     }
     run(&mut cell, &mut engine, u64::MAX);
     cell.counts()
@@ -82,6 +90,42 @@ fn a_device_near_a_gateway_is_asked_after_twenty_uplinks() {
     let without = after(&Lora { adr_margin: None, ..settings }, 1, uplinks(0, 40));
     assert_eq!((without.frames.adapted, without.spreading_factors), (0, 40 * 12));
     assert!(counts.millijoules(u64::MAX) < without.millijoules(u64::MAX));
+}
+
+#[test]
+fn a_request_whose_answer_is_lost_does_not_make_the_server_ask_for_less_power_again() {
+    // 7 dB above the noise, 4.5 dB more than SF7 and the margin need: one step of 3 dB.
+    let settings = Lora {
+        spreading_factors: vec![7],
+        channels: 1,
+        duty_cycle: 1.0,
+        radius: Some(1.0),
+        path_loss: 192.6,
+        adr_margin: Some(10.0),
+        ..Lora::default()
+    };
+    let own = (0..60).map(|slot| (slot, (0, true)));
+    let alone = at_slots(&settings, 2, own.clone());
+    assert_eq!((alone.frames.collided, alone.frames.adapted), (0, 1));
+    // Another device transmits beside the uplink after the request, the 21st, which has the answer.
+    let both =
+        own.flat_map(|one| std::iter::once(one).chain((one.0 == 20).then_some((20, (1, true)))));
+    let counts = at_slots(&settings, 2, both);
+    assert_eq!((counts.frames.collided, counts.frames.adapted), (2, 1));
+    assert_eq!(counts.reduced_ns[1..], [0, 0, 0], "by one step only");
+}
+
+#[test]
+fn the_share_of_frames_that_cannot_be_read_is_that_of_one_gateway_and_of_four() {
+    let faded = |gateways| {
+        let settings = Lora { gateways, frame_loss: 0.3, ..Lora::default() };
+        let frames = after(&settings, 10_000, (0..10_000).map(|device| (device, true))).frames;
+        assert_eq!(frames.uplinks, 10_000);
+        frames.faded
+    };
+    assert_eq!(faded(1), faded(4));
+    // Three standard deviations.
+    assert!((2863..=3137).contains(&faded(4)), "{}", faded(4));
 }
 
 #[test]

@@ -2,7 +2,8 @@
 //!
 //! The server's part is not in LoRaWAN's specification. It is Semtech's "LoRaWAN - simple rate adaptation recommended
 //! algorithm" (2016), which The Things Network and ChirpStack have taken over; repetitions of frames (NbTrans) are left
-//! out. The device's part is section 4.3.1.1 of LoRaWAN 1.0.3.
+//! out. The device's part is section 4.3.1.1 of LoRaWAN 1.0.4 with its table 9: the full power is restored before the
+//! spreading factor rises, and a device asks at SF12 and full power too. (1.0.3 does neither.)
 
 use super::signal::required_snr;
 use std::collections::VecDeque;
@@ -106,6 +107,8 @@ impl AdaptiveDevice {
 pub(super) struct AdaptingServer {
     /// The signal-to-noise ratios of the last uplinks, each at the gateway that heard it best.
     history: VecDeque<i32>,
+    /// The parameters of these uplinks.
+    measured: Option<LinkParameters>,
     /// The request (LinkADRReq) of the next downlink.
     pub(super) request: Option<LinkParameters>,
     /// Whether the device asked for any downlink.
@@ -113,10 +116,12 @@ pub(super) struct AdaptingServer {
 }
 
 impl AdaptingServer {
-    /// An uplink of the device was read, with this ratio at the gateway that heard it best.
+    /// An uplink of the device was read, with this ratio at the gateway that heard it best. The server knows the
+    /// parameters of every uplink that it hears.
     pub(super) fn hears(&mut self, device: &AdaptiveDevice, snr: i32, margin: i32) {
-        if device.confirms {
-            // What was measured with the parameters before says nothing of these.
+        // What was measured with other parameters says nothing of these. The uplink with the answer (LinkADRAns) may
+        // have been lost.
+        if self.measured.replace(device.link) != Some(device.link) {
             self.history.clear();
         }
         if self.history.len() == HISTORY {

@@ -11,7 +11,8 @@ use std::ops::AddAssign;
 pub struct LoraFrames {
     /// Frames that devices sent.
     pub uplinks: u64,
-    /// Empty uplinks: the network had announced a further packet (FPending).
+    /// Uplinks without a packet: they ask for one that the network announced (FPending), or answer a request of
+    /// the adaptive data rate beside which the next packet finds no room.
     pub polls: u64,
     /// Uplinks that no gateway read, and that met another one where they were strongest.
     pub collided: u64,

@@ -119,15 +119,21 @@ impl Gateways {
     /// The frame of a device ends: returns its signal at the gateway that reads it best, or why the gateway with the
     /// strongest signal cannot read it.
     pub(super) fn ends(&mut self, device: u32, spreading_factor: u8) -> Result<i32, Obstacle> {
-        for place in self.of(device) {
-            let one = &mut self.receptions[place];
+        let own = self.of(device);
+        let own = &mut self.receptions[own];
+        for one in &mut *own {
             if one.snr < required_snr(spreading_factor) {
                 one.obstacle = Some(Obstacle::Weak);
-            } else if one.obstacle.is_none() && self.unreadable.0.draw(&mut self.unreadable.1) {
-                one.obstacle = Some(Obstacle::Faded);
             }
         }
-        let own = &self.receptions[self.of(device)];
+        let arrives = own.iter().any(|one| one.obstacle.is_none());
+        // Drawn once for the frame, so that the share does not depend on the number of gateways: what differs between
+        // gateways is `fading`.
+        if arrives && self.unreadable.0.draw(&mut self.unreadable.1) {
+            for one in &mut *own {
+                one.obstacle.get_or_insert(Obstacle::Faded);
+            }
+        }
         let strongest = |read: bool| {
             own.iter().filter(|one| one.obstacle.is_none() == read).max_by_key(|one| one.snr)
         };

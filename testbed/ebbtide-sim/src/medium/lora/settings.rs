@@ -92,16 +92,19 @@ impl Lora {
                  may raise a spreading factor"
             ),
         )?;
-        require(
-            self.adr_margin.is_none() || self.radius.is_some(),
-            &key("adr_margin"),
-            "needs the signals of devices: set network.lora.radius, or leave it out",
-        )?;
-        require(
-            self.fading == 0.0 || self.radius.is_some(),
-            &key("fading"),
-            "needs the signals of devices: set network.lora.radius, or leave it out",
-        )?;
+        let default = Self::default();
+        for (name, is_default) in [
+            ("adr_margin", self.adr_margin.is_none()),
+            ("fading", self.fading == default.fading),
+            ("path_loss", self.path_loss == default.path_loss),
+            ("path_loss_exponent", self.path_loss_exponent == default.path_loss_exponent),
+        ] {
+            require(
+                is_default || self.radius.is_some(),
+                &key(name),
+                "needs the signals of devices: set network.lora.radius, or leave it out",
+            )?;
+        }
         require(
             background_flows == 0,
             "network.background.flows",

@@ -52,7 +52,7 @@ pub static LORA: Group = Group {
     key: "lora",
     name: "LoRaWAN",
     title: "LoRaWAN cell",
-    note: "Frames, summed over replications. Empty: sent to ask the network for a further packet. \
+    note: "Frames, summed over replications. Empty: without a packet, to ask for an announced one or to answer a request. \
            Collided: no gateway read it, and it met another uplink on its channel. Gateway deaf: \
            the gateway was transmitting. These are shares of the uplinks. Unreadable: for another \
            reason, and too weak: shares of the frames both ways. SF: mean spreading factor of the \
@@ -68,7 +68,7 @@ pub static LORA: Group = Group {
         .page("uplinks", Format::Count),
         Metric::measured(
             "lora.polls",
-            "Uplinks that were empty: the gateway had announced a further packet.",
+            "Uplinks without a packet: they ask for an announced one, or answer a request.",
             Unit::Count,
             |s| frames(s, |all| all.polls),
         ),
