@@ -46,7 +46,7 @@ fn confirmable(peer: &mut CheckSocket, first: u8, code: u8, rest: &[u8]) -> (Vec
 fn rejected(peer: &mut CheckSocket, messages: &[(u8, u8, &[u8])]) -> Finding {
     for (first, code, rest) in messages {
         let (datagram, id) = confirmable(peer, *first, *code, rest);
-        let (answers, is_alive) = peer.provoke_until_answered(&datagram);
+        let (answers, is_alive) = peer.provoke_until_answered(&datagram, id);
         if !is_alive {
             return Finding::Broken(format!("the server is silent after {}", hex(&datagram)));
         }
@@ -93,7 +93,7 @@ fn extended_token(peer: &mut CheckSocket, _: &CheckedServer) -> Finding {
     let long = [&[7][..], &[1; 20]].concat();
     for (first, rest, token) in [(0x49, &[1; 9][..], &[1; 9][..]), (0x4d, &long, &[1; 20])] {
         let (datagram, id) = confirmable(peer, first, 1, rest);
-        let (answers, is_alive) = peer.provoke_until_answered(&datagram);
+        let (answers, is_alive) = peer.provoke_until_answered(&datagram, id);
         let is_fine = |answer: &ReceivedMessage| {
             answer.is_reset_of(id) || answer.code().is_empty() || answer.token() == token
         };

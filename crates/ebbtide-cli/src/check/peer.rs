@@ -55,6 +55,11 @@ impl ReceivedMessage {
         self.message().option(number).and_then(|option| option.as_uint())
     }
 
+    /// Whether this acknowledges or resets the message with this ID.
+    pub(super) fn ends(&self, id: u16) -> bool {
+        self.id() == id && matches!(self.kind(), Type::Acknowledgement | Type::Reset)
+    }
+
     pub(super) fn is_reset_of(&self, id: u16) -> bool {
         self.parse().is_ok() && self.kind() == Type::Reset && self.id() == id
     }
@@ -197,8 +202,7 @@ impl CheckSocket {
             self.send(datagram);
             let mut deadline = Instant::now() + self.wait;
             while let Some(answer) = self.receive(deadline) {
-                let is_of_id = answer.id() == id
-                    && matches!(answer.kind(), Type::Acknowledgement | Type::Reset);
+                let is_of_id = answer.ends(id);
                 if is_of_id && answer.code().is_empty() && answer.kind() != Type::Reset {
                     // The response follows (RFC 7252 section 5.2.2).
                     is_separate = true;
@@ -236,8 +240,7 @@ impl CheckSocket {
         self.send(&datagram);
         let deadline = Instant::now() + self.wait;
         while let Some(answer) = self.receive(deadline) {
-            let is_of_id = matches!(answer.kind(), Type::Acknowledgement | Type::Reset);
-            if is_of_id && answer.id() == id {
+            if answer.ends(id) {
                 return true;
             }
             // An earlier one's is late.
@@ -249,15 +252,17 @@ impl CheckSocket {
         false
     }
 
-    /// The same for a datagram that needs an answer: it is sent again while there is none.
+    /// The same for a Confirmable message: it is sent again until one with its ID answers. Others may be late answers
+    /// to something else.
     pub(super) fn provoke_until_answered(
         &mut self,
         datagram: &[u8],
+        id: u16,
     ) -> (Vec<ReceivedMessage>, bool) {
         let mut last = (Vec::new(), true);
         for _ in 0..TRIES {
             last = self.provoke(datagram);
-            if !last.0.is_empty() || !last.1 {
+            if last.0.iter().any(|answer| answer.ends(id)) || !last.1 {
                 break;
             }
         }

@@ -21,7 +21,7 @@ pub(super) const RULES: &[Rule] = &[
 fn ping(peer: &mut CheckSocket, _: &CheckedServer) -> Finding {
     let id = peer.next_id();
     let [high, low] = id.to_be_bytes();
-    let (answers, _) = peer.provoke_until_answered(&[0x40, 0, high, low]);
+    let (answers, _) = peer.provoke_until_answered(&[0x40, 0, high, low], id);
     Finding::unless(match answers.iter().find(|answer| answer.id() == id) {
         Some(reset) if reset.is_reset_of(id) && reset.len() == 4 => None,
         Some(other) => Some(format!("{} of {} bytes", other.describe(), other.len())),
@@ -47,12 +47,8 @@ fn duplicate(peer: &mut CheckSocket, _: &CheckedServer) -> Finding {
     let Some(first) = peer.ask_again(&datagram, id, draft.token) else {
         return Finding::Broken("no answer".to_owned());
     };
-    let (again, _) = peer.provoke_until_answered(&datagram);
-    let acknowledgement = again
-        .iter()
-        .find(|answer| matches!(answer.kind(), Type::Acknowledgement | Type::Reset))
-        .filter(|answer| answer.id() == id);
-    Finding::unless(match acknowledgement {
+    let (again, _) = peer.provoke_until_answered(&datagram, id);
+    Finding::unless(match again.iter().find(|answer| answer.ends(id)) {
         None => Some("no answer to the duplicate".to_owned()),
         Some(second) if !first.is_separate && second.code() != first.code() => {
             Some(format!("first {}, then {}", first.describe(), second.describe()))
