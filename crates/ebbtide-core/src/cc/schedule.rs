@@ -1,4 +1,5 @@
-//! Timers of published programs that learn nothing: each is a schedule of timeouts.
+//! Timers of published programs that learn nothing: each is a schedule of timeouts. At an endpoint the shell stretches
+//! the last three ([`Shell::wait`](super::Shell::wait)).
 
 use super::default::{admit_non_at_probing_rate, doubled, initial_timeout};
 use super::{

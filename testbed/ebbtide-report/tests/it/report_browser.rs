@@ -32,8 +32,8 @@ fn look_at(name: &str, report: &Report, has_drawings: bool) -> Option<usize> {
     assert!(output.status.success(), "{name}:\n{seen}");
     assert_eq!(seen.lines().count(), 4, "{name}:\n{seen}");
     assert!(!has_drawings || !seen.contains("\"drawings\": 0"), "{name}:\n{seen}");
-    let pages = seen.split("\"pages\": ").nth(1)?.split([',', '}']).next()?.parse();
-    Some(pages.unwrap())
+    let pages = seen.split("\"pages\": ").nth(1).expect("pages").split([',', '}']).next();
+    Some(pages.unwrap().parse().unwrap())
 }
 
 #[test]
