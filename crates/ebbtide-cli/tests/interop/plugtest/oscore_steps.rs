@@ -1,17 +1,20 @@
-//! The OSCORE interop test specification (EricssonResearch/OSCOAP, `test-spec5.md`): our client against our server and
-//! aiocoap's, and aiocoap's client against ours.
+//! The OSCORE interop test specification (EricssonResearch/OSCOAP, `test-spec5.md`): our client against our server,
+//! aiocoap's and Californium's, and their clients against ours.
 
 use super::oscore::{ContextPair, protected};
 use super::{LOSSES, PATIENCE, PERIOD, Seen, Tester, with_losses};
 use crate::our_server::patient;
-use crate::peers::{EBBTIDE, Peer, Running, free_address};
+use crate::peers::{EBBTIDE, Peer, Running, free_address, output};
+use crate::tap::Tap;
 use ebbtide::oscore::{OscoreContext, OscoreContexts};
 use ebbtide::server::{Router, get};
 use ebbtide::{Code, ContentFormat, OptionNumber, Response, Server, ServerConfig};
 use ebbtide_core::oscore::OscoreOption;
+use ebbtide_core::wire::Message;
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 use tokio::net::UdpSocket;
 
@@ -126,7 +129,7 @@ async fn replay(a: &Tester, server: SocketAddr) {
     let mut answer = [0; 256];
     let received = tokio::time::timeout(Duration::from_secs(20), socket.recv(&mut answer)).await;
     let length = received.expect("an answer").unwrap();
-    let answer = ebbtide_core::wire::Message::parse(&answer[..length]).unwrap();
+    let answer = Message::parse(&answer[..length]).unwrap();
     assert_eq!(answer.code(), Code::UNAUTHORIZED);
     assert!(answer.option(OptionNumber::OSCORE).is_none());
 }
@@ -161,11 +164,11 @@ async fn unprotected(server: SocketAddr) {
 }
 
 /// Test 16: a server that does not know OSCORE.
-async fn unaware(server: SocketAddr) {
+async fn unaware(server: SocketAddr, refusal: Code) {
     let a = tester(server, 0, client(ContextPair::Ab)).await;
     assert!(a.client.get(a.uri("/oscore/hello/coap")).await.is_err());
     let answer = a.seen().into_iter().rfind(|seen| !seen.sent).unwrap();
-    assert_eq!(answer.code, Code::BAD_OPTION);
+    assert_eq!(answer.code, refusal);
 }
 
 /// Our server, for as long as the runtime lives.
@@ -222,7 +225,7 @@ async fn our_client_passes_every_oscore_test_against_our_server() {
         all(our_server(), lost, folder.path()).await;
     })
     .await;
-    unaware(unaware_server()).await;
+    unaware(unaware_server(), Code::BAD_OPTION).await;
     unprotected(our_server()).await;
 }
 
@@ -269,4 +272,55 @@ async fn aiocoaps_client_passes_every_oscore_test_against_our_server() {
         let runs = said.matches("Running test").count();
         assert_eq!(runs, tests.len(), "{said}\n{errors}");
     }
+}
+
+#[tokio::test]
+async fn our_client_passes_every_oscore_test_against_californiums_server() {
+    let Some(peer) = Peer::find("californium") else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let (address, without) = (free_address("127.0.0.1"), free_address("127.0.0.1"));
+    let mut command = Command::new(peer.program());
+    let period = PERIOD.as_millis();
+    command.args(["oscore-server", &address.port().to_string(), "127.0.0.1"]);
+    command.args([period.to_string(), without.port().to_string()]);
+    // It prints the trace of each message that it cannot decrypt.
+    command.stderr(Stdio::null());
+    let (_running, _) = Running::started(command);
+    all(address, 0, folder.path()).await;
+    unprotected(address).await;
+    // Its core knows the number of the option, so that the request reaches a resource without POST.
+    unaware(without, Code::METHOD_NOT_ALLOWED).await;
+}
+
+#[tokio::test]
+async fn californiums_client_passes_every_oscore_test_against_our_server() {
+    let Some(peer) = Peer::find("californium") else { return };
+    let tap = Tap::before(our_server()).await;
+    let [aware, unaware] = [tap.address, unaware_server()].map(|server| format!("coap://{server}"));
+    let output = output(peer.program(), &["oscore-client", &aware, &unaware]).await;
+    let said = String::from_utf8_lossy(&output.stdout);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("all answered"), "{said}\n{errors}");
+    // All states of both observations have arrived; it delivers the first of each (studies/peers.md, 17).
+    let seen = tap.take();
+    let messages = seen.iter().filter(|seen| seen.sent).map(|seen| Message::parse(&seen.datagram));
+    let requests = messages.map(Result::unwrap).filter(|message| message.code().is_request());
+    let (mut readable, mut kids) = (BTreeSet::new(), BTreeSet::new());
+    for request in requests {
+        let path = request.options().filter(|option| option.number == OptionNumber::URI_PATH);
+        let path: Vec<_> = path.map(|segment| String::from_utf8_lossy(segment.value)).collect();
+        let option = request.option(OptionNumber::OSCORE).map(|option| option.value.to_vec());
+        if let Some(option) = option {
+            let option = OscoreOption::decode(&option).unwrap();
+            kids.insert((option.kid.unwrap().to_vec(), option.kid_context.map(<[u8]>::to_vec)));
+            assert_eq!(path.concat(), "", "of a protected request");
+        } else {
+            readable.insert(path.join("/"));
+        }
+    }
+    // Tests 0 and 17, and 1, 2 and 12.
+    assert!(readable.iter().eq(["oscore/hello/1", "oscore/hello/coap"]), "{readable:?}");
+    let with_context = (ContextPair::CLIENT.to_vec(), Some(ContextPair::ID_CONTEXT.to_vec()));
+    let sent = [(ContextPair::CLIENT.to_vec(), None), with_context, (b"\xff".to_vec(), None)];
+    assert_eq!(kids, BTreeSet::from(sent));
 }

@@ -8,10 +8,11 @@ import org.eclipse.californium.elements.config.TcpConfig;
 import org.eclipse.californium.elements.config.UdpConfig;
 import org.eclipse.californium.elements.tcp.netty.TcpClientConnector;
 import org.eclipse.californium.elements.tcp.netty.TcpServerConnector;
+import org.eclipse.californium.oscore.HashMapCtxDB;
 
 /**
  * What ../README.md asks of a peer: Interop server PORT [HOST [tcp]], plugtest-server PORT HOST MILLISECONDS,
- * client BASE [count|lossy|plugtest|plugtest-lossy], or as the matrix's adapter matrix-server PORT HOST SCHEME or ask URI
+ * client BASE [count|lossy|plugtest|plugtest-lossy], oscore-server PORT HOST MILLISECONDS PORT, oscore-client BASE BASE, or as the matrix's adapter matrix-server PORT HOST SCHEME or ask URI
  */
 public class Interop {
     static Configuration configuration() {
@@ -40,6 +41,10 @@ public class Interop {
             Matrix.main(args);
         } else if (args[0].equals("plugtest-server")) {
             PlugtestServer.serve(args[2], Integer.parseInt(args[1]), Integer.parseInt(args[3]));
+        } else if (args[0].equals("oscore-server")) {
+            OscoreServer.serve(args[2], Integer.parseInt(args[1]), Integer.parseInt(args[3]), Integer.parseInt(args[4]));
+        } else if (args[0].equals("oscore-client")) {
+            new OscoreClient(new HashMapCtxDB(), args[1], args[2]).run();
         } else if (args[0].equals("server")) {
             String host = args.length > 2 ? args[2] : "127.0.0.1";
             CoapServer server = new CoapServer(configuration());

@@ -26,7 +26,6 @@ import org.eclipse.californium.core.coap.Response;
 import org.eclipse.californium.core.coap.option.OpaqueOptionDefinition;
 import org.eclipse.californium.core.network.CoapEndpoint;
 import org.eclipse.californium.core.server.resources.CoapExchange;
-import org.eclipse.californium.cose.AlgorithmID;
 import org.eclipse.californium.elements.auth.RawPublicKeyIdentity;
 import org.eclipse.californium.elements.config.Configuration;
 import org.eclipse.californium.elements.tcp.netty.TcpClientConnector;
@@ -38,7 +37,6 @@ import org.eclipse.californium.elements.util.Bytes;
 import org.eclipse.californium.elements.util.SslContextUtil;
 import org.eclipse.californium.oscore.ContextRederivation;
 import org.eclipse.californium.oscore.HashMapCtxDB;
-import org.eclipse.californium.oscore.OSCoreCoapStackFactory;
 import org.eclipse.californium.oscore.OSCoreCtx;
 import org.eclipse.californium.oscore.OSCoreCtxDB;
 import org.eclipse.californium.oscore.OSException;
@@ -80,10 +78,7 @@ public class Matrix {
             dtls.set(DtlsConfig.DTLS_CONNECTION_ID_LENGTH, cid == null ? null : Integer.valueOf(cid));
             builder.setConnector(new DTLSConnector(dtls.build()));
         } else if (server) builder.setInetSocketAddress(address);
-        if (OSCORE) {
-            builder.setCoapStackFactory(new OSCoreCoapStackFactory());
-            builder.setCustomCoapStackArgument(contexts(server, address));
-        }
+        if (OSCORE) OscoreContexts.endpoint(builder, contexts(server, address));
         return builder.build();
     }
 
@@ -91,12 +86,9 @@ public class Matrix {
     static OSCoreCtxDB contexts(boolean server, InetSocketAddress address) {
         byte[] ours = (server ? "server" : "client").getBytes(StandardCharsets.US_ASCII);
         byte[] theirs = (server ? "client" : "server").getBytes(StandardCharsets.US_ASCII);
-        byte[] secret = HexFormat.of().parseHex("0102030405060708090a0b0c0d0e0f10");
-        byte[] salt = HexFormat.of().parseHex("9e7ca92223786340");
         try {
             HashMapCtxDB contexts = new HashMapCtxDB();
-            OSCoreCtx context = new OSCoreCtx(secret, !server, AlgorithmID.AES_CCM_16_64_128, ours, theirs,
-                AlgorithmID.HKDF_HMAC_SHA_256, 32, salt, null, 65_536);
+            OSCoreCtx context = OscoreContexts.context(ours, theirs, null);
             context.setContextRederivationEnabled(RENEWED);
             if (RENEWED && !server) context.setContextRederivationPhase(ContextRederivation.PHASE.CLIENT_INITIATE);
             if (server) contexts.addContext(context);
