@@ -1,6 +1,6 @@
 //! Long bodies of responses that pass through block by block (RFC 7959), as fast as their client receives them.
 //!
-//! The beginning is shared and cached like a short body. Each client then fetches what follows by itself, and each
+//! Equal requests share the beginning, which is not cached. Each client then fetches what follows by itself, and each
 //! block is an exchange that waits for its turn, so a client that receives slowly occupies neither a device nor its
 //! cell.
 

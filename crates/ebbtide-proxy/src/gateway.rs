@@ -11,7 +11,6 @@ use crate::open::{Counted, FairPlaces};
 use crate::outcome::{self, ForwardOutcome};
 use crate::shared::{RequestProgress, SharedRequest, SharedRequests};
 use crate::system;
-use crate::uploads::UploadsUnderWay;
 use crate::upstream::{SharedUpstream, Upstream, UpstreamConfig};
 use ebbtide::{Client, Code, OptionNumber, Response};
 use hyper::header::HeaderValue;
@@ -52,7 +51,6 @@ pub(crate) struct GatewayInner {
     pub(crate) backends: Backends,
     pub(crate) deadline: Duration,
     pub(crate) max_body: usize,
-    pub(crate) uploads: Arc<UploadsUnderWay>,
     /// This gateway in the field Via of HTTP, if its name can stand there.
     pub(crate) via: Option<HeaderValue>,
 }
@@ -92,7 +90,6 @@ impl Gateway {
             backends: config.backends,
             deadline: config.deadline,
             max_body: config.max_body,
-            uploads: Arc::default(),
             via,
         };
         Self { inner: Arc::new(inner) }

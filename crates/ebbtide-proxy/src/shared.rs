@@ -58,7 +58,8 @@ impl RequestProgress {
         *self.deadline.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn extend(&self, deadline: Instant) {
+    /// It is awaited until then, or longer.
+    pub(crate) fn extend(&self, deadline: Instant) {
         let mut known = self.deadline.lock().unwrap_or_else(PoisonError::into_inner);
         *known = deadline.max(*known);
     }

@@ -1,7 +1,7 @@
 //! From a request to the server's answer: the address, the places in front of it, the exchange.
 
 use crate::access::Reach;
-use crate::ask::{Ask, BodyForm};
+use crate::ask::{Ask, BodyForm, CacheKey};
 use crate::cell::{Cells, ExchangeEnd, Permit};
 use crate::options;
 use crate::outcome::{self, ForwardOutcome};
@@ -9,6 +9,7 @@ use crate::shared::RequestProgress;
 use crate::system;
 use crate::target::{NamedBy, Target, TargetScheme};
 use crate::timeline::{Timeline, TimelineEntry};
+use crate::uploads::UploadsUnderWay;
 use crate::web::WebClient;
 use ebbtide::{Client, Code, Error, Request, Response, Uri};
 use ebbtide_core::wire::OptionNumber;
@@ -34,6 +35,7 @@ pub(crate) struct Upstream {
     pub(crate) cells: Cells,
     pub(crate) name: String,
     pub(crate) timeline: Timeline,
+    pub(crate) uploads: Arc<UploadsUnderWay>,
     web: WebClient,
     lookups: Semaphore,
 }
@@ -75,7 +77,8 @@ impl Upstream {
     pub(crate) fn new(config: UpstreamConfig) -> Self {
         let UpstreamConfig { client, access, cells, name, max_body } = config;
         let (web, lookups) = (WebClient::new(max_body), Semaphore::new(MAX_LOOKUPS));
-        Self { client, access, cells, name, timeline: Timeline::default(), web, lookups }
+        let (timeline, uploads) = (Timeline::default(), Arc::default());
+        Self { client, access, cells, name, timeline, uploads, web, lookups }
     }
 
     /// The address of a target, if it may be reached.
@@ -144,6 +147,11 @@ impl Upstream {
         let (request, address) = self.prepare(ask).await?;
         if ask.body == BodyForm::Streamed && ask.code == Code::GET {
             return Box::pin(self.begin(ask, request, address, progress)).await;
+        }
+        let mut _alone = None;
+        if ask.payload.len() > self.client.block_size(&request) {
+            let uri = CacheKey::of_uri(&ask.target);
+            _alone = Some(Box::pin(self.uploads.turn(&uri)).await);
         }
         // Pinned where it is made: moving a future of this size costs much of the work on a request. That is why the others
         // are in boxes.

@@ -80,7 +80,7 @@ async fn forward(
 pub(crate) trait Accept: Send + Sync + 'static {
     fn accept(
         &self,
-        stream: TcpStream,
+        stream: Impatient<TcpStream>,
         from: SocketAddr,
     ) -> impl Future<Output = io::Result<impl AsyncRead + AsyncWrite + Unpin + Send>> + Send;
 }
@@ -91,7 +91,7 @@ pub(crate) struct Plain;
 impl Accept for Plain {
     async fn accept(
         &self,
-        stream: TcpStream,
+        stream: Impatient<TcpStream>,
         _: SocketAddr,
     ) -> io::Result<impl AsyncRead + AsyncWrite + Unpin + Send> {
         Ok(stream)
@@ -101,7 +101,7 @@ impl Accept for Plain {
 impl Accept for TlsAcceptor {
     async fn accept(
         &self,
-        stream: TcpStream,
+        stream: Impatient<TcpStream>,
         from: SocketAddr,
     ) -> io::Result<impl AsyncRead + AsyncWrite + Unpin + Send> {
         let accepted = self.accept(stream, sharing_prefix(from.ip()));
@@ -131,6 +131,8 @@ pub(crate) async fn serve<F>(
             let _counted = counted;
             // Answers are written whole, so nothing is gained by waiting for more.
             let _ = stream.set_nodelay(true);
+            // Below TLS, which has room for some of what its client does not read.
+            let stream = Impatient { stream, patience: None };
             let Ok(stream) = accept.accept(stream, from).await else { return };
             let service = service_fn(move |request| {
                 let answered = respond(from, request);
@@ -141,7 +143,7 @@ pub(crate) async fn serve<F>(
                 .header_read_timeout(HEAD_PATIENCE)
                 .max_headers(MAX_FIELDS)
                 .max_buf_size(MAX_HEAD);
-            let io = TokioIo::new(Impatient { stream, patience: None });
+            let io = TokioIo::new(stream);
             // A client that goes away, or breaks the protocol, gets no answer. Its request is then
             // no longer waited for.
             let _ = http.serve_connection(io, service).await;
@@ -224,7 +226,7 @@ fn is_of_another_site(fields: &HeaderMap) -> bool {
 }
 
 /// A stream whose peer must go on reading.
-struct Impatient<S> {
+pub(crate) struct Impatient<S> {
     stream: S,
     /// Set while nothing can be written.
     patience: Option<Pin<Box<Sleep>>>,

@@ -13,7 +13,7 @@ use ebbtide::{Code, OptionNumber, Options};
 use ebbtide_core::sharing_prefix;
 use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 use hyper::http::request::Parts;
-use hyper::{Method, StatusCode, Uri};
+use hyper::{Method, StatusCode, Uri, Version};
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -135,7 +135,12 @@ pub(super) fn read(
         payload,
         deadline: system::now() + wait(headers).unwrap_or(gateway.inner.deadline),
         freshness: if confirm { StoredUse::Validated } else { StoredUse::Stored },
-        body: BodyForm::Streamed,
+        body: match parts.version {
+            // The end of the connection is the end of the body, so one that breaks off would seem whole (RFC 9112
+            // section 6.3).
+            Version::HTTP_09 | Version::HTTP_10 => BodyForm::Held,
+            _ => BodyForm::Streamed,
+        },
     };
     Ok(Wanted { ask, form })
 }

@@ -17,8 +17,11 @@ use hyper::StatusCode;
 use hyper::body::{Body as _, Incoming};
 use std::time::Duration;
 
-/// How long a body that is held may take, and each block of a longer one.
+/// How long a body may keep the gateway waiting. Bytes that come give it this time again, at the least rate. The time of
+/// the device does not count.
 const BODY_PATIENCE: Duration = Duration::from_secs(30);
+/// Bytes per second.
+const LEAST_RATE: u64 = 1024;
 
 /// The body of a request.
 pub(super) enum RequestBody {
@@ -37,6 +40,8 @@ struct Limited {
     body: Incoming,
     max: usize,
     read: usize,
+    /// How long it may still keep the gateway waiting.
+    patience: Duration,
 }
 
 /// Reads a body, or the beginning of a long one.
@@ -49,27 +54,18 @@ pub(super) async fn read(body: Incoming, max: usize) -> Result<RequestBody, Refu
         // Most requests have none, and need no timer.
         return Ok(RequestBody::Held(Bytes::new()));
     }
-    let mut body = Limited { body, max, read: 0 };
+    let mut body = Limited { body, max, read: 0, patience: BODY_PATIENCE };
     if body.body.size_hint().lower() > max as u64 {
         return Err(body.too_long());
     }
     let mut beginning = BytesMut::new();
-    in_time(async {
-        while let Some(bytes) = body.next().await? {
-            beginning.extend_from_slice(&bytes);
-            if beginning.len() > HELD {
-                return Ok(RequestBody::Long(LongBody { beginning: beginning.freeze(), body }));
-            }
+    while beginning.len() <= HELD {
+        match body.next().await? {
+            Some(bytes) => beginning.extend_from_slice(&bytes),
+            None => return Ok(RequestBody::Held(beginning.freeze())),
         }
-        Ok(RequestBody::Held(beginning.freeze()))
-    })
-    .await
-}
-
-async fn in_time<T>(read: impl Future<Output = Result<T, Refused>>) -> Result<T, Refused> {
-    let why = || "the body took too long".to_owned();
-    let late = || Refused { status: StatusCode::REQUEST_TIMEOUT, why: why() };
-    tokio::time::timeout(BODY_PATIENCE, read).await.unwrap_or_else(|_| Err(late()))
+    }
+    Ok(RequestBody::Long(LongBody { beginning: beginning.freeze(), body }))
 }
 
 impl Limited {
@@ -80,6 +76,20 @@ impl Limited {
 
     /// The next bytes; `None` at the end.
     async fn next(&mut self) -> Result<Option<Bytes>, Refused> {
+        let (began, patience) = (system::now(), self.patience);
+        let Ok(bytes) = tokio::time::timeout(patience, self.next_data()).await else {
+            let why = "the body took too long".to_owned();
+            return Err(Refused { status: StatusCode::REQUEST_TIMEOUT, why });
+        };
+        let bytes = bytes?;
+        let left = patience.saturating_sub(system::now().saturating_duration_since(began));
+        let length = bytes.as_ref().map_or(0, Bytes::len) as u64;
+        let earned = Duration::from_micros(length * 1_000_000 / LEAST_RATE);
+        self.patience = BODY_PATIENCE.min(left + earned);
+        Ok(bytes)
+    }
+
+    async fn next_data(&mut self) -> Result<Option<Bytes>, Refused> {
         loop {
             let Some(frame) = self.body.frame().await else { return Ok(None) };
             let broken = |error: hyper::Error| Refused {
@@ -127,7 +137,7 @@ impl LongBody {
             Ok(counted) => counted,
             Err(refusal) => return Ok(refusal),
         };
-        let Some(_alone) = inner.uploads.begin(&uri) else {
+        let Some(_alone) = inner.upstream.uploads.begin(&uri) else {
             let why = "another long body is on its way to this resource";
             return Ok(outcome::unavailable(Duration::from_secs(1), why));
         };
@@ -136,14 +146,14 @@ impl LongBody {
             Ok(prepared) => prepared,
             Err(refusal) => return Ok(refusal),
         };
-        let noted = RequestProgress::new(system::now() + patience);
-        let mut noted = inner.upstream.note(&ask, &noted);
+        let progress = RequestProgress::new(system::now() + patience);
+        let mut noted = inner.upstream.note(&ask, &progress);
         let mut upload = inner.upstream.client.begin_upload(request);
         upload.push(&std::mem::take(&mut self.beginning));
         loop {
-            in_time(self.body.fill(&mut upload)).await?;
+            self.body.fill(&mut upload).await?;
             let deadline = system::now() + patience;
-            let progress = RequestProgress::new(deadline);
+            progress.extend(deadline);
             let exchange = async {
                 let answered = upload.send().await?;
                 Ok((answered, upload.is_repeated()))

@@ -1,9 +1,9 @@
 //! Long bodies of HTTP clients, which pass through block by block.
 
 use super::http::{exchange, gateway, request, status};
-use super::{config, serve};
+use super::{Through, config, serve};
 use ebbtide::server::{BodyStream, Call, HandlerError, Router, State, get, put};
-use ebbtide::{Code, OptionNumber, Response};
+use ebbtide::{Client, Code, OptionNumber, Response};
 use ebbtide_core::wire::{Block, Content, Message, Opt, Type};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -96,6 +96,8 @@ async fn a_long_body_of_a_device_goes_on_block_by_block_and_its_beginning_is_sha
     let known = request(gateway, "GET", &uri, "If-None-Match: \"07\"\r\n\r\n").await;
     assert_eq!(status(&known), "304");
     assert_eq!(status(&request(gateway, "HEAD", &uri, rest).await), "200");
+    let old = exchange(gateway, &format!("GET /hc/{uri} HTTP/1.0\r\n\r\n")).await;
+    assert!(old.contains("content-length: 300000\r\n") && old.ends_with(&body), "{old:.300}");
 }
 
 /// A device whose body has another ETag from the block with this number on.
@@ -133,6 +135,9 @@ async fn a_body_that_changes_meanwhile_has_no_end() {
     let long = format!("coap://{}/log", changing_device(40).await);
     let answer = request(gateway, "GET", &long, "\r\n").await;
     assert_eq!(chunks(&answer), ("x".repeat(40 << 10), false));
+    // Without chunks the end of the connection would be that of the body (RFC 9112 section 6.3).
+    let old = format!("GET /hc/{long} HTTP/1.0\r\n\r\n");
+    assert_eq!(status(&exchange(gateway, &old).await), "502");
 }
 
 #[tokio::test]
@@ -188,6 +193,57 @@ async fn a_long_body_of_a_client_is_taken_as_fast_as_the_device_takes_it() {
 }
 
 #[tokio::test]
+async fn a_body_in_blocks_waits_until_the_one_before_it_is_complete() {
+    const SHORT: usize = 20_000;
+    let (device, store) = device(0);
+    let (gateway, address) = gateway(config()).await;
+    let through = Through { client: Client::new(), proxy: serve(gateway.router()) };
+    gateway.inner.upstream.timeline.watch();
+    let first = format!("{}{}", upload(device, LONG), bytes(LONG));
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    stream.write_all(first.as_bytes()).await.unwrap();
+    store.permits.add_permits(10);
+    eventually(|| store.received.load(Ordering::SeqCst) == 10 * 1024).await;
+    let put = through.put(&format!("coap://{device}/firmware")).payload(bytes(SHORT));
+    let (uri, fields) = (format!("coap://{device}/firmware"), format!("Content-Length: {SHORT}"));
+    let short = format!("{fields}\r\n\r\n{}", bytes(SHORT));
+    let released = async {
+        // Both have been received by the gateway.
+        eventually(|| gateway.inner.upstream.uploads.waiting() == 2).await;
+        store.permits.add_permits(2 * LONG);
+    };
+    let (http, coap, ()) =
+        tokio::join!(request(address, "PUT", &uri, &short), through.send(put), released);
+    assert_eq!((status(&http), coap.code()), ("204", Code::CHANGED));
+    assert_eq!(*store.bodies.lock().unwrap(), [LONG, SHORT, SHORT]);
+    let latest = gateway.inner.upstream.timeline.latest();
+    // An explorer sees when the first block was sent.
+    assert!(latest[0].answer == "2.04" && latest[0].took > Duration::ZERO, "{latest:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_long_body_whose_client_trickles_it_does_not_keep_its_resource() {
+    let (device, _store) = device(usize::MAX >> 4);
+    let (gateway, address) = gateway(config()).await;
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    let begun = format!("{}{}", upload(device, LONG), bytes(40 << 10));
+    stream.write_all(begun.as_bytes()).await.unwrap();
+    let began = crate::system::now();
+    let mut answer = [0; 12];
+    loop {
+        // Enough for a block in each of the times that a pause may last.
+        stream.write_all(&[b'x'; 1024]).await.unwrap();
+        let answered = stream.read_exact(&mut answer);
+        if tokio::time::timeout(Duration::from_secs(20), answered).await.is_ok() {
+            break;
+        }
+    }
+    assert_eq!(&answer, b"HTTP/1.1 408");
+    assert!(began.elapsed() < Duration::from_secs(60), "{:?}", began.elapsed());
+    assert_eq!(gateway.inner.upstream.uploads.count(), 0);
+}
+
+#[tokio::test]
 async fn a_client_that_goes_away_ends_its_long_body() {
     let (device, store) = device(10);
     let (gateway, address) = gateway(config()).await;
@@ -195,11 +251,11 @@ async fn a_client_that_goes_away_ends_its_long_body() {
     stream.write_all(upload(device, LONG).as_bytes()).await.unwrap();
     stream.write_all(bytes(LONG / 2).as_bytes()).await.unwrap();
     eventually(|| store.received.load(Ordering::SeqCst) == 10 * 1024).await;
-    assert_eq!(gateway.inner.uploads.count(), 1);
+    assert_eq!(gateway.inner.upstream.uploads.count(), 1);
     drop(stream);
     // It is noticed when the device wants more.
     store.permits.add_permits(LONG);
-    eventually(|| gateway.inner.uploads.count() == 0).await;
+    eventually(|| gateway.inner.upstream.uploads.count() == 0).await;
     assert!(store.bodies.lock().unwrap().is_empty());
 }
 

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::ServerName;
@@ -241,16 +241,16 @@ async fn a_path_of_the_gateway_stands_for_a_server_over_http_as_over_coap() {
     assert_eq!(client.get(format!("coap://{own}/floor/3")).await.unwrap().code(), Code::NOT_FOUND);
 }
 
-#[tokio::test]
-async fn https_clients_see_the_certificate_and_may_be_asked_for_their_own() {
+fn name() -> ServerName<'static> {
+    ServerName::try_from("gateway.example").unwrap()
+}
+
+/// An identity of the gateway, the authority that certifies it, and a client that trusts it.
+fn tls() -> (Identity, Trust, TlsConnector) {
     let made = rcgen::generate_simple_self_signed(vec!["gateway.example".to_owned()]).unwrap();
     let (chain, key) = (made.cert.pem(), made.signing_key.serialize_pem());
     let identity = Identity::from_pem(chain.as_bytes(), key.as_bytes()).unwrap();
     let authorities = Trust::authorities(chain.as_bytes()).unwrap();
-    let open = TlsServer::new(identity);
-    let closed = open.clone().require_client_certificates(&authorities).unwrap();
-    let device = serve(Router::new().route("/r", get(|| async { "here" })));
-    let gateway = Gateway::new(config());
     let mut roots = RootCertStore::empty();
     roots.add(made.cert.der().clone()).unwrap();
     let settings = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
@@ -258,14 +258,22 @@ async fn https_clients_see_the_certificate_and_may_be_asked_for_their_own() {
         .unwrap()
         .with_root_certificates(roots)
         .with_no_client_auth();
-    let client = TlsConnector::from(Arc::new(settings));
+    (identity, authorities, TlsConnector::from(Arc::new(settings)))
+}
+
+#[tokio::test]
+async fn https_clients_see_the_certificate_and_may_be_asked_for_their_own() {
+    let (identity, authorities, client) = tls();
+    let open = TlsServer::new(identity);
+    let closed = open.clone().require_client_certificates(&authorities).unwrap();
+    let device = serve(Router::new().route("/r", get(|| async { "here" })));
+    let gateway = Gateway::new(config());
     for (tls, expected) in [(open, "200"), (closed, "none")] {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let (address, served) = (listener.local_addr().unwrap(), gateway.clone());
         tokio::spawn(async move { served.serve_https(listener, &tls).await });
-        let name = ServerName::try_from("gateway.example").unwrap();
         let stream = TcpStream::connect(address).await.unwrap();
-        let mut stream = client.connect(name, stream).await.unwrap();
+        let mut stream = client.connect(name(), stream).await.unwrap();
         let get =
             format!("GET /hc/coap://{device}/r HTTP/1.1\r\nHost: g\r\nConnection: close\r\n\r\n");
         // A refused client may learn it while it writes.
@@ -274,4 +282,29 @@ async fn https_clients_see_the_certificate_and_may_be_asked_for_their_own() {
         let _ = stream.read_to_string(&mut answer).await;
         assert_eq!(status(&answer), expected, "{answer}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_https_client_that_does_not_read_is_not_awaited_for_ever() {
+    // More than the system holds, and less than TLS does.
+    const LENGTH: usize = 60 << 10;
+    let (identity, _, client) = tls();
+    let acceptor = TlsServer::new(identity).acceptor_of(b"http/1.1").unwrap();
+    let listener = TcpSocket::new_v4().unwrap();
+    listener.set_send_buffer_size(12 << 10).unwrap();
+    listener.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let listener = listener.listen(8).unwrap();
+    let address = listener.local_addr().unwrap();
+    let answer = |_, _| async { hyper::Response::new(crate::http::whole(vec![b'x'; LENGTH])) };
+    tokio::spawn(crate::http::serve(listener, Arc::new(acceptor), answer));
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.set_recv_buffer_size(12 << 10).unwrap();
+    let stream = socket.connect(address).await.unwrap();
+    let mut stream = client.connect(name(), stream).await.unwrap();
+    stream.write_all(b"GET / HTTP/1.1\r\nHost: g\r\n\r\n").await.unwrap();
+    stream.flush().await.unwrap();
+    tokio::time::sleep(Duration::from_secs(40)).await;
+    let mut received = Vec::new();
+    let _ = stream.read_to_end(&mut received).await;
+    assert!(received.starts_with(b"HTTP/1.1 200") && received.len() < LENGTH, "{}", received.len());
 }
