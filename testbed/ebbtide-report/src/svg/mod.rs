@@ -11,6 +11,7 @@ pub(super) mod timeseries;
 pub(super) mod tree;
 
 use super::text::escape;
+use std::fmt::Write;
 
 /// Width of a panel among others, in pixels of the drawing.
 pub(super) const PANEL: f64 = 400.0;
@@ -122,17 +123,54 @@ fn tip_attribute(tip: &str) -> String {
 
 /// A coordinate: one decimal, none if it is zero.
 pub(super) fn px(value: f64) -> String {
-    let text = format!("{:.1}", if value.is_finite() { value } else { 0.0 });
-    match text.strip_suffix(".0") {
-        Some("-0") => "0".to_owned(),
-        Some(whole) => whole.to_owned(),
-        None => text,
-    }
+    let mut text = String::new();
+    push_px(&mut text, value);
+    text
+}
+
+/// Adds [`px`] of a value. A page has tens of thousands, for which formatting of floats takes long.
+fn push_px(text: &mut String, value: f64) {
+    let value = if value.is_finite() { value } else { 0.0 };
+    // Writing to a string does not fail.
+    let _ = match tenths(value) {
+        Some(tenths) => {
+            let sign = if tenths < 0 { "-" } else { "" };
+            let (whole, tenth) = (tenths.unsigned_abs() / 10, tenths.unsigned_abs() % 10);
+            match tenth {
+                0 => write!(text, "{sign}{whole}"),
+                _ => write!(text, "{sign}{whole}.{tenth}"),
+            }
+        }
+        None => {
+            let exact = format!("{value:.1}");
+            let shown = exact.strip_suffix(".0").unwrap_or(&exact);
+            text.write_str(if shown == "-0" { "0" } else { shown })
+        }
+    };
+}
+
+/// The tenths to which `{:.1}` rounds; `None` where this is not seen at once.
+fn tenths(value: f64) -> Option<i32> {
+    let times_ten = value * 10.0;
+    let below = times_ten.floor();
+    let rest = times_ten - below;
+    // A product that was rounded to the middle may come from either side of it.
+    let is_clear = rest != 0.5 && times_ten.abs() < 1e9;
+    is_clear.then(|| below as i32 + i32::from(rest > 0.5))
+}
+
+/// Adds two coordinates of a path.
+fn push_point(path: &mut String, at: (f64, f64)) {
+    push_px(path, at.0);
+    path.push(' ');
+    push_px(path, at.1);
 }
 
 /// Two coordinates of a path.
 pub(super) fn point(at: (f64, f64)) -> String {
-    format!("{} {}", px(at.0), px(at.1))
+    let mut text = String::new();
+    push_point(&mut text, at);
+    text
 }
 
 /// A line through points.
@@ -148,4 +186,21 @@ pub(super) fn polyline(points: impl Iterator<Item = (f64, f64)>) -> String {
         }
     }
     d
+}
+
+#[cfg(test)]
+mod tests {
+    use super::px;
+
+    #[test]
+    fn a_coordinate_is_rounded_as_by_exact_formatting() {
+        let on_a_grid = (-4000..4000).flat_map(|n| [64.0, 20.0, 7.0].map(|of| f64::from(n) / of));
+        let beside = on_a_grid.flat_map(|value| [value.next_down(), value, value.next_up()]);
+        for value in beside.chain([-0.0, 1e8, -1e12, 4e300]) {
+            let exact = format!("{value:.1}");
+            let exact = exact.strip_suffix(".0").unwrap_or(&exact);
+            assert_eq!(px(value), if exact == "-0" { "0" } else { exact }, "{value:e}");
+        }
+        assert_eq!(px(f64::NAN), "0");
+    }
 }

@@ -1,7 +1,7 @@
 //! Values over time: lines for what always has a value, dots for what happens.
 
 use super::axis::Domain;
-use super::{Anchor, Descriptions, PANEL, Svg, px};
+use super::{Anchor, Descriptions, PANEL, Svg, push_point};
 use crate::text::shortened;
 
 /// One line or cloud of dots.
@@ -69,14 +69,15 @@ pub(crate) fn draw(
     x.draw_x(&mut svg, top, bottom, &format!("{}{})", frame.across, frame.time.remark()));
     for trace in traces {
         if !trace.band.is_empty() {
-            let end = |one: &BandPoint, value: f64| {
-                format!("{} {}", px(x.position(one.at)), px(y.position(value / trace.unit)))
-            };
-            let upper = trace.band.iter().map(|one| end(one, one.high));
-            let lower = trace.band.iter().rev().map(|one| end(one, one.low));
-            let outline: Vec<String> = upper.chain(lower).collect();
-            let look = format!("confidence {}", trace.class);
-            svg.path(&format!("M{}Z", outline.join("L")), &look, "");
+            let upper = trace.band.iter().map(|one| (one.at, one.high));
+            let lower = trace.band.iter().rev().map(|one| (one.at, one.low));
+            let mut outline = String::new();
+            for (at, value) in upper.chain(lower) {
+                outline.push(if outline.is_empty() { 'M' } else { 'L' });
+                push_point(&mut outline, (x.position(at), y.position(value / trace.unit)));
+            }
+            outline.push('Z');
+            svg.path(&outline, &format!("confidence {}", trace.class), "");
         }
         let points = trace
             .points
@@ -127,7 +128,7 @@ fn flush(d: &mut String, bundle: &mut Vec<(f64, f64)>) {
     for index in keep {
         if before.replace(index) != Some(index) {
             d.push(if d.is_empty() { 'M' } else { 'L' });
-            d.push_str(&format!("{} {}", px(bundle[index].0), px(bundle[index].1)));
+            push_point(d, bundle[index]);
         }
     }
     bundle.clear();

@@ -20,10 +20,15 @@ pub(super) struct TimeRecorder<R> {
 #[derive(Debug)]
 struct Grid {
     step_ns: u64,
+    /// The step of the latest event, and when it begins: most events are in the same one.
+    latest: usize,
+    latest_ns: u64,
     all: Vec<Changes>,
     /// In the order of their numbers.
     clients: Vec<(u32, Vec<Changes>)>,
     queues: Vec<(u64, u64)>,
+    /// The end of the step whose queues are to be sampled next.
+    next_sample: Instant,
 }
 
 /// A step before the exchanges in flight are summed up.
@@ -52,11 +57,15 @@ impl<R: Recorder> TimeRecorder<R> {
         let mut clients = grid.clients.clone();
         clients.sort_unstable();
         clients.dedup();
+        let step_ns = grid.step_ns.max(1);
         let grid = Grid {
-            step_ns: grid.step_ns.max(1),
+            step_ns,
+            latest: 0,
+            latest_ns: 0,
             all: Vec::new(),
             clients: clients.into_iter().map(|client| (client, Vec::new())).collect(),
             queues: Vec::new(),
+            next_sample: Instant::from_nanos(step_ns),
         };
         Self { inner, grid }
     }
@@ -69,13 +78,34 @@ impl<R: Recorder> TimeRecorder<R> {
 
 impl Grid {
     /// Where an instant belongs. Steps become longer if there would be too many.
+    #[inline]
     fn place(&mut self, at: Instant) -> usize {
+        // An instant before that step wraps to far behind it.
+        if at.as_nanos().wrapping_sub(self.latest_ns) < self.step_ns {
+            return self.latest;
+        }
+        self.find(at)
+    }
+
+    /// The place of an instant that is not in the latest step, which it becomes if it is later.
+    #[inline(never)]
+    fn find(&mut self, at: Instant) -> usize {
+        let place = self.room_for(at);
+        if place > self.latest {
+            (self.latest, self.latest_ns) = (place, place as u64 * self.step_ns);
+        }
+        place
+    }
+
+    /// The place of an instant, after steps have become as long as it takes.
+    fn room_for(&mut self, at: Instant) -> usize {
         loop {
             let place = usize::try_from(at.as_nanos() / self.step_ns).unwrap_or(usize::MAX);
             if place < MOST_STEPS {
                 return place;
             }
             self.step_ns = self.step_ns.saturating_mul(2);
+            (self.latest, self.latest_ns) = (0, 0);
             let own = self.clients.iter_mut().map(|(_, steps)| steps);
             for steps in own.chain([&mut self.all]) {
                 let sum = |pair: &[Changes]| {
@@ -87,9 +117,16 @@ impl Grid {
             }
             // The state at the end of a step is that of its second half. A step that has only begun is taken again.
             self.queues = self.queues.chunks_exact(2).map(|pair| pair[1]).collect();
+            self.sample_next();
         }
     }
 
+    fn sample_next(&mut self) {
+        let steps = self.queues.len() as u64 + 1;
+        self.next_sample = Instant::from_nanos(steps.saturating_mul(self.step_ns));
+    }
+
+    #[inline]
     fn at(&mut self, at: Instant, client: u32, change: impl Fn(&mut Changes)) {
         let place = self.place(at);
         let apply = |steps: &mut Vec<Changes>| {
@@ -132,15 +169,15 @@ impl Grid {
 
 impl<R: Recorder> Recorder for TimeRecorder<R> {
     fn next_sample(&self) -> Instant {
-        let steps = self.grid.queues.len() as u64 + 1;
-        Instant::from_nanos(steps.saturating_mul(self.grid.step_ns))
+        self.grid.next_sample
     }
 
     fn sample_queues(&mut self, at: Instant, up: u64, down: u64) {
         // The end of a step is the beginning of the next one, for which there must be room.
-        self.grid.place(at);
-        if Instant::from_nanos((self.grid.queues.len() as u64 + 1) * self.grid.step_ns) == at {
+        self.grid.room_for(at);
+        if self.grid.next_sample == at {
             self.grid.queues.push((up, down));
+            self.grid.sample_next();
         }
     }
 
@@ -156,14 +193,16 @@ impl<R: Recorder> Recorder for TimeRecorder<R> {
         let client = exchange.client;
         if let Some(first) = exchange.first_sent {
             self.grid.at(first, client, |one| one.began += 1);
-            self.grid.at(exchange.ended, client, |one| one.ended += 1);
         }
-        self.grid.at(exchange.ended, client, |one| match exchange.answered {
-            None => one.step.failed += 1,
-            Some(ordinal) => {
-                one.step.delivered += 1;
-                let later = exchange.transmissions.saturating_sub(1 + u32::from(ordinal));
-                one.step.unnecessary += later;
+        self.grid.at(exchange.ended, client, |one| {
+            one.ended += u32::from(exchange.first_sent.is_some());
+            match exchange.answered {
+                None => one.step.failed += 1,
+                Some(ordinal) => {
+                    one.step.delivered += 1;
+                    let later = exchange.transmissions.saturating_sub(1 + u32::from(ordinal));
+                    one.step.unnecessary += later;
+                }
             }
         });
         self.inner.ended(exchange);
