@@ -17,9 +17,9 @@ fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// The cells of the last column of the tables whose last column is of the wire.
-fn on_the_wire(page: &str) -> Vec<&str> {
-    let mut cells = Vec::new();
+/// The rows, and their last cells, of the tables whose last column is of the wire.
+fn on_the_wire(page: &str) -> Vec<(&str, &str)> {
+    let mut rows = Vec::new();
     let mut is_of_wire = false;
     for line in page.lines() {
         let Some(row) = line.strip_prefix('|').and_then(|row| row.strip_suffix('|')) else {
@@ -27,22 +27,39 @@ fn on_the_wire(page: &str) -> Vec<&str> {
             continue;
         };
         let last = row.rsplit('|').next().unwrap().trim();
-        is_of_wire |= last == "on the wire";
-        if is_of_wire {
-            cells.push(last);
+        if is_of_wire && last != "---" {
+            rows.push((line, last));
         }
+        is_of_wire |= last == "on the wire";
     }
-    cells
+    rows
+}
+
+/// The names in a cell.
+fn named(cell: &str) -> impl Iterator<Item = &str> {
+    cell.split('`').skip(1).step_by(2)
 }
 
 #[test]
 fn the_conformance_page_names_every_case_that_the_wire_shows_and_no_other() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let page = fs::read_to_string(root.join("docs/conformance.md")).unwrap();
-    let cells = on_the_wire(&page);
-    let named = cells.iter().flat_map(|cell| cell.split('`').skip(1).step_by(2));
-    let named: BTreeSet<_> = named.map(str::to_owned).collect();
-    assert_eq!(named, wire_verdicts::names());
+    let rows = on_the_wire(&page);
+    // A row that nothing on the wire shows names a test.
+    let cases = rows.iter().flat_map(|(_, cell)| named(cell)).filter(|name| !name.contains("::"));
+    let cases: BTreeSet<_> = cases.map(str::to_owned).collect();
+    assert_eq!(cases, wire_verdicts::names());
+}
+
+#[test]
+fn every_row_of_the_conformance_page_names_a_case_or_a_test_as_its_verdict() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let page = fs::read_to_string(root.join("docs/conformance.md")).unwrap();
+    let rows = on_the_wire(&page);
+    assert!(rows.len() > 100, "only {} rows", rows.len());
+    for (row, verdict) in rows {
+        assert!(named(verdict).next().is_some(), "no verdict: {row}");
+    }
 }
 
 #[test]

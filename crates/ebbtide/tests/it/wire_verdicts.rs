@@ -2,6 +2,7 @@
 //!
 //! `wire_verdicts.txt` has a script for each case, and `docs/conformance.md` names the cases beside their clauses.
 
+use crate::common::wire_words::{self, Remembered, Script};
 use ebbtide::oscore::{OscoreContext, OscoreContexts};
 use ebbtide::server::{
     Call, HandlerError, Router, Server, Subject, Verify, get, interface_index, one_block, post, put,
@@ -25,31 +26,21 @@ use tokio::time::{sleep, timeout};
 
 /// A retransmission comes after 3 s at most, on a busy machine somewhat later.
 const SOON: Duration = Duration::from_secs(20);
-const ECHO: u8 = 252;
 const GROUP: Ipv4Addr = Ipv4Addr::new(239, 255, 86, 84);
-const TYPES: [&str; 4] = ["con", "non", "ack", "rst"];
 
-/// What the wire is to show.
-struct Script {
-    name: String,
-    lines: Vec<String>,
-}
-
-/// The names of all cases.
+/// The names of all cases, those that take their time included.
 pub(crate) fn names() -> BTreeSet<String> {
-    scripts().into_iter().map(|script| script.name).collect()
+    let timed = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../testbed/ebbtide-testnet/tests/it/wire_verdicts.txt"
+    );
+    let timed = wire_words::scripts(&fs::read_to_string(timed).unwrap());
+    scripts().into_iter().chain(timed).map(|script| script.name).collect()
 }
 
 fn scripts() -> Vec<Script> {
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/wire_verdicts.txt");
-    let text = fs::read_to_string(file).unwrap();
-    let cases = text.split("\ncase ").skip(1).map(|case| {
-        let mut lines = case.lines().map(str::to_owned);
-        let name = lines.next().unwrap();
-        let told = |line: &String| !line.is_empty() && !line.starts_with('#');
-        Script { name, lines: lines.filter(told).collect() }
-    });
-    cases.collect()
+    wire_words::scripts(&fs::read_to_string(file).unwrap())
 }
 
 /// The server of the scripts, and what they change at it.
@@ -147,7 +138,8 @@ fn serve() -> Served {
     let secret: Vec<u8> = (1..=16).collect();
     let salt = [0x9e, 0x7c, 0xa9, 0x22, 0x23, 0x78, 0x63, 0x40];
     let context = OscoreContext::new(&secret, &[1], &[]).salt(&salt);
-    let contexts = OscoreContexts::new([context]).unwrap();
+    let renewed = OscoreContext::new(&[7; 16], b"s", b"c").renewed();
+    let contexts = OscoreContexts::new([context, renewed]).unwrap();
     let vector = get(|_: &Call<'_>| Response::new(Code::CONTENT).payload("Hello World!"));
     let oscore = start(only("/tv1", vector), ServerConfig::new().oscore(contexts), local);
     let member = start(only("/t", get(|| async { "hi" })), ServerConfig::new(), "0.0.0.0:0");
@@ -162,15 +154,7 @@ struct Scene<'s> {
     client: Client,
     /// The server, or the client once it has sent something.
     peer: SocketAddr,
-    id: [u8; 2],
-    token: Vec<u8>,
-    /// Those that were new once.
-    ids: Vec<[u8; 2]>,
-    tokens: Vec<Vec<u8>>,
-    /// The value of an Echo option.
-    echo: Vec<u8>,
-    /// The last Observe option.
-    number: u32,
+    remembered: Remembered,
     /// A port that is closed for a while.
     closed: Option<SocketAddr>,
     asked: Option<JoinHandle<Result<Vec<Response>, Error>>>,
@@ -211,12 +195,12 @@ impl Scene<'_> {
         let (command, rest) = line.split_once(' ').unwrap_or((line, ""));
         match command {
             ">" => {
-                let bytes = self.bytes(rest);
+                let bytes = self.remembered.bytes(rest);
                 self.socket.send_to(&bytes, self.peer).await.unwrap();
             }
             "<" => {
                 let got = self.received().await?;
-                if !self.matches(rest, &got) {
+                if !self.remembered.matches(rest, &got) {
                     return Err(format!("came {got:02x?}"));
                 }
             }
@@ -343,104 +327,6 @@ impl Scene<'_> {
             }
         }
     }
-
-    /// The bytes that the words stand for: hexadecimal digits, `'` and text, `con+` and others of
-    /// the four types with the length of the token, `id` and `token` of the message before, a byte
-    /// `ab*60` many times, and `echo/11` the option after one of that number.
-    fn bytes(&self, words: &str) -> Vec<u8> {
-        let mut bytes = Vec::new();
-        for word in words.split_whitespace() {
-            if let Some(before) = word.strip_prefix("echo/") {
-                // The delta is above 12, and at most 268, and so is the length of a long value.
-                bytes.push(0xd0 | self.echo.len().min(13) as u8);
-                bytes.push(ECHO - 13 - before.parse::<u8>().unwrap());
-                bytes.extend(self.echo.len().checked_sub(13).map(|beyond| beyond as u8));
-                bytes.extend(&self.echo);
-                continue;
-            }
-            let kind =
-                word.strip_suffix('+').and_then(|kind| TYPES.iter().position(|of| *of == kind));
-            match (word, word.split_once('*'), kind) {
-                (_, _, Some(kind)) => {
-                    bytes.push(0x40 | (kind as u8) << 4 | self.token.len() as u8);
-                }
-                (_, Some((byte, times)), _) => {
-                    let byte = u8::from_str_radix(byte, 16).unwrap();
-                    bytes.extend(std::iter::repeat_n(byte, times.parse().unwrap()));
-                }
-                ("id", ..) => bytes.extend(self.id),
-                ("token", ..) => bytes.extend(&self.token),
-                _ => match word.strip_prefix('\'') {
-                    Some(text) => bytes.extend(text.as_bytes()),
-                    None => bytes.push(u8::from_str_radix(word, 16).unwrap()),
-                },
-            }
-        }
-        bytes
-    }
-
-    /// Whether a datagram is what the words say, which are as above; `..` is any byte and `..*8` eight of them, `*`
-    /// any rest, and `new-id`, `new-token` and `new-echo` are remembered, and the first two were never there before.
-    /// `number` is an option whose value is larger than that of the one before.
-    fn matches(&mut self, words: &str, datagram: &[u8]) -> bool {
-        let mut left = datagram;
-        let mut token_len = usize::from(datagram[0] & 0xf);
-        for word in words.split_whitespace() {
-            let length = match word {
-                "*" => return true,
-                "new-id" => 2,
-                "new-token" => token_len,
-                "number" => 1 + left.first().map_or(0, |head| usize::from(head & 0xf)),
-                "new-echo" => match *left {
-                    [head, _, beyond, ..] if head & 0xf == 13 => 3 + 13 + usize::from(beyond),
-                    [head, ..] => 2 + usize::from(head & 0xf),
-                    [] => return false,
-                },
-                _ if word.starts_with("..") => {
-                    word.strip_prefix("..*").map_or(1, |count| count.parse().unwrap())
-                }
-                _ => self.bytes(word).len(),
-            };
-            let Some((part, rest)) = left.split_at_checked(length) else { return false };
-            match word {
-                "new-id" if self.ids.iter().any(|id| id == part) => return false,
-                "new-id" => {
-                    self.id = part.try_into().unwrap();
-                    self.ids.push(self.id);
-                }
-                "new-token" if self.tokens.iter().any(|token| token == part) => return false,
-                "new-token" => {
-                    self.token = part.to_vec();
-                    self.tokens.push(self.token.clone());
-                }
-                "number" => {
-                    let value =
-                        part[1..].iter().fold(0, |value, byte| value << 8 | u32::from(*byte));
-                    if value <= self.number && self.number > 0 {
-                        return false;
-                    }
-                    self.number = value;
-                }
-                "new-echo" if part[1] == ECHO - 13 => {
-                    let begin = if part[0] & 0xf == 13 { 3 } else { 2 };
-                    self.echo = part[begin..].to_vec();
-                }
-                "new-echo" => return false,
-                _ if word.starts_with("..") => {}
-                _ if word.ends_with('+') => {
-                    // The length of the token is known only now.
-                    token_len = usize::from(part[0] & 0xf);
-                    if (self.bytes(word)[0] ^ part[0]) & 0xf0 != 0 {
-                        return false;
-                    }
-                }
-                _ if self.bytes(word) != part => return false,
-                _ => {}
-            }
-            left = rest;
-        }
-        left.is_empty()
-    }
 }
 
 /// A socket of the loopback interface.
@@ -468,12 +354,7 @@ async fn every_case_is_as_the_wire_says() {
             socket: socket().await,
             client: client(),
             peer: served.address,
-            id: [0; 2],
-            token: Vec::new(),
-            ids: Vec::new(),
-            tokens: Vec::new(),
-            echo: Vec::new(),
-            number: 0,
+            remembered: Remembered::default(),
             closed: None,
             asked: None,
             observed: Vec::new(),

@@ -18,3 +18,6 @@ mod protected_blocks;
 mod protected_hour;
 mod repetition;
 mod whole_server;
+mod wire_verdicts;
+#[path = "../../../../crates/ebbtide/tests/it/common/wire_words.rs"]
+mod wire_words;

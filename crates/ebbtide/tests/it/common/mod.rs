@@ -7,3 +7,4 @@ pub(crate) mod eventually;
 pub(crate) mod many_clients;
 pub(crate) mod relay;
 pub(crate) mod stream;
+pub(crate) mod wire_words;
