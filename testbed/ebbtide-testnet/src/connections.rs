@@ -2,8 +2,8 @@
 //! in order. Credit for the peer's buffer takes no packets, and there is no congestion control: what a test needs of TCP is
 //! that loss is delay, silence is not an end, and an end may come at any byte.
 
-use crate::links::{Due, Links, Packet, PacketRoute};
-use crate::segment::{EndId, Segment, Side};
+use crate::links::{AgendaEntry, Links, Packet, PacketRoute};
+use crate::segment::{EndId, EndSide, Segment};
 use crate::trace::{PacketFate, SegmentKind};
 use bytes::Bytes;
 use ebbtide_core::time::Instant;
@@ -32,7 +32,7 @@ const TRIES: u32 = 16;
 const FIRST_DYNAMIC: u16 = 49152;
 
 #[derive(Copy, Clone, Debug, PartialEq)]
-enum Phase {
+enum ConnectionPhase {
     Opening,
     Open,
     Failed(io::ErrorKind),
@@ -45,9 +45,9 @@ struct Unacknowledged {
 }
 
 #[derive(Debug)]
-struct End {
+struct ConnectionEnd {
     route: PacketRoute,
-    phase: Phase,
+    phase: ConnectionPhase,
     /// The application has closed it, and what it has sent is still on its way.
     is_closed: bool,
     /// Of the next segment.
@@ -66,11 +66,11 @@ struct End {
     writer: Option<Waker>,
 }
 
-impl End {
+impl ConnectionEnd {
     const fn new(now: Instant, route: PacketRoute, expected: u64) -> Self {
         Self {
             route,
-            phase: Phase::Opening,
+            phase: ConnectionPhase::Opening,
             is_closed: false,
             next: 0,
             unacknowledged: BTreeMap::new(),
@@ -95,7 +95,7 @@ impl End {
             let round_trip = now.saturating_since(self.opened);
             self.timeout = (2 * round_trip).clamp(SHORTEST_TIMEOUT, LONGEST_TIMEOUT);
         }
-        self.phase = Phase::Open;
+        self.phase = ConnectionPhase::Open;
     }
 
     fn wake(&mut self, woken: &mut Vec<Waker>) {
@@ -114,7 +114,7 @@ struct Backlog {
 #[derive(Debug, Default)]
 pub(crate) struct Connections {
     listeners: BTreeMap<SocketAddr, Backlog>,
-    ends: BTreeMap<EndId, End>,
+    ends: BTreeMap<EndId, ConnectionEnd>,
     /// Those whose segments are lost.
     silenced: BTreeSet<u64>,
     opened: u64,
@@ -165,10 +165,10 @@ impl Connections {
     ) -> EndId {
         let dynamic = u64::from(u16::MAX - FIRST_DYNAMIC) + 1;
         let port = FIRST_DYNAMIC + (self.opened % dynamic) as u16;
-        let id = EndId { connection: self.opened, side: Side::Client };
+        let id = EndId { connection: self.opened, side: EndSide::Client };
         self.opened += 1;
         let route = PacketRoute { from: SocketAddr::new(host, port), to };
-        self.ends.insert(id, End::new(now, route, 0));
+        self.ends.insert(id, ConnectionEnd::new(now, route, 0));
         self.push(now, links, id, SegmentKind::Open, Bytes::new());
         id
     }
@@ -177,12 +177,12 @@ impl Connections {
     pub(crate) fn poll_open(&mut self, cx: &Context<'_>, id: EndId) -> Poll<io::Result<()>> {
         let Some(end) = self.ends.get_mut(&id) else { return Poll::Ready(Err(gone())) };
         match end.phase {
-            Phase::Opening => {
+            ConnectionPhase::Opening => {
                 end.writer = Some(cx.waker().clone());
                 Poll::Pending
             }
-            Phase::Open => Poll::Ready(Ok(())),
-            Phase::Failed(kind) => Poll::Ready(Err(kind.into())),
+            ConnectionPhase::Open => Poll::Ready(Ok(())),
+            ConnectionPhase::Failed(kind) => Poll::Ready(Err(kind.into())),
         }
     }
 
@@ -214,8 +214,8 @@ impl Connections {
                 Poll::Ready(Ok(()))
             }
             _ if end.peer_has_ended => Poll::Ready(Ok(())),
-            Phase::Failed(kind) => Poll::Ready(Err(kind.into())),
-            Phase::Opening | Phase::Open => {
+            ConnectionPhase::Failed(kind) => Poll::Ready(Err(kind.into())),
+            ConnectionPhase::Opening | ConnectionPhase::Open => {
                 end.reader = Some(cx.waker().clone());
                 Poll::Pending
             }
@@ -231,7 +231,7 @@ impl Connections {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let Some(end) = self.ends.get_mut(&id) else { return Poll::Ready(Err(gone())) };
-        if let Phase::Failed(kind) = end.phase {
+        if let ConnectionPhase::Failed(kind) = end.phase {
             return Poll::Ready(Err(kind.into()));
         }
         if end.has_ended {
@@ -252,7 +252,7 @@ impl Connections {
     /// Sends the end of a direction.
     pub(crate) fn shut_down(&mut self, now: Instant, links: &mut Links, id: EndId) {
         let Some(end) = self.ends.get_mut(&id) else { return };
-        if end.phase == Phase::Open && !end.has_ended {
+        if end.phase == ConnectionPhase::Open && !end.has_ended {
             end.has_ended = true;
             self.push(now, links, id, SegmentKind::End, Bytes::new());
         }
@@ -262,13 +262,13 @@ impl Connections {
     pub(crate) fn close(&mut self, now: Instant, links: &mut Links, id: EndId) {
         let Some(end) = self.ends.get_mut(&id) else { return };
         match end.phase {
-            Phase::Open if end.ready.is_empty() => {
+            ConnectionPhase::Open if end.ready.is_empty() => {
                 end.is_closed = true;
                 self.shut_down(now, links, id);
                 self.forget_if_done(id);
             }
-            Phase::Open => self.reset(now, links, id),
-            Phase::Opening | Phase::Failed(_) => drop(self.ends.remove(&id)),
+            ConnectionPhase::Open => self.reset(now, links, id),
+            ConnectionPhase::Opening | ConnectionPhase::Failed(_) => drop(self.ends.remove(&id)),
         }
     }
 
@@ -292,7 +292,7 @@ impl Connections {
                 };
                 if backlog.waiting.len() < BACKLOG {
                     let back = PacketRoute { from: route.to, to: route.from };
-                    self.ends.insert(id, End::new(now, back, 1));
+                    self.ends.insert(id, ConnectionEnd::new(now, back, 1));
                     self.push(now, links, id, SegmentKind::Opened, Bytes::new());
                 }
             }
@@ -302,7 +302,7 @@ impl Connections {
                 let is_refused = self.ends.get(&id).is_none_or(|end| {
                     let is_new_data =
                         segment.kind == SegmentKind::Data && segment.number >= end.expected;
-                    matches!(end.phase, Phase::Failed(_)) || end.is_closed && is_new_data
+                    matches!(end.phase, ConnectionPhase::Failed(_)) || end.is_closed && is_new_data
                 });
                 if is_refused {
                     if self.ends.get(&id).is_some_and(|end| end.is_closed) {
@@ -313,7 +313,7 @@ impl Connections {
                 let number = segment.number;
                 self.answer(now, links, route, id, number, SegmentKind::Acknowledgement);
                 // What follows the client's acknowledgement shows that it was sent.
-                if id.side == Side::Server {
+                if id.side == EndSide::Server {
                     self.acknowledged(now, links, id, 0);
                 }
                 self.take(now, links, id, segment);
@@ -345,7 +345,7 @@ impl Connections {
             return self.forget_if_done(id);
         }
         // A client's first segment is acknowledged by the server's.
-        if id.side == Side::Client || end.phase != Phase::Opening {
+        if id.side == EndSide::Client || end.phase != ConnectionPhase::Opening {
             return;
         }
         end.is_open(now);
@@ -363,7 +363,7 @@ impl Connections {
     pub(crate) fn again(&mut self, now: Instant, links: &mut Links, id: EndId, number: u64) {
         let Some(end) = self.ends.get(&id) else { return };
         let Some(late) = end.unacknowledged.get(&number) else { return };
-        let most = if end.phase == Phase::Opening { OPENING_TRIES } else { TRIES };
+        let most = if end.phase == ConnectionPhase::Opening { OPENING_TRIES } else { TRIES };
         if late.transmissions < most {
             self.transmit(now, links, id, number);
         } else {
@@ -386,20 +386,21 @@ impl Connections {
 
     fn between(&self, one: IpAddr, other: IpAddr) -> Vec<EndId> {
         let pairs = [(one, other), (other, one)];
-        let is_between = |end: &End| pairs.contains(&(end.route.from.ip(), end.route.to.ip()));
+        let is_between =
+            |end: &ConnectionEnd| pairs.contains(&(end.route.from.ip(), end.route.to.ip()));
         self.ends.iter().filter(|(_, end)| is_between(end)).map(|(id, _)| *id).collect()
     }
 
     fn fail(&mut self, links: &mut Links, id: EndId, kind: io::ErrorKind) {
         let Some(end) = self.ends.get_mut(&id) else { return };
-        let is_opening = end.phase == Phase::Opening;
-        end.phase = Phase::Failed(match kind {
+        let is_opening = end.phase == ConnectionPhase::Opening;
+        end.phase = ConnectionPhase::Failed(match kind {
             io::ErrorKind::ConnectionReset if is_opening => io::ErrorKind::ConnectionRefused,
             kind => kind,
         });
         end.wake(&mut links.woken);
         // No application has it, or will close it.
-        if end.is_closed || is_opening && id.side == Side::Server {
+        if end.is_closed || is_opening && id.side == EndSide::Server {
             self.ends.remove(&id);
         } else {
             end.unacknowledged.clear();
@@ -408,7 +409,7 @@ impl Connections {
     }
 
     fn forget_if_done(&mut self, id: EndId) {
-        let is_done = |end: &End| end.is_closed && end.unacknowledged.is_empty();
+        let is_done = |end: &ConnectionEnd| end.is_closed && end.unacknowledged.is_empty();
         if self.ends.get(&id).is_some_and(is_done) {
             self.ends.remove(&id);
         }
@@ -459,7 +460,7 @@ impl Connections {
         let wait = end.timeout.saturating_mul(1 << sent.transmissions.min(16));
         sent.transmissions += 1;
         let packet = Packet::Segment(id.other(), sent.segment.clone());
-        links.schedule(now + wait.min(LONGEST_TIMEOUT), Due::Again(id, number));
+        links.schedule(now + wait.min(LONGEST_TIMEOUT), AgendaEntry::Again(id, number));
         let route = end.route;
         self.emit(now, links, route, packet);
     }

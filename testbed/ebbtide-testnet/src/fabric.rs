@@ -2,7 +2,7 @@
 
 use crate::conditions::Conditions;
 use crate::connections::Connections;
-use crate::links::{Due, Links, Packet, PacketRoute};
+use crate::links::{AgendaEntry, Links, Packet, PacketRoute};
 use crate::ports::{Ports, WaitingDatagram};
 use crate::trace::PacketFate;
 use bytes::Bytes;
@@ -112,19 +112,21 @@ impl TestState {
     fn deliver(&mut self, now: Instant) {
         while let Some(due) = self.links.pop_due(now) {
             match due {
-                Due::Arrival { route, place, .. }
+                AgendaEntry::Arrival { route, place, .. }
                     if self.links.unplugged.contains(&route.to.ip()) =>
                 {
                     self.links.trace.cut_off(place);
                 }
-                Due::Arrival { route, packet: Packet::Datagram { bytes, group }, .. } => {
+                AgendaEntry::Arrival {
+                    route, packet: Packet::Datagram { bytes, group }, ..
+                } => {
                     let datagram = WaitingDatagram { from: route.from, group, bytes };
                     self.links.woken.extend(self.ports.arrived(route.to, datagram));
                 }
-                Due::Arrival { route, packet: Packet::Segment(end, segment), .. } => {
+                AgendaEntry::Arrival { route, packet: Packet::Segment(end, segment), .. } => {
                     self.connections.arrived(now, &mut self.links, route, end, segment);
                 }
-                Due::Again(end, number) => {
+                AgendaEntry::Again(end, number) => {
                     self.connections.again(now, &mut self.links, end, number);
                 }
             }

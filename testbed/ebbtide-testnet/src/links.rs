@@ -64,7 +64,7 @@ impl Packet {
 
 /// An event.
 #[derive(Clone, Debug)]
-pub(crate) enum Due {
+pub(crate) enum AgendaEntry {
     /// A packet arrives; `place` is its place in the trace.
     Arrival { route: PacketRoute, packet: Packet, place: usize },
     /// A segment of this number is sent again unless it was acknowledged.
@@ -82,7 +82,7 @@ pub(crate) struct Links {
     pub(crate) cuts: BTreeSet<HostPair>,
     pub(crate) unplugged: BTreeSet<IpAddr>,
     /// By time, then in the order of sending.
-    agenda: BTreeMap<(Instant, u64), Due>,
+    agenda: BTreeMap<(Instant, u64), AgendaEntry>,
     scheduled: u64,
     pub(crate) trace: PacketTrace,
     /// Whom to wake.
@@ -114,7 +114,7 @@ impl Links {
         self.of_directions.insert(direction, conditions);
     }
 
-    pub(crate) fn schedule(&mut self, at: Instant, due: Due) {
+    pub(crate) fn schedule(&mut self, at: Instant, due: AgendaEntry) {
         self.agenda.insert((at, self.scheduled), due);
         self.scheduled += 1;
     }
@@ -124,7 +124,7 @@ impl Links {
     }
 
     /// The next event, if it is due.
-    pub(crate) fn pop_due(&mut self, now: Instant) -> Option<Due> {
+    pub(crate) fn pop_due(&mut self, now: Instant) -> Option<AgendaEntry> {
         self.next_due().filter(|at| *at <= now)?;
         self.agenda.pop_first().map(|(_, due)| due)
     }
@@ -147,7 +147,10 @@ impl Links {
                 _ if self.cuts.contains(&direction) => PacketFate::Cut,
                 Fate::Delivered { at } => {
                     let place = self.trace.packets().len();
-                    self.schedule(at, Due::Arrival { route, packet: packet.clone(), place });
+                    self.schedule(
+                        at,
+                        AgendaEntry::Arrival { route, packet: packet.clone(), place },
+                    );
                     PacketFate::Arrives(at.saturating_since(Instant::ZERO))
                 }
                 Fate::Dropped => PacketFate::Dropped,

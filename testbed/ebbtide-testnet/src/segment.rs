@@ -4,7 +4,7 @@ use crate::trace::SegmentKind;
 use bytes::Bytes;
 
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Side {
+pub(crate) enum EndSide {
     Client,
     Server,
 }
@@ -13,14 +13,14 @@ pub(crate) enum Side {
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct EndId {
     pub(crate) connection: u64,
-    pub(crate) side: Side,
+    pub(crate) side: EndSide,
 }
 
 impl EndId {
     pub(crate) const fn other(self) -> Self {
         let side = match self.side {
-            Side::Client => Side::Server,
-            Side::Server => Side::Client,
+            EndSide::Client => EndSide::Server,
+            EndSide::Server => EndSide::Client,
         };
         Self { side, ..self }
     }

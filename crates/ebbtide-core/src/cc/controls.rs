@@ -5,7 +5,7 @@ use super::{
     Admission, BasicRto, Cocoa, Cocoa01, CocoaCode, CocoaFullBackoff, CocoaStrong,
     CongestionControl, Context, Default, Ebb, Ecoap, EcoapRpl, Eifel, Expiry, Fasor, FullBackoff,
     InFlight, LinuxRto, Load, Marking, Metrics, Outcome, OutgoingMessage, PeakHopper, ProbeReply,
-    Rcoap, Rfc6298, Sample, Schedule, Settings, Slot, Transmission,
+    Rcoap, Rfc6298, Sample, Settings, Slot, TimeoutSchedule, Transmission,
 };
 use crate::time::{Instant, Micros};
 use core::fmt;
@@ -154,18 +154,18 @@ controls! {
     EcoapRpl = "ecoap-rpl", "eCoAP 2018", "timeouts drawn anew from a range that a controller chooses",
         ECOAP_RPL, Settings::UNBOUNDED, |_| Controller::EcoapRpl(EcoapRpl);
     GoCoap = "go-coap", "go-coap 3.5", "always the same timeout, without a dither",
-        DEFAULT, Settings::UNBOUNDED, |_| Controller::Schedule(Schedule::Constant);
+        DEFAULT, Settings::UNBOUNDED, |_| Controller::Schedule(TimeoutSchedule::Constant);
     Wakaama = "wakaama", "Wakaama, go-coap 3.8", "doubled timeouts without a dither",
-        DEFAULT, Settings::UNBOUNDED, |_| Controller::Schedule(Schedule::Undithered);
+        DEFAULT, Settings::UNBOUNDED, |_| Controller::Schedule(TimeoutSchedule::Undithered);
     Gcoap = "gcoap", "RIOT, Mbed CoAP", "doubled timeouts, each drawn by itself",
-        DEFAULT, Settings::UNBOUNDED, |_| Controller::Schedule(Schedule::Redrawn);
+        DEFAULT, Settings::UNBOUNDED, |_| Controller::Schedule(TimeoutSchedule::Redrawn);
     Nyoci = "nyoci", "libnyoci", "bursts of three copies",
         DEFAULT, Settings { ack_timeout: Some(Micros::from_millis(1_500)), ..Settings::bounded(14_000) },
-        |_| Controller::Schedule(Schedule::Bursts);
+        |_| Controller::Schedule(TimeoutSchedule::Bursts);
     CocoRed = "coco-red", "program of 2022", "the backoff of CoCo-RED: Fibonacci numbers",
-        DEFAULT, Settings::UNBOUNDED, |_| Controller::Schedule(Schedule::Fibonacci);
+        DEFAULT, Settings::UNBOUNDED, |_| Controller::Schedule(TimeoutSchedule::Fibonacci);
     EncocoRed = "encoco-red", "program of 2022", "the backoff of EnCoCo-RED: Fibonacci numbers up to 3",
-        DEFAULT, Settings::UNBOUNDED, |_| Controller::Schedule(Schedule::HeldFibonacci);
+        DEFAULT, Settings::UNBOUNDED, |_| Controller::Schedule(TimeoutSchedule::HeldFibonacci);
     Eifel = "eifel", "Ludwig and Sklower 2000", "the Eifel timer, whose variation only rises with the round trip",
         // Two ticks of Contiki's clock, 1/128 s each, are the least margin.
         EIFEL, Settings { granularity: Micros::new(7_812), ..Settings::UNBOUNDED },
@@ -229,7 +229,7 @@ pub enum Controller {
     /// `ecoap-rpl`.
     EcoapRpl(EcoapRpl),
     /// `go-coap`, `wakaama`, `gcoap`, `nyoci`, `coco-red`, `encoco-red`.
-    Schedule(Schedule),
+    Schedule(TimeoutSchedule),
     /// `eifel`.
     Eifel(Eifel),
     /// `fasor` and its variants.

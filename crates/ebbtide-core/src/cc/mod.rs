@@ -80,7 +80,7 @@ pub use rcoap::{Rcoap, RcoapSettings};
 #[cfg(all(feature = "alloc", target_has_atomic = "ptr"))]
 pub use registry::{NameError, Registry};
 pub use rfc6298::Rfc6298;
-pub use schedule::Schedule;
+pub use schedule::TimeoutSchedule;
 pub use settings::{InFlight, Settings};
 pub use shell::Shell;
 

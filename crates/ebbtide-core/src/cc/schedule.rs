@@ -11,7 +11,7 @@ use crate::time::Micros;
 /// How the timeouts of an exchange follow each other. T is ACK_TIMEOUT, and "drawn" means from
 /// `[T, T * ACK_RANDOM_FACTOR]`.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub enum Schedule {
+pub enum TimeoutSchedule {
     /// `go-coap`: always T.
     Constant,
     /// `wakaama`: T, doubled, without a dither.
@@ -32,7 +32,7 @@ const BURST: u8 = 3;
 const BURST_MIN: Micros = Micros::from_millis(20);
 const BURST_MAX: Micros = Micros::from_millis(50);
 
-impl CongestionControl for Schedule {
+impl CongestionControl for TimeoutSchedule {
     fn admit(&mut self, message: &OutgoingMessage, load: &Load, cx: &mut Context<'_>) -> Admission {
         admit_non_at_probing_rate(message, load, cx)
     }

@@ -2,8 +2,8 @@
 
 use ebbtide_core::cc::{
     BasicRto, Cocoa, Cocoa01, CocoaFullBackoff, CocoaStrong, Controller, Default, Ebb, Ecoap,
-    EcoapRpl, Eifel, Fasor, FullBackoff, LinuxRto, PeakHopper, Rcoap, Rfc6298, Schedule, Shell,
-    Slot,
+    EcoapRpl, Eifel, Fasor, FullBackoff, LinuxRto, PeakHopper, Rcoap, Rfc6298, Shell, Slot,
+    TimeoutSchedule,
 };
 
 #[test]
@@ -21,7 +21,7 @@ fn per_peer_state_is_as_small_as_promised() {
         ("basic-rto", size_of::<BasicRto>(), 4),
         ("ecoap", size_of::<Ecoap>(), 4),
         ("ecoap-rpl", size_of::<EcoapRpl>(), 0),
-        ("schedules of programs", size_of::<Schedule>(), 1),
+        ("schedules of programs", size_of::<TimeoutSchedule>(), 1),
         ("eifel", size_of::<Eifel>(), 12),
         ("fasor and its variants, marks included", size_of::<Fasor>(), 28),
         ("rcoap", size_of::<Rcoap>(), 36),

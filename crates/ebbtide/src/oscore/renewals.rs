@@ -17,14 +17,14 @@ use tokio::sync::OwnedMutexGuard;
 
 /// The form in which a peer sends an ID Context.
 #[derive(Copy, Clone)]
-enum Form {
+enum IdContextForm {
     /// A byte string of CBOR.
     Encoded,
     /// As it is.
     Raw,
 }
 
-impl Form {
+impl IdContextForm {
     fn read(self, sent: &[u8]) -> Option<&[u8]> {
         match self {
             Self::Encoded => renewal::decode_part(sent),
@@ -169,7 +169,7 @@ impl OscoreContexts {
         let answers = self.renewals.answers(draw).ok_or_else(no_context)?;
         let of = Renewed { kid: peer.as_slice(), count: renewed.count };
         let mut refused = no_context();
-        for form in [Form::Encoded, Form::Raw] {
+        for form in [IdContextForm::Encoded, IdContextForm::Raw] {
             let Some(id_context) = form.read(sent) else { continue };
             let ends = answers.recognise(&of, id_context).is_some();
             // Room for our part in front of it.
@@ -212,7 +212,7 @@ impl OscoreContexts {
 struct BegunByClient<'c> {
     context: &'c SecurityContext<NumberStore>,
     id1: &'c [u8],
-    form: Form,
+    form: IdContextForm,
 }
 
 /// The answer to a first request: 4.01 under the keys of both parts, with ours in the option.

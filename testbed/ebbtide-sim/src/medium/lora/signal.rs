@@ -33,11 +33,15 @@ pub(super) fn levels(settings: &Lora, devices: u32, streams: &Streams) -> Vec<i3
     let radius = radius as u64;
     let mut places = streams.stream("lora/gateways");
     // The first one stands in the middle.
-    let gateways: Vec<Place> = (0..count)
-        .map(|index| if index == 0 { Place::default() } else { Place::draw(&mut places, radius) })
+    let gateways: Vec<Position> = (0..count)
+        .map(
+            |index| {
+                if index == 0 { Position::default() } else { Position::draw(&mut places, radius) }
+            },
+        )
         .collect();
     let mut places = streams.stream("lora/devices");
-    let devices = (0..devices).map(|_| Place::draw(&mut places, radius));
+    let devices = (0..devices).map(|_| Position::draw(&mut places, radius));
     devices
         .flat_map(|device| {
             gateways.iter().map(move |gateway| (device, gateway)).collect::<Vec<_>>()
@@ -51,12 +55,12 @@ pub(super) fn levels(settings: &Lora, devices: u32, streams: &Streams) -> Vec<i3
 
 /// A place in the plane, m.
 #[derive(Copy, Clone, Default)]
-struct Place {
+struct Position {
     x: i64,
     y: i64,
 }
 
-impl Place {
+impl Position {
     /// A place drawn uniformly from the disc around the middle.
     fn draw(places: &mut ChaCha8Rng, radius: u64) -> Self {
         loop {
