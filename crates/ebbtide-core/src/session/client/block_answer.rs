@@ -14,7 +14,7 @@ pub enum SentPiece {
     Last(usize),
 }
 
-/// See the [module](self).
+/// The meaning of an answer to one piece of a body (RFC 7959 sections 2.3, 2.5 and 2.9).
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum BlockAnswer {
     /// The server has the block and waits for the next one; in blocks of this size exponent from then on, if it names
