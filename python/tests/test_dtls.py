@@ -215,7 +215,9 @@ def test_coroutines_ask_and_observe_over_one_session(base: str) -> None:
         (lambda: ebbtide.Client(peer_keys="x"), ValueError, "peer_keys: no public key"),
         (lambda: ebbtide.Client(peer_keys="x", ca="y"), ValueError, "the place of certificates"),
         (
-            lambda: ebbtide.Server(router(), "coaps://127.0.0.1:0", psk=KEYS, peer_keys="x"),
+            lambda: ebbtide.Server(
+                router(), "coaps://127.0.0.1:0", psk=KEYS, peer_keys=f"ni:///sha-256;{'A' * 43}"
+            ),
             ValueError,
             "peer_keys: raw_key, .* belongs to it",
         ),
