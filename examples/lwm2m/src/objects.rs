@@ -144,7 +144,7 @@ async fn read(
     match format {
         // Plain text has a single value.
         ContentFormat::TEXT if usual != ContentFormat::TEXT => Err(Code::NOT_ACCEPTABLE),
-        ContentFormat::TEXT => Ok(Response::content(value.1.clone())),
+        ContentFormat::TEXT => Ok(Response::content(value.1.clone()).format(ContentFormat::TEXT)),
         format => shown((id.0, id.1), std::iter::once(value), format),
     }
 }

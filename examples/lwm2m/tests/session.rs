@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "in a test a panic is how it fails")]
 
 use ebbtide::dtls::{DtlsBind, Psk};
-use ebbtide::{Code, Request, Server, ServerConfig};
+use ebbtide::{Code, ContentFormat, Request, Server, ServerConfig};
 use lwm2m::operations::{execute, read, write};
 use lwm2m::server::Devices;
 use lwm2m::tlv::TLV;
@@ -51,9 +51,13 @@ async fn a_device_registers_is_asked_and_leaves() {
     let response = refused.response().unwrap();
     assert_eq!(response.code(), Code::METHOD_NOT_ALLOWED);
 
+    let get = |path| Request::get(peer.uri(path).unwrap()).unwrap();
+    // Without a Content-Format Leshan cannot decode it.
+    let alone = peer.request(get("/3/0/0")).await.unwrap();
+    assert_eq!(alone.content_format(), Some(ContentFormat::TEXT));
+
     // In TLV, as servers of LwM2M 1.0 ask and write.
     let tlv = async |request: Request| peer.request(request.accept(TLV)).await.unwrap();
-    let get = |path| Request::get(peer.uri(path).unwrap()).unwrap();
     assert_eq!(tlv(get("/3/0/11")).await.body(), &b"\x83\x0b\x41\x00\x00"[..]);
     assert_eq!(read(&peer, "/3/0/11").await.unwrap(), [pair("/3/0/11/0", "0")]);
     let device_object = tlv(get("/3/0")).await;
