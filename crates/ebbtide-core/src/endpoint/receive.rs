@@ -147,7 +147,8 @@ impl Endpoint {
                 // It has no more bytes than the request, however long that was. If there is no room, the peer will
                 // retransmit.
                 let content = Content { code: Code::BAD_REQUEST, options: &[], payload: &[] };
-                let _ = self.push_response(&incoming, &content, kind, id);
+                let bytes = Self::response_len(&incoming, &content);
+                let _ = self.push_response(&incoming, &content, kind, id, bytes);
             }
             return Received::Ignored(Ignored::TokenTooLong);
         }

@@ -177,22 +177,27 @@ impl Endpoint {
         id: MessageId,
     ) -> Result<(), SendError> {
         let limit = self.config.limits.message_bytes;
-        let bytes = HEADER_LEN + incoming.token.encoded_len() + content.encoded_len();
+        let bytes = Self::response_len(incoming, content);
         if bytes + self.measurement_bytes() > limit {
             return Err(SendError::TooLong { bytes, limit });
         }
-        self.push_response(incoming, content, kind, id)
+        self.push_response(incoming, content, kind, id, bytes)
     }
 
-    /// Queues a response whatever its length.
+    /// The bytes of a response.
+    pub(super) fn response_len(incoming: &Incoming, content: &Content<'_>) -> usize {
+        HEADER_LEN + incoming.token.encoded_len() + content.encoded_len()
+    }
+
+    /// Queues a response of so many `bytes`, whatever the limit.
     pub(super) fn push_response(
         &mut self,
         incoming: &Incoming,
         content: &Content<'_>,
         kind: Type,
         id: MessageId,
+        bytes: usize,
     ) -> Result<(), SendError> {
-        let bytes = HEADER_LEN + incoming.token.encoded_len() + content.encoded_len();
         let option = self.config.rexmit_count_option;
         let mut result = Ok(());
         let sent = self.output.push(
