@@ -1,5 +1,6 @@
 //! Raw public keys (RFC 7250) over DTLS: with each other, and with libcoap's programs over GnuTLS.
 
+use crate::common::child_process::ChildProcess;
 use ebbtide::dtls::{
     Certificates, DtlsBind, Fingerprint, RawKey, RawKeyServer, TrustedKeys, trusted_keys,
 };
@@ -7,7 +8,7 @@ use ebbtide::server::{Call, Router, get};
 use ebbtide::{Client, ClientConfig, Error, Server, ServerConfig};
 use rcgen::KeyPair;
 use std::net::UdpSocket;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 /// A key pair, and its private and public half as PEM.
@@ -102,16 +103,6 @@ async fn a_key_that_is_removed_ends_its_sessions_and_is_refused_from_then_on() {
     assert!(error.contains("not trusted"), "{error}");
 }
 
-/// A program that is ended with the test.
-struct Running(Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 #[tokio::test]
 async fn libcoap_s_client_and_server_know_our_key_and_we_theirs() {
     let mut program = Command::new("coap-client-gnutls");
@@ -136,7 +127,7 @@ async fn libcoap_s_client_and_server_know_our_key_and_we_theirs() {
     let mut program = Command::new("coap-server-gnutls");
     program.args(["-A", "127.0.0.1", "-p", &(port - 1).to_string(), "-n", "-M"]).arg(&file);
     let program = program.stdout(Stdio::null()).stderr(Stdio::null());
-    let _serving = Running(program.spawn().unwrap());
+    let _serving = ChildProcess(program.spawn().unwrap());
     let uri = format!("coaps://127.0.0.1:{port}/");
     let servers = TrustedKeys::new().and(Fingerprint::of(device.public_key()), "libcoap");
     let mut answer = Err("it has not been asked".to_owned());

@@ -3,11 +3,12 @@
 #![cfg(target_os = "linux")]
 #![expect(clippy::disallowed_methods, reason = "the system's links are down in wall time")]
 
+use crate::common::child_process::ChildProcess;
 use ebbtide::server::{Router, Server, Subject, get};
 use ebbtide::{Client, ErrorKind, Response};
 use std::io::{BufRead, BufReader, Write};
 use std::net::SocketAddr;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
@@ -138,16 +139,6 @@ impl Number {
     }
 }
 
-/// A process that ends with the test, whatever becomes of it.
-struct Other(Child);
-
-impl Drop for Other {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 /// Runs `ip` with these arguments.
 fn ip(arguments: &str) {
     let done = Command::new("ip").args(arguments.split(' ')).status().unwrap();
@@ -253,7 +244,7 @@ async fn the_side_of_the_server() {
 
     let mut observers = side("the_side_of_the_observers", &["--net"]);
     observers.stdin(Stdio::piped()).stdout(Stdio::piped());
-    let mut observers = Other(observers.spawn().unwrap());
+    let mut observers = ChildProcess(observers.spawn().unwrap());
     let theirs = observers.0.id();
     let network = |of: &str| std::fs::read_link(format!("/proc/{of}/ns/net")).unwrap();
     while network(&theirs.to_string()) == network("self") {

@@ -1,6 +1,7 @@
 //! A sender that is killed at any instant (SIGKILL) and started again never uses a nonce twice (RFC
 //! 8613 appendix B.1.1).
 
+use crate::common::child_process::ChildProcess;
 use ebbtide::oscore::{OscoreContext, OscoreContexts};
 use ebbtide::server::{Call, Router, Server, get};
 use ebbtide::{Client, ClientConfig, Response, ServerConfig};
@@ -11,7 +12,7 @@ use rand_core::{Rng, SeedableRng};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 use tokio::net::UdpSocket;
 use tokio::task::JoinSet;
@@ -57,22 +58,11 @@ async fn sender() {
 }
 
 /// The sender as a process, which dies with its handle.
-struct KilledProgram(Child);
-
-impl KilledProgram {
-    fn start(server: SocketAddr, state: &Path) -> Self {
-        let mut command = Command::new(std::env::current_exe().unwrap());
-        command.args(["--exact", "oscore_kills::sender", "--nocapture"]);
-        command.env(SERVER, server.to_string()).env(STATE, state).stdout(Stdio::null());
-        Self(command.spawn().unwrap())
-    }
-}
-
-impl Drop for KilledProgram {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
+fn start(server: SocketAddr, state: &Path) -> ChildProcess {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", "oscore_kills::sender", "--nocapture"]);
+    command.env(SERVER, server.to_string()).env(STATE, state).stdout(Stdio::null());
+    ChildProcess(command.spawn().unwrap())
 }
 
 /// A server, behind a socket at which an observer sees all requests.
@@ -99,9 +89,9 @@ impl RecordingRelay {
     }
 
     /// The next life of the sender has another address, as it has no memory of the message IDs of the one before.
-    async fn start(&mut self, state: &Path) -> KilledProgram {
+    async fn start(&mut self, state: &Path) -> ChildProcess {
         self.back = connected(self.server).await;
-        KilledProgram::start(self.front.local_addr().unwrap(), state)
+        start(self.front.local_addr().unwrap(), state)
     }
 
     /// Passes one datagram on.

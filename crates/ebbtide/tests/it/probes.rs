@@ -1,12 +1,13 @@
 //! A control that sends probes, over real sockets and a relay that loses a fifth of everything, to
 //! our own server and to libcoap's.
 
+use crate::common::child_process::ChildProcess;
 use ebbtide::server::{Call, Router, Server, get};
 use ebbtide::{Client, ClientConfig, Response};
 use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng, SeedableRng};
 use std::net::SocketAddr;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 use tokio::net::UdpSocket;
 
@@ -65,16 +66,6 @@ async fn our_server_answers_every_request_and_every_probe() {
     ask(server.local_addrs()[0], "/small").await;
 }
 
-/// A program that ends with the test.
-struct Running(Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 #[tokio::test]
 async fn so_does_libcoap() {
     let port = std::net::UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
@@ -86,7 +77,7 @@ async fn so_does_libcoap() {
             std::io::Write::write_all(&mut std::io::stderr(), b"skipped: no coap-server-notls\n");
         return;
     };
-    let _running = Running(child);
+    let _running = ChildProcess(child);
     let server = SocketAddr::from(([127, 0, 0, 1], port));
     let up = Client::new();
     let pinged = async {

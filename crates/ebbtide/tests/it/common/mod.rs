@@ -1,5 +1,6 @@
 //! What several files of tests share.
 
+pub(crate) mod child_process;
 pub(crate) mod counting;
 pub(crate) mod dtls;
 pub(crate) mod errors;
