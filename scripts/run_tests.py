@@ -13,6 +13,7 @@ from pathlib import Path
 
 AT_ONCE = 2
 LONGEST = ("interop", "it")  # begin first
+MOSTLY_WAIT = {"interop": 4}  # how many tests run at once: most of their time is waiting
 # Their tests talk over real sockets, some with other implementations, whose own timers a busy machine can let run out: one that
 # fails is run once more, alone, and the end of the log names it. Tests in virtual time have no second try.
 REAL_TIME = {("ebbtide-cli", "interop"), ("ebbtide-cli", "it"), ("ebbtide", "it"), ("ebbtide-proxy", "it")}
@@ -46,9 +47,10 @@ def main(arguments: list[str]) -> int:
     environment = {**os.environ, "RUSTC_BOOTSTRAP": "1"}
 
     def run(program: tuple[str, Path, str], *only: str) -> tuple[tuple[str, Path, str], subprocess.CompletedProcess[str]]:
-        _, folder, executable = program
+        target, folder, executable = program
+        at_once = [f"--test-threads={MOSTLY_WAIT[target]}"] if target in MOSTLY_WAIT and not only else []
         return program, subprocess.run(
-            [executable, *options, *only], cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            [executable, *options, *at_once, *only], cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT, text=True, errors="replace", check=False,
         )
 

@@ -15,7 +15,7 @@ macro_rules! both_ways {
                 let Some(peer) = Peer::find($name) else { return };
                 let ours = serve("127.0.0.1");
                 peer.ask(ours.address, "all").await;
-                ours.unobserved().await;
+                ours.time_unobserved().await;
             }
 
             #[tokio::test]

@@ -90,18 +90,27 @@ impl Ours {
     /// Waits until nobody observes any more. An observer that has gone without a word is removed when a
     /// Confirmable notification fails, after MAX_TRANSMIT_SPAN or more.
     pub(crate) async fn unobserved(&self) {
-        let observers = || self.time.observers() + self.times.observers();
-        let gone = async {
-            while observers() > 0 {
-                tokio::time::sleep(Duration::from_millis(50)).await;
-            }
-        };
-        let gone = tokio::time::timeout(Duration::from_secs(120), gone).await;
-        assert!(gone.is_ok(), "{} observers are left", observers());
+        none_observes(&[&self.time, &self.times]).await;
+    }
+
+    /// The same for `/time` alone: a client that reads a state in blocks may go without a Reset.
+    pub(crate) async fn time_unobserved(&self) {
+        none_observes(&[&self.time]).await;
     }
 
     /// Copies of requests that were recognized.
     pub(crate) fn duplicates(&self) -> u64 {
         self.server.snapshot().counters.duplicates
     }
+}
+
+async fn none_observes(subjects: &[&Subject]) {
+    let observers = || subjects.iter().map(|subject| subject.observers()).sum::<usize>();
+    let gone = async {
+        while observers() > 0 {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    let gone = tokio::time::timeout(Duration::from_secs(120), gone).await;
+    assert!(gone.is_ok(), "{} observers are left", observers());
 }
