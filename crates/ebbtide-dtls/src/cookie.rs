@@ -33,7 +33,7 @@ impl Cookies {
         cookies
     }
 
-    /// The cookie for a ClientHello. `parameters` are all its fields except the cookie, so a
+    /// The cookie for a ClientHello. `parameters` are its fields that stay as they are, so a
     /// cookie is valid for one hello from one address.
     pub(crate) fn make(
         &mut self,
@@ -85,11 +85,11 @@ fn mac(key: &[u8; 32], from: SocketAddr, parameters: &[&[u8]]) -> [u8; LENGTH] {
     let port = from.port().to_be_bytes();
     // The number of pieces is small and fixed; each is preceded by its length so that no two
     // hellos hash alike.
-    let mut pieces: [&[u8]; 12] = [&[]; 12];
+    let mut pieces: [&[u8]; 10] = [&[]; 10];
     let octets = address.octets();
     pieces[0] = &octets;
     pieces[1] = &port;
-    let mut lengths = [[0; 2]; 5];
+    let mut lengths = [[0; 2]; 4];
     for (length, parameter) in lengths.iter_mut().zip(parameters) {
         *length = (parameter.len() as u16).to_be_bytes();
     }

@@ -3,7 +3,8 @@
 //! A HelloRetryRequest without state needs the first ClientHello again when the second one arrives, since
 //! the transcript of the handshake begins with its hash (RFC 8446 section 4.4.1). The second one repeats
 //! the first, but for the cookie and the length of the padding (RFC 8446 section 4.1.2). The cookie
-//! therefore carries the length of the first padding, and [`Hello::first`] puts the rest together.
+//! therefore carries the length of the first padding, and [`Hello::first`] puts the rest together. Clients that
+//! change more are [`Retry`](crate::retry::Retry)'s task.
 
 /// A ClientHello that offers DTLS 1.3.
 pub(crate) struct Hello<'a> {
@@ -12,9 +13,6 @@ pub(crate) struct Hello<'a> {
     extensions: &'a [u8],
     /// The cookie of a HelloRetryRequest.
     pub(crate) cookie: Option<&'a [u8]>,
-    /// Whether it has a key share of a group that we support. Without one, its successor would have
-    /// another key share than itself, so that it could not be restored from it.
-    pub(crate) has_key_share: bool,
     /// Whether it offers a cipher suite of DTLS 1.3.
     pub(crate) has_suite: bool,
     /// Whether it has the cookie of a HelloVerifyRequest, by which a server answers that takes DTLS 1.2.
@@ -22,12 +20,9 @@ pub(crate) struct Hello<'a> {
 }
 
 const COOKIE: u16 = 44;
-const KEY_SHARE: u16 = 51;
 const PADDING: u16 = 21;
 const SUPPORTED_VERSIONS: u16 = 43;
 
-/// X25519, P-256 and P-384.
-const GROUPS: [u16; 3] = [0x001d, 0x0017, 0x0018];
 /// The suites of `dimpl`.
 const SUITES: [[u8; 2]; 3] = [[0x13, 0x01], [0x13, 0x02], [0x13, 0x03]];
 const DTLS_1_3: [u8; 2] = [0xfe, 0xfc];
@@ -71,14 +66,7 @@ impl<'a> Hello<'a> {
         if !body.0.is_empty() {
             return None;
         }
-        let mut hello = Self {
-            fields,
-            extensions,
-            cookie: None,
-            has_key_share: false,
-            has_suite,
-            has_cookie_of_1_2,
-        };
+        let mut hello = Self { fields, extensions, cookie: None, has_suite, has_cookie_of_1_2 };
         let mut offers = false;
         for (kind, content) in Extensions(Reader(extensions)) {
             let mut content = Reader(content?);
@@ -87,17 +75,15 @@ impl<'a> Hello<'a> {
                     offers = content.vector8()?.chunks_exact(2).any(|version| version == DTLS_1_3);
                 }
                 COOKIE => hello.cookie = Some(content.vector16()?),
-                KEY_SHARE => {
-                    let mut shares = Reader(content.vector16()?);
-                    while let Some(group) = shares.u16() {
-                        shares.vector16()?;
-                        hello.has_key_share |= GROUPS.contains(&group);
-                    }
-                }
                 _ => {}
             }
         }
         offers.then_some(hello)
+    }
+
+    /// Whether another hello of the same client has the same fields but for cookie and extensions.
+    pub(crate) fn has_fields_of(&self, other: &Self) -> bool {
+        self.fields == other.fields
     }
 
     /// The length of its padding, for [`Self::first`].
@@ -247,7 +233,7 @@ mod tests {
             let first = body(&extensions);
             let record_of_first = record(&first);
             let parsed = Hello::parse(&record_of_first).unwrap();
-            assert!(parsed.cookie.is_none() && parsed.has_key_share);
+            assert!(parsed.cookie.is_none());
             let length = parsed.padding();
             assert_eq!(padding, (length != NO_PADDING).then_some(length));
             assert_eq!(parsed.first(length).unwrap(), first, "without a cookie nothing changes");
@@ -311,7 +297,5 @@ mod tests {
         let mut of_epoch_1 = whole.clone();
         of_epoch_1[4] = 1;
         assert!(Hello::parse(&of_epoch_1).is_none(), "encrypted");
-        let other_group = record(&body(&[VERSIONS, (51, &[0, 5, 0x11, 0xec, 0, 1, 9])]));
-        assert!(!Hello::parse(&other_group).unwrap().has_key_share);
     }
 }

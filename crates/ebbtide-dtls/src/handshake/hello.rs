@@ -219,7 +219,6 @@ pub(crate) struct ClientHello<'a> {
     /// Pairs of bytes.
     suites: &'a [u8],
     compressions: &'a [u8],
-    extensions_bytes: &'a [u8],
     pub(crate) extensions: Extensions<'a>,
 }
 
@@ -232,7 +231,6 @@ impl<'a> ClientHello<'a> {
         let cookie = reader.vector8()?;
         let suites = reader.vector16()?;
         let compressions = reader.vector8()?;
-        let extensions_bytes = reader.rest();
         let mut extensions = Extensions::parse(&mut reader, Speaker::Client)?;
         let well_formed = session_id.len() <= 32 && suites.len().is_multiple_of(2);
         // Only the null compression is still in use, and it must be offered.
@@ -240,16 +238,7 @@ impl<'a> ClientHello<'a> {
             return None;
         }
         extensions.renegotiation_info |= contains(suites, RENEGOTIATION_SCSV);
-        Some(Self {
-            version,
-            random,
-            session_id,
-            cookie,
-            suites,
-            compressions,
-            extensions_bytes,
-            extensions,
-        })
+        Some(Self { version, random, session_id, cookie, suites, compressions, extensions })
     }
 
     /// Whether the client speaks DTLS 1.2 or later; version numbers count down.
@@ -293,10 +282,11 @@ impl<'a> ClientHello<'a> {
         contains(self.suites, suite.number())
     }
 
-    /// The fields that must be unchanged when the client returns with the cookie.
-    pub(crate) fn parameters(&self) -> [&[u8]; 5] {
-        let Self { random, session_id, suites, compressions, extensions_bytes, .. } = self;
-        [random, session_id, suites, compressions, extensions_bytes]
+    /// The fields that must be unchanged when the client returns with the cookie (RFC 6347 section 4.2.1).
+    /// Extensions are not among them: wolfSSL has others then.
+    pub(crate) fn parameters(&self) -> [&[u8]; 4] {
+        let Self { random, session_id, suites, compressions, .. } = self;
+        [random, session_id, suites, compressions]
     }
 }
 

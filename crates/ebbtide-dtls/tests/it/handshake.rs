@@ -54,6 +54,48 @@ fn a_full_handshake_takes_three_round_trips_of_five_flights_and_few_bytes() {
     assert_eq!(pair.at_server.round_trips().len(), 1);
 }
 
+/// A ClientHello in one record with one more extension, which nobody knows.
+fn with_another_extension(hello: &[u8]) -> Vec<u8> {
+    const EXTENSION: [u8; 4] = [0xff, 0x77, 0, 0];
+    let mut longer = [hello, &EXTENSION].concat();
+    let mut add = |at: usize| {
+        let length = u16::from_be_bytes([longer[at], longer[at + 1]]) + EXTENSION.len() as u16;
+        longer[at..at + 2].copy_from_slice(&length.to_be_bytes());
+    };
+    // The record (RFC 6347 section 4.1), the message and its only fragment (4.2.2), and, after version, random number,
+    // session ID, cookie, cipher suites and compression methods, the extensions.
+    add(11);
+    add(13 + 2);
+    add(13 + 10);
+    let mut at = 25 + 2 + 32;
+    at += 1 + usize::from(hello[at]);
+    at += 1 + usize::from(hello[at]);
+    at += 2 + usize::from(u16::from_be_bytes([hello[at], hello[at + 1]]));
+    at += 1 + usize::from(hello[at]);
+    add(at);
+    longer
+}
+
+#[test]
+fn a_cookie_is_valid_for_a_hello_with_other_extensions() {
+    let mut pair = Pair::new(client_config(), Config::default());
+    pair.connect(credentials("device", b"secret"));
+    let mut hellos = 0;
+    pair.run_with(Duration::from_millis(500), &mut |datagram| {
+        let is_hello = datagram[0] == 22 && datagram[13] == 1;
+        hellos += u32::from(is_hello);
+        // The first one comes without a cookie.
+        let datagram = match is_hello && hellos > 1 {
+            true => with_another_extension(datagram),
+            false => datagram.to_vec(),
+        };
+        vec![(Duration::ZERO, datagram)]
+    });
+    // RFC 6347 section 4.2.1: HelloVerifyRequest (3), then a ServerHello (2).
+    let messages: Vec<u8> = pair.at_server.sent.iter().map(|(_, sent)| sent[13]).collect();
+    assert_eq!(messages[..2], [3, 2], "{messages:?}");
+}
+
 #[test]
 fn a_session_is_resumed_in_two_round_trips() {
     let mut pair = Pair::new(client_config(), Config::default());

@@ -94,8 +94,7 @@ impl Dtls13Endpoint {
     ) -> Option<bool> {
         let server = self.server.as_mut()?;
         let hello = Hello::parse(datagram)?;
-        let fits =
-            datagram.len() <= MAX_HANDSHAKE_DATAGRAM && hello.has_key_share && hello.has_suite;
+        let fits = datagram.len() <= MAX_HANDSHAKE_DATAGRAM && hello.has_suite;
         if !fits || server.served.current().is_none() {
             self.declined = true;
             return Some(false);
