@@ -18,18 +18,21 @@ fresh() { # NAME
 
 build_libcoap() { need coap-server-notls "Debian's libcoap3-bin" && need coap-client-notls "libcoap3-bin"; }
 
-# Unpacks packages of Debian 13 into FOLDER/files.
-from_trixie() { # FOLDER PACKAGE...
-    local dir=$1 package
-    shift
+# Unpacks packages of another suite of Debian into FOLDER/files, and downloads the upstream archive of a package's SOURCE.
+from_debian() { # SUITE FOLDER [--source SOURCE] PACKAGE...
+    local suite=$1 dir=$2 package source=
+    shift 2
+    [ "$1" != --source ] || { source=$2; shift 2; }
     mkdir -p "$dir"/{lists/partial,cache/archives/partial,files}
     # Where the machine has its packages from, of the other release.
-    grep -hE -m2 '^(URIs|Signed-By):' /etc/apt/sources.list.d/debian.sources >"$dir/trixie.sources"
-    printf 'Types: deb\nSuites: trixie\nComponents: main\n' >>"$dir/trixie.sources"
-    local apt=(apt-get -qq -o "Dir::Etc::sourcelist=$dir/trixie.sources" -o Dir::Etc::sourceparts=-
+    grep -hE -m2 '^(URIs|Signed-By):' /etc/apt/sources.list.d/debian.sources >"$dir/other.sources"
+    printf 'Types: deb deb-src\nSuites: %s\nComponents: main\n' "$suite" >>"$dir/other.sources"
+    local apt=(apt-get -qq -o "Dir::Etc::sourcelist=$dir/other.sources" -o Dir::Etc::sourceparts=-
         -o "Dir::State::lists=$dir/lists" -o "Dir::Cache=$dir/cache" -o "APT::Sandbox::User=$(id -un)")
     "${apt[@]}" update
     (cd "$dir" && "${apt[@]}" download "$@")
+    # The suite's own changes, which may have gone already, are not needed.
+    [ -z "$source" ] || (cd "$dir" && "${apt[@]}" source --download-only "$source" 2>/dev/null) || ls "$dir/$source"_*.orig.tar.* >/dev/null
     for package in "$dir"/*.deb; do dpkg-deb -x "$package" "$dir/files"; done
     rm -r "$dir"/lists "$dir"/cache "$dir"/*.deb
 }
@@ -41,7 +44,7 @@ build_libcoap-q() {
     local dir=$target/libcoap-q run=""
     rm -rf "$dir" && mkdir -p "$dir"
     if dpkg --compare-versions "$(dpkg-query -W -f '${Version}' libcoap3-bin 2>/dev/null)" lt 4.3.2; then
-        from_trixie "$dir" libcoap3-bin libcoap3t64 libc6
+        from_debian trixie "$dir" libcoap3-bin libcoap3t64 libc6
         run=$(echo "$dir"/files/usr/lib/*/ld-linux*.so.*)
         run="$run --library-path $(dirname "$run") $dir/files/usr/bin/"
     fi
@@ -88,13 +91,36 @@ build_matrix-libcoap-new() {
     need cc gcc && need apt-get "a Debian system" && need dpkg-deb dpkg
     local dir=$target/libcoap-new libraries
     rm -rf "$dir" && mkdir -p "$dir"
-    from_trixie "$dir" libcoap3-dev libcoap3t64 libssl3t64 zlib1g libzstd1 libc6
+    from_debian trixie "$dir" libcoap3-dev libcoap3t64 libssl3t64 zlib1g libzstd1 libc6
     libraries=$(dirname "$(echo "$dir"/files/usr/lib/*/libcoap-3-openssl.so.3)")
     cc -D_GNU_SOURCE -O1 -I "$dir/files/usr/include" -o "$dir/matrix" libcoap/matrix.c \
         "$libraries/libcoap-3-openssl.so.3" -Wl,--allow-shlib-undefined
-    printf '#!/bin/sh\nexec "%s" --library-path "%s" "%s/matrix" "$@"\n' \
-        "$(echo "$libraries"/ld-linux*.so.*)" "$libraries" "$dir" >"$dir/peer"
-    chmod +x "$dir/peer"
+    loaded_with "$libraries" "$dir"
+}
+
+# The same adapter for the libcoap of Debian's unstable release, with its wolfSSL, which has DTLS 1.3. Debian builds libcoap
+# with other libraries, so it is built here.
+build_matrix-libcoap-wolfssl() {
+    need cc gcc && need cmake cmake && need apt-get "a Debian system" && need dpkg-deb dpkg
+    local dir=$target/libcoap-wolfssl libraries
+    rm -rf "$dir" && mkdir -p "$dir/source"
+    from_debian sid "$dir" --source libcoap3 libwolfssl-dev libwolfssl45 libc6
+    tar -xf "$dir"/libcoap3_*.orig.tar.* -C "$dir/source" --strip-components=1
+    libraries=$(dirname "$(echo "$dir"/files/usr/lib/*/libwolfssl.so)")
+    # That wolfSSL has connection IDs of at most two bytes.
+    cmake -S "$dir/source" -B "$dir/built" -DDTLS_BACKEND=wolfssl -DWOLFSSL_INCLUDE_DIR="$dir/files/usr/include" \
+        -DWOLFSSL_LIBRARIES="$libraries/libwolfssl.so" -DWOLFSSL_LIBRARY="$libraries/libwolfssl.so" \
+        -DCMAKE_C_FLAGS="-DCOAP_DTLS_CID_LENGTH=2 -DDTLS_CID_MAX_SIZE=2" -DENABLE_DOCS=OFF -DENABLE_EXAMPLES=OFF >&2
+    cmake --build "$dir/built" >&2
+    cc -D_GNU_SOURCE -O1 -I "$dir/source/include" -I "$dir/built/include" -o "$dir/matrix" libcoap/matrix.c \
+        "$dir/built/libcoap-3.a" "$libraries/libwolfssl.so" -Wl,--allow-shlib-undefined
+    loaded_with "$libraries" "$dir"
+}
+
+# A program that runs FOLDER/matrix with other LIBRARIES, which want their own C library.
+loaded_with() { # LIBRARIES FOLDER
+    printf '#!/bin/sh\nexec "%s" --library-path "%s" "%s/matrix" "$@"\n' "$(echo "$1"/ld-linux*.so.*)" "$1" "$2" >"$2/peer"
+    chmod +x "$2/peer"
 }
 
 build_coap-rs() {
@@ -134,7 +160,7 @@ build_ebbtide-firmware() {
         --features lm3s6965 --bin device-matrix)
 }
 
-build_ebbtide() { need cargo Rust && (cd .. && cargo build --quiet -p ebbtide --example interop); }
+build_ebbtide() { need cargo Rust && (cd .. && cargo build --quiet -p ebbtide --example interop --features dtls13); }
 
 build_aiocoap() {
     need python3 python3
@@ -158,7 +184,7 @@ build_go-coap-new() {
     need go "Go 1.24"
     rm -rf "$target/go-coap-new" && mkdir -p "$target/go-coap-new"
     cp -r go-coap "$target/go-coap-new/source"
-    (cd "$target/go-coap-new/source" && go get github.com/plgd-dev/go-coap/v3@v3.8.0 && go build -mod=mod -o "$target/go-coap-new/peer" .)
+    (cd "$target/go-coap-new/source" && go get github.com/plgd-dev/go-coap/v3@v3.8.1 && go build -mod=mod -o "$target/go-coap-new/peer" .)
 }
 
 build_californium() {
@@ -172,7 +198,20 @@ build_californium() {
     chmod +x "$target/californium/peer"
 }
 
-[ "$*" != matrix ] || set -- matrix-libcoap matrix-libcoap-new coap-rs coapcore node-coap ebbtide ebbtide-c ebbtide-firmware aiocoap californium go-coap go-coap-new
+# The adapter for the milestones of its next release.
+build_californium-4() {
+    need mvn Maven && need javac "Java 17"
+    local dir=$target/californium-4
+    rm -rf "$dir" && mkdir -p "$dir/source/src/main/java"
+    cp californium-4/pom.xml "$dir/source/"
+    cp californium/src/main/java/{Matrix,Resources}.java californium-4/Version.java "$dir/source/src/main/java/"
+    mvn -q -f "$dir/source/pom.xml" package dependency:copy-dependencies -DoutputDirectory="$dir/lib" >&2
+    cp "$dir/source/target/interop-1.jar" "$dir/lib/"
+    printf '#!/bin/sh\nexec java -XX:TieredStopAtLevel=1 -cp "%s/lib/*" Matrix "$@"\n' "$dir" >"$dir/peer"
+    chmod +x "$dir/peer"
+}
+
+[ "$*" != matrix ] || set -- matrix-libcoap matrix-libcoap-new matrix-libcoap-wolfssl coap-rs coapcore node-coap ebbtide ebbtide-c ebbtide-firmware aiocoap californium californium-4 go-coap go-coap-new
 failed=0
 for peer in "${@:-libcoap libcoap-q aiocoap californium go-coap mbedtls limit libcoap-c}"; do
     for name in $peer; do

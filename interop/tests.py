@@ -94,6 +94,14 @@ class Runner(unittest.TestCase):
         lie = "print('ready', flush=True)\nwhile True: input(); print('2.05 - ' + (b'0123456789' * 6).hex() + '\\n.', flush=True)"
         self.assert_red(self.client(lie), "fail", "sent no datagram")
 
+    def test_a_lie_is_red_over_every_transport(self) -> None:
+        lie = "print('ready', flush=True)\nwhile True: input(); print('2.05 - ' + (b'0123456789' * 6).hex() + '\\n.', flush=True)"
+        silent = self.adapter("import time; print('ready', flush=True); time.sleep(600)")
+        for scheme, said in [("coap6", "sent no datagram"), ("coap+tcp", "made no connection")]:
+            feature = GET[0]._replace(scheme=scheme)
+            (result,) = Pair(silent, self.adapter(lie), self.out, LIMITS).run([feature])["results"]
+            self.assert_red(result, "fail", said)
+
     def test_a_server_that_dies_of_a_datagram_is_red_and_is_started_again(self) -> None:
         fragile = self.adapter(
             "import os, socket; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM);"

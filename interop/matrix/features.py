@@ -47,6 +47,7 @@ SETTINGS = {
     "certificates": Setting("coaps", "certificates", {"INTEROP_CERTIFICATES": ""}),
     "raw-keys": Setting("coaps", "raw-keys", {"INTEROP_RAW_KEYS": ""}),
     "cid": Setting("coaps", "cid", {"INTEROP_CID": "4"}),
+    "dtls13": Setting("coaps", "dtls13", {"INTEROP_CERTIFICATES": "", "INTEROP_DTLS13": "1"}),
     "tls": Setting("coaps+tcp", "tls", {"INTEROP_CERTIFICATES": ""}),
     "q-block": Setting("coap", "q-block", {"INTEROP_Q_BLOCK": "1"}),
     "oscore": Setting("coap", "oscore", {"INTEROP_OSCORE": "1"}),
@@ -176,6 +177,7 @@ BASIC, OPTIONS, BLOCKS, OBSERVE = "methods and messages", "options and errors", 
 LOSS, TCP, DTLS = "10 % loss", "TCP", "DTLS with a pre-shared key"
 Q_BLOCK, CERTIFICATES, CID = "Q-Block", "DTLS with certificates on both sides", "DTLS with connection IDs"
 RAW_KEYS = "DTLS with raw public keys on both sides"
+DTLS13 = "DTLS 1.3 with certificates on both sides"
 TLS, OSCORE = "TLS with certificates on both sides", "OSCORE"
 DELAY, REORDERING, MTU, MOVED = "round trip of 1.5 s", "reordering", "MTU of 1280 bytes", "the client's address changes"
 
@@ -256,6 +258,11 @@ FEATURES = [
     Feature("GET, with 10 % loss", RAW_KEYS, "RFC 6347 4.2.4", ["GET /test wait=40"] * 4, gives("2.05", TEST), mode="loss", scheme="raw-keys"),
     Feature("GET", CID, "RFC 9146 3", ["GET /test"], gives("2.05", TEST), scheme="cid"),
     Feature("the client's address changes", CID, "RFC 9146 6", ["GET /test", "GET /test"], gives("2.05", TEST), mode="moved", scheme="cid"),
+    Feature("GET", DTLS13, "RFC 9147 5", ["GET /test"], gives("2.05", TEST), scheme="dtls13"),
+    Feature("Block1 and Block2", DTLS13, "RFC 7959 3.3", ["PUT /echo digits=10000"], gives("2.04", MEDIUM), scheme="dtls13"),
+    Feature("observe", DTLS13, "RFC 7641 3", ["GET /time observe=3"], states(None), scheme="dtls13"),
+    Feature("GET, with 10 % loss", DTLS13, "RFC 9147 5.8", ["GET /test wait=40"] * 4, gives("2.05", TEST), mode="loss", scheme="dtls13"),
+    Feature("Block1 and Block2, with 10 % loss", DTLS13, "RFC 9147 7", ["PUT /echo digits=10000 wait=40"], gives("2.04", MEDIUM), mode="loss", scheme="dtls13"),
     Feature("GET", TLS, "RFC 8323 8.2", ["GET /test"], gives("2.05", TEST), scheme="tls"),
     Feature("upload of 10 kB", TLS, "RFC 8323 5.3.1", ["PUT /length digits=10000"], gives("2.04", b"10000"), scheme="tls"),
     Feature("download of 1 MiB", TLS, "RFC 8323 6", ["GET /large wait=30"], gives("2.05", LARGE), scheme="tls"),

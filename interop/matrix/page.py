@@ -168,14 +168,14 @@ def evidence(result: dict) -> str:
     return f"<a href='{result['capture']}'>packets {first} to {last}</a>"
 
 
-def row(group: str, feature: Feature | RawFeature, result: dict) -> str:
+def row(feature: Feature | RawFeature, result: dict) -> str:
     return (
-        f"<tr class={result['status']}><td>{escape(group)}<td>{escape(feature.name)}<td>{escape(feature.reference)}"
-        f"<td>{MARKS[result['status']]}<td>{evidence(result)}<td>{escape(result['reason'] or '')}"
+        f"<tr class={result['status']}><td>{escape(feature.name)}<td>{escape(feature.reference)}"
+        f"<td>{MARKS[result['status']]}<td>{escape(result['reason'] or '')}<td>{evidence(result)}"
     )
 
 
-HEADINGS = "<div class=wide><table><tr><th>group<th>feature<th>reference<th>result<th>capture<th>reason"
+HEADINGS = "<div class=wide><table><tr><th>feature<th>reference<th>result<th>reason<th>capture"
 
 
 def html(
@@ -216,11 +216,13 @@ def html(
             f"<h2 id='{name}'>{escape(titles[server])} as server, {escape(titles[client])} as client</h2>"
             f"<p><a href='{name}.log'>log</a>{HEADINGS}"
         )
-        out += [row(feature.group, feature, held[key(feature)]) for feature in features if key(feature) in held]
+        for group in groups(features):
+            rows = [row(feature, held[key(feature)]) for feature in features if feature.group == group and key(feature) in held]
+            out += [f"<tr><th colspan=5>{escape(group)}", *rows] if rows else []
         out.append("</table></div>")
     for server in names if raw_features else []:
         name = f"{server}--raw"
         out.append(f"<h2 id='{name}'>{escape(titles[server])} as server, raw datagrams</h2><p><a href='{name}.log'>log</a>{HEADINGS}")
-        out += [row(RAW_GROUP.lower(), feature, held_raw[server][feature.name]) for feature in raw_features]
+        out += [row(feature, held_raw[server][feature.name]) for feature in raw_features]
         out.append("</table></div>")
     return "\n".join(out)

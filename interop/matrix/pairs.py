@@ -8,7 +8,7 @@ from typing import TextIO
 from adapter import Adapter, AdapterError, Endpoint, Limits, Program, Unsupported
 from features import SETTINGS, Feature, Setting
 from raw import NotSupported, Probe, RawFeature
-from relay import CONDITIONS, HANDSHAKE, WITH_CID, Move, Relay
+from relay import CONDITIONS, DTLS13, HANDSHAKE, WITH_CID, Move, Relay
 
 
 def free_port(host: str) -> int:
@@ -23,6 +23,15 @@ def free_port(host: str) -> int:
                 continue  # a connection has it
             return udp.getsockname()[1]
     raise AdapterError(f"no port of {host} is free")
+
+
+LISTENING = "0A"  # a state in /proc/net/tcp
+
+
+def connected(port: int) -> bool:
+    """Whether there is or was a TCP connection to a port: for a minute the kernel keeps what one side has closed."""
+    sockets = [line.split() for name in ("tcp", "tcp6") for line in Path("/proc/net", name).read_text().splitlines()[1:]]
+    return any(f":{port:04X}" in local[-5:] + remote[-5:] for _, local, remote, state, *_ in sockets if state != LISTENING)
 
 
 class Pair:
@@ -69,9 +78,9 @@ class Pair:
             plain, _, settings = self.setting(scheme)
             at = served = Endpoint(plain, host, free_port(host))
             server = self.server.program("server", served, settings, log, self.limits)
-            if plain in ("coap", "coaps") and scheme != "coap6":
+            if plain in ("coap", "coaps"):
                 suffix = "".join(f"-{part.replace(' ', '-')}" for part in (scheme, mode) if part not in ("coap", "clean"))
-                relay = Relay(at.port, self.out / f"{self.name}{suffix}.pcap")
+                relay = Relay(host, at.port, self.out / f"{self.name}{suffix}.pcap")
                 at = at._replace(port=relay.port)
             for feature in features:
                 if server is None:
@@ -80,7 +89,7 @@ class Pair:
                     client = self.client.program("client", at, settings, log, self.limits)
                 first = relay.capture.packets if relay else 0
                 try:
-                    status, reason = self.one(feature, client, relay, log)
+                    status, reason = self.one(feature, client, served.port, relay, log)
                     self.record(feature, status, reason, log, relay, first)
                     if status == "fail":
                         # What a failure leaves behind in the client must not spoil the next feature.
@@ -111,7 +120,7 @@ class Pair:
             if relay:
                 relay.close()
 
-    def one(self, feature: Feature, client: Program, relay: Relay | None, log: TextIO) -> tuple[str, str | None]:
+    def one(self, feature: Feature, client: Program, port: int, relay: Relay | None, log: TextIO) -> tuple[str, str | None]:
         first = relay.capture.packets if relay else 0
         if relay:
             relay.set(feature.mode, f"{self.name} {feature.group} {feature.name}")
@@ -128,11 +137,15 @@ class Pair:
         wrong = feature.check(asked)
         if not wrong and relay and relay.capture.packets == first:
             wrong = "the client reports answers, but sent no datagram"
+        if not wrong and relay is None and not connected(port):
+            wrong = "the client reports answers, but made no connection"
         if not wrong and feature.scheme == "cid" and relay:
             if not relay.records.get(WITH_CID):
                 wrong = "no connection ID was negotiated"
             elif feature.mode == "moved" and relay.records.get(HANDSHAKE):
                 wrong = "the client made another handshake"
+        if not wrong and feature.scheme == "dtls13" and relay and not any(relay.records.get(first) for first in DTLS13):
+            wrong = "DTLS 1.3 was not negotiated"
         if not wrong and feature.name == "observation cancelled" and relay:
             time.sleep(0.8)
             before = relay.to_client
@@ -159,7 +172,7 @@ class RawPair:
                     if server is None:
                         at = Endpoint("coap", "127.0.0.1", free_port("127.0.0.1"))
                         server = self.server.program("server", at, {}, log, self.limits)
-                        relay = relay or Relay(at.port, self.out / f"{self.name}.pcap")
+                        relay = relay or Relay(at.host, at.port, self.out / f"{self.name}.pcap")
                         relay.server = ("127.0.0.1", at.port)
                     print(feature.name, file=log)
                     first = relay.capture.packets

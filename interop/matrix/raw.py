@@ -254,6 +254,12 @@ def reserved_block_size(probe: Probe) -> str | None:
     return expect(probe.ask(probe.message("medium", options=((BLOCK2, bytes([0x07])),))), "4.00")
 
 
+def repeated_block(probe: Probe) -> str | None:
+    """RFC 7252 section 5.4.5: the second one of an option that is not repeatable is an unknown option, here a critical one."""
+    answer = probe.ask(probe.message("medium", options=((BLOCK2, bytes([0x06])), (BLOCK2, bytes([0x16])))))
+    return None if answer is not None and answer.name() in ("4.00", "4.02") else f"{shown(answer)} instead of 4.02"
+
+
 def smaller_blocks_midway(probe: Probe) -> str | None:
     """The first block of 1024 bytes, then blocks of 256 from where it ends (RFC 7959 section 2.4)."""
     first = probe.ask(probe.message("medium", options=((BLOCK2, bytes([0x06])),)))
@@ -290,5 +296,6 @@ RAW = [
     RawFeature("an error for a short block before the last", "RFC 7959 2.2", short_block_with_more),
     RawFeature("an error for a block after the last", "RFC 7959 2.4", block_after_the_last),
     RawFeature("4.00 for the reserved block size", "RFC 7959 2.2", reserved_block_size),
+    RawFeature("4.02 or 4.00 for a repeated Block2", "RFC 7252 5.4.5", repeated_block),
     RawFeature("smaller blocks midway", "RFC 7959 2.4", smaller_blocks_midway),
 ]

@@ -45,9 +45,10 @@ MIDWAY = 4  # datagrams to the server
 HEADERS = 28  # bytes of IPv4 and UDP
 
 class Capture:
-    """Writes datagrams into a pcap file, with IPv4 and UDP headers made up around them."""
+    """Writes datagrams into a pcap file, with headers of IP and UDP made up around them."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, host: str) -> None:
+        self.host = host
         self.name = path.name
         self.file = path.open("wb")
         # Link type 101: raw IP.
@@ -57,9 +58,12 @@ class Capture:
     def write(self, payload: bytes, source: int, destination: int) -> None:
         now = time.time()
         udp = struct.pack("!HHHH", source, destination, 8 + len(payload), 0)
-        length = 28 + len(payload)
-        address = socket.inet_aton("127.0.0.1")
-        ip = struct.pack("!BBHHHBBH4s4s", 0x45, 0, length, 0, 0, 64, 17, 0, address, address)
+        if ":" in self.host:
+            address = socket.inet_pton(socket.AF_INET6, self.host)
+            ip = struct.pack("!IHBB16s16s", 6 << 28, 8 + len(payload), 17, 64, address, address)
+        else:
+            address = socket.inet_aton(self.host)
+            ip = struct.pack("!BBHHHBBH4s4s", 0x45, 0, HEADERS + len(payload), 0, 0, 64, 17, 0, address, address)
         packet = ip + udp + payload
         self.file.write(struct.pack("<IIII", int(now), int(now % 1 * 1e6), len(packet), len(packet)))
         self.file.write(packet)
@@ -71,14 +75,15 @@ class Capture:
 
 # Types of DTLS records: RFC 5246 section 6.2.1, RFC 9146 section 4.
 HANDSHAKE, WITH_CID = 22, 25
+DTLS13 = range(32, 64)  # first bytes of protected records of DTLS 1.3: RFC 9147 section 4
 
 
 class Relay:
     """Stands between clients and one server on the loopback interface, under one of CONDITIONS."""
 
-    def __init__(self, server_port: int, capture: Path) -> None:
-        self.server = ("127.0.0.1", server_port)
-        self.capture = Capture(capture)
+    def __init__(self, host: str, server_port: int, capture: Path) -> None:
+        self.server = (host, server_port)
+        self.capture = Capture(capture, host)
         self.front = self.bound()
         self.port = self.front.getsockname()[1]
         self.conditions = Conditions()
@@ -97,10 +102,10 @@ class Relay:
         self.thread = threading.Thread(target=self.run, daemon=True)
         self.thread.start()
 
-    @staticmethod
-    def bound() -> socket.socket:
-        made = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        made.bind(("127.0.0.1", 0))
+    def bound(self) -> socket.socket:
+        host, _ = self.server
+        made = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_DGRAM)
+        made.bind((host, 0))
         made.setblocking(False)
         return made
 

@@ -78,9 +78,14 @@ enum Role {
     Client,
 }
 
-/// The length of our connection IDs, if the runner gives one; without it, clients have empty ones.
+/// The length of our connection IDs, if the runner gives one; without it, clients have empty ones. And DTLS 1.3, if it
+/// wants that.
 fn dtls_config() -> DtlsConfig {
     let mut dtls = DtlsConfig::default();
+    #[cfg(feature = "dtls13")]
+    if std::env::var_os("INTEROP_DTLS13").is_some() {
+        dtls.dtls13 = Some(ebbtide::dtls::Dtls13Config::default());
+    }
     if let Some(length) = std::env::var("INTEROP_CID").ok().and_then(|text| text.parse().ok()) {
         dtls.client.cid_length = Some(length);
         dtls.server.cid_length = Some(length);

@@ -1,11 +1,8 @@
 import java.net.InetSocketAddress;
-import java.util.concurrent.TimeUnit;
 import org.eclipse.californium.core.CoapServer;
 import org.eclipse.californium.core.config.CoapConfig;
 import org.eclipse.californium.core.network.CoapEndpoint;
 import org.eclipse.californium.elements.config.Configuration;
-import org.eclipse.californium.elements.config.TcpConfig;
-import org.eclipse.californium.elements.config.UdpConfig;
 import org.eclipse.californium.elements.tcp.netty.TcpClientConnector;
 import org.eclipse.californium.elements.tcp.netty.TcpServerConnector;
 import org.eclipse.californium.oscore.HashMapCtxDB;
@@ -15,22 +12,8 @@ import org.eclipse.californium.oscore.HashMapCtxDB;
  * client BASE [count|lossy|plugtest|plugtest-lossy], oscore-server PORT HOST MILLISECONDS PORT, oscore-client BASE BASE, or as the matrix's adapter matrix-server PORT HOST SCHEME or ask URI
  */
 public class Interop {
-    static Configuration configuration() {
-        CoapConfig.register();
-        UdpConfig.register();
-        TcpConfig.register();
-        return Configuration.createStandardWithoutFile()
-            .set(CoapConfig.MAX_RESOURCE_BODY_SIZE, 2 << 20)
-            .set(CoapConfig.PREFERRED_BLOCK_SIZE, 1024)
-            .set(CoapConfig.MAX_MESSAGE_SIZE, 1024)
-            // A loopback interface answers soon, and a relay that loses a tenth of all needs more
-            // patience.
-            .set(CoapConfig.ACK_TIMEOUT, 500, TimeUnit.MILLISECONDS)
-            .set(CoapConfig.MAX_RETRANSMIT, 8);
-    }
-
     static CoapEndpoint.Builder endpoint() {
-        return CoapEndpoint.builder().setConfiguration(configuration());
+        return CoapEndpoint.builder().setConfiguration(Matrix.configuration());
     }
 
     public static void main(String[] args) throws Exception {
@@ -47,11 +30,11 @@ public class Interop {
             new OscoreClient(new HashMapCtxDB(), args[1], args[2]).run();
         } else if (args[0].equals("server")) {
             String host = args.length > 2 ? args[2] : "127.0.0.1";
-            CoapServer server = new CoapServer(configuration());
+            CoapServer server = new CoapServer(Matrix.configuration());
             InetSocketAddress address = new InetSocketAddress(host, Integer.parseInt(args[1]));
             CoapEndpoint.Builder endpoint = endpoint();
             if (args.length > 3 && args[3].equals("tcp"))
-                endpoint.setConnector(new TcpServerConnector(address, configuration()));
+                endpoint.setConnector(new TcpServerConnector(address, Matrix.configuration()));
             else endpoint.setInetSocketAddress(address);
             server.addEndpoint(endpoint.build());
             server.add(Resources.all());
@@ -59,7 +42,7 @@ public class Interop {
             System.out.println("ready");
         } else {
             String what = args.length > 2 ? args[2] : "all";
-            Configuration configuration = configuration();
+            Configuration configuration = Matrix.configuration();
             // The descriptions of block-wise transfers have several blocks.
             if (what.startsWith("plugtest"))
                 configuration.set(CoapConfig.PREFERRED_BLOCK_SIZE, 64).set(CoapConfig.MAX_MESSAGE_SIZE, 64);

@@ -4,126 +4,40 @@ import java.net.InetSocketAddress;
 import java.net.URI;
 import java.net.URLDecoder;
 import java.nio.charset.StandardCharsets;
-import java.security.PublicKey;
 import java.util.HexFormat;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
-import java.util.concurrent.atomic.AtomicInteger;
 import java.util.stream.Collectors;
-import org.eclipse.californium.core.CoapClient;
-import org.eclipse.californium.core.CoapHandler;
-import org.eclipse.californium.core.CoapObserveRelation;
-import org.eclipse.californium.core.CoapResource;
-import org.eclipse.californium.core.CoapResponse;
-import org.eclipse.californium.core.CoapServer;
+import org.eclipse.californium.core.*;
 import org.eclipse.californium.core.coap.CoAP.Code;
 import org.eclipse.californium.core.coap.CoAP.ResponseCode;
 import org.eclipse.californium.core.coap.CoAP.Type;
-import org.eclipse.californium.core.coap.Option;
 import org.eclipse.californium.core.coap.OptionSet;
 import org.eclipse.californium.core.coap.Request;
 import org.eclipse.californium.core.coap.Response;
-import org.eclipse.californium.core.coap.option.OpaqueOptionDefinition;
+import org.eclipse.californium.core.config.CoapConfig;
 import org.eclipse.californium.core.network.CoapEndpoint;
-import org.eclipse.californium.core.server.resources.CoapExchange;
-import org.eclipse.californium.elements.auth.RawPublicKeyIdentity;
+import org.eclipse.californium.core.server.resources.*;
 import org.eclipse.californium.elements.config.Configuration;
-import org.eclipse.californium.elements.tcp.netty.TcpClientConnector;
-import org.eclipse.californium.elements.tcp.netty.TcpServerConnector;
-import org.eclipse.californium.scandium.DTLSConnector;
-import org.eclipse.californium.scandium.config.DtlsConfig;
-import org.eclipse.californium.scandium.config.DtlsConnectorConfig;
+import org.eclipse.californium.elements.config.TcpConfig;
+import org.eclipse.californium.elements.config.UdpConfig;
 import org.eclipse.californium.elements.util.Bytes;
-import org.eclipse.californium.elements.util.SslContextUtil;
-import org.eclipse.californium.oscore.ContextRederivation;
-import org.eclipse.californium.oscore.HashMapCtxDB;
-import org.eclipse.californium.oscore.OSCoreCtx;
-import org.eclipse.californium.oscore.OSCoreCtxDB;
-import org.eclipse.californium.oscore.OSException;
-import org.eclipse.californium.scandium.dtls.CertificateType;
-import org.eclipse.californium.scandium.dtls.pskstore.AdvancedMultiPskStore;
-import org.eclipse.californium.scandium.dtls.x509.SingleCertificateProvider;
-import org.eclipse.californium.scandium.dtls.x509.StaticNewAdvancedCertificateVerifier;
+import org.eclipse.californium.scandium.DTLSConnector;
 
-/** The adapter of Californium for the interoperability matrix; ../README.md describes it. */
+/** The adapter of Californium for the interoperability matrix, which ../README.md describes, with Version.java for one release. */
 public class Matrix {
-    static final boolean OSCORE = System.getenv("INTEROP_OSCORE") != null;
-    static final boolean RENEWED = "renewed".equals(System.getenv("INTEROP_OSCORE"));
-
-    static CoapEndpoint endpoint(InetSocketAddress address, String scheme, boolean server) {
-        if (scheme.equals("coaps")) DtlsConfig.register();
-        Configuration configuration = Interop.configuration();
-        CoapEndpoint.Builder builder = CoapEndpoint.builder().setConfiguration(configuration);
-        if (scheme.equals("coap+tcp"))
-            builder.setConnector(server
-                ? new TcpServerConnector(address, configuration) : new TcpClientConnector(configuration));
-        else if (scheme.equals("coaps")) {
-            DtlsConnectorConfig.Builder dtls = DtlsConnectorConfig.builder(configuration);
-            String certificates = System.getenv("INTEROP_CERTIFICATES");
-            String raw = System.getenv("INTEROP_RAW_KEYS");
-            if (certificates != null) show(dtls, certificates);
-            else if (raw != null) showRaw(dtls, raw);
-            else {
-                AdvancedMultiPskStore keys = new AdvancedMultiPskStore();
-                byte[] key = "sesame-of-interop".getBytes(StandardCharsets.US_ASCII);
-                keys.setKey("matrix", key);
-                if (address != null && !server) keys.addKnownPeer(address, "matrix", key);
-                dtls.setAdvancedPskStore(keys);
-            }
-            dtls.setAddress(server ? address : new InetSocketAddress(0));
-            dtls.set(DtlsConfig.DTLS_ROLE,
-                server ? DtlsConfig.DtlsRole.SERVER_ONLY : DtlsConfig.DtlsRole.CLIENT_ONLY);
-            // The length of its own connection IDs; without it, none are negotiated.
-            String cid = System.getenv("INTEROP_CID");
-            dtls.set(DtlsConfig.DTLS_CONNECTION_ID_LENGTH, cid == null ? null : Integer.valueOf(cid));
-            builder.setConnector(new DTLSConnector(dtls.build()));
-        } else if (server) builder.setInetSocketAddress(address);
-        if (OSCORE) OscoreContexts.endpoint(builder, contexts(server, address));
-        return builder.build();
-    }
-
-    /** The context of ../README.md. */
-    static OSCoreCtxDB contexts(boolean server, InetSocketAddress address) {
-        byte[] ours = (server ? "server" : "client").getBytes(StandardCharsets.US_ASCII);
-        byte[] theirs = (server ? "client" : "server").getBytes(StandardCharsets.US_ASCII);
-        try {
-            HashMapCtxDB contexts = new HashMapCtxDB();
-            OSCoreCtx context = OscoreContexts.context(ours, theirs, null);
-            context.setContextRederivationEnabled(RENEWED);
-            if (RENEWED && !server) context.setContextRederivationPhase(ContextRederivation.PHASE.CLIENT_INITIATE);
-            if (server) contexts.addContext(context);
-            else contexts.addContext("coap://" + address.getHostString() + ":" + address.getPort(), context);
-            return contexts;
-        } catch (OSException error) {
-            throw new IllegalArgumentException(error);
-        }
-    }
-
-    /** Its own key from a folder, which is the key of the others as well, without a certificate. */
-    static void showRaw(DtlsConnectorConfig.Builder dtls, String folder) {
-        try {
-            SslContextUtil.Credentials own = SslContextUtil.loadCredentials(folder + "/peer.pem");
-            PublicKey key = own.getCertificateChain()[0].getPublicKey();
-            dtls.setCertificateIdentityProvider(new SingleCertificateProvider(own.getPrivateKey(), key));
-            dtls.setAdvancedCertificateVerifier(StaticNewAdvancedCertificateVerifier.builder()
-                .setTrustedRPKs(new RawPublicKeyIdentity(key)).build());
-        } catch (Exception error) {
-            throw new IllegalArgumentException(error);
-        }
-    }
-
-    /** Its own certificate, and the authority of the others, from a folder. */
-    static void show(DtlsConnectorConfig.Builder dtls, String folder) {
-        try {
-            SslContextUtil.Credentials own = SslContextUtil.loadCredentials(folder + "/peer.pem");
-            dtls.setCertificateIdentityProvider(new SingleCertificateProvider(
-                own.getPrivateKey(), own.getCertificateChain(), CertificateType.X_509));
-            dtls.setAdvancedCertificateVerifier(StaticNewAdvancedCertificateVerifier.builder()
-                .setTrustedCertificates(SslContextUtil.loadTrustedCertificates(folder + "/authority.pem"))
-                .build());
-        } catch (Exception error) {
-            throw new IllegalArgumentException(error);
-        }
+    static Configuration configuration() {
+        CoapConfig.register();
+        UdpConfig.register();
+        TcpConfig.register();
+        return Configuration.createStandardWithoutFile()
+            .set(CoapConfig.MAX_RESOURCE_BODY_SIZE, 2 << 20)
+            .set(CoapConfig.PREFERRED_BLOCK_SIZE, 1024)
+            .set(CoapConfig.MAX_MESSAGE_SIZE, 1024)
+            // A loopback interface answers soon, and a relay that loses a tenth of all needs more
+            // patience.
+            .set(CoapConfig.ACK_TIMEOUT, 500, TimeUnit.MILLISECONDS)
+            .set(CoapConfig.MAX_RETRANSMIT, 8);
     }
 
     static class Text extends CoapResource {
@@ -165,8 +79,8 @@ public class Matrix {
     }
 
     static void serve(int port, String host, String scheme) {
-        CoapServer server = new CoapServer(Interop.configuration());
-        server.addEndpoint(endpoint(new InetSocketAddress(host, port), scheme, true));
+        CoapServer server = new CoapServer(configuration());
+        server.addEndpoint(Version.endpoint(new InetSocketAddress(host, port), scheme, true));
         server.add(new Text("test", Resources.DIGITS), new Text("large", Resources.LARGE),
             new Text("medium", Resources.digits(10_000)), new Text("a b", "spaced".getBytes()),
             new Resources.Separate(), new Resources.Count(),
@@ -185,8 +99,7 @@ public class Matrix {
                         return;
                     }
                     Response response = new Response(ResponseCode.UNAUTHORIZED);
-                    response.getOptions().addOption(
-                        new Option(new OpaqueOptionDefinition(252, "Echo"), "echo-me!".getBytes()));
+                    response.getOptions().addOption(Version.option(252, "echo-me!".getBytes()));
                     exchange.respond(response);
                 }
             },
@@ -218,7 +131,7 @@ public class Matrix {
 
     static String shown(CoapResponse response) {
         String options = response.advanced().getOptions().asSortedList().stream()
-            .map(option -> option.getNumber() + ":" + hexadecimal(option.getValue()).replace("-", ""))
+            .map(option -> option.getNumber() + ":" + hexadecimal(Version.value(option)).replace("-", ""))
             .collect(Collectors.joining(","));
         return response.getCode() + " " + (options.isEmpty() ? "-" : options) + " "
             + hexadecimal(response.getPayload());
@@ -230,7 +143,7 @@ public class Matrix {
         if (words[0].equals("PING")) return client.ping(4000L) ? "rst - -" : "error no answer";
         Request request = new Request(Code.valueOf(words[0]));
         request.setURI(base);
-        if (OSCORE) request.getOptions().setOscore(Bytes.EMPTY);
+        if (Version.OSCORE) request.getOptions().setOscore(Bytes.EMPTY);
         String[] parts = words[1].split("\\?", 2);
         for (String part : parts[0].substring(1).split("/"))
             request.getOptions().addUriPath(URLDecoder.decode(part, StandardCharsets.UTF_8));
@@ -257,8 +170,7 @@ public class Matrix {
                     else if (number == 258) request.getOptions().setNoResponse(value[0]);
                     else if (number == 35) request.getOptions().setProxyUri(new String(value));
                     else if (number == 39) request.getOptions().setProxyScheme(new String(value));
-                    else request.getOptions().addOption(
-                        new Option(new OpaqueOptionDefinition(number, "Option " + number), value));
+                    else request.getOptions().addOption(Version.option(number, value));
                 }
                 case "block" -> {
                     int szx = Integer.numberOfTrailingZeros(Integer.parseInt(word[1])) - 4;
@@ -320,7 +232,7 @@ public class Matrix {
         }
         URI uri = new URI(args[1]);
         InetSocketAddress address = new InetSocketAddress(uri.getHost().replaceAll("[\\[\\]]", ""), uri.getPort());
-        CoapEndpoint endpoint = endpoint(address, uri.getScheme(), false);
+        CoapEndpoint endpoint = Version.endpoint(address, uri.getScheme(), false);
         endpoint.start();
         System.out.println("ready");
         BufferedReader lines = new BufferedReader(new InputStreamReader(System.in));

@@ -102,7 +102,7 @@ class OscoreServer {
         OscoreContexts.Named contexts = new OscoreContexts.Named();
         for (byte[] idContext : new byte[][] {null, OscoreContexts.ID_CONTEXT})
             contexts.addContext(OscoreContexts.context(OscoreContexts.SERVER, OscoreContexts.CLIENT, idContext));
-        CoapServer server = new CoapServer(Interop.configuration());
+        CoapServer server = new CoapServer(Matrix.configuration());
         server.addEndpoint(OscoreContexts.endpoint(Interop.endpoint(), contexts)
             .setInetSocketAddress(new InetSocketAddress(host, port)).build());
         // Does not know OSCORE (test 16).

@@ -248,7 +248,7 @@ class PlugtestServer {
     }
 
     static void serve(String host, int port, int period) {
-        CoapServer server = new CoapServer(Interop.configuration());
+        CoapServer server = new CoapServer(Matrix.configuration());
         server.addEndpoint(Interop.endpoint().setInetSocketAddress(new InetSocketAddress(host, port)).build());
         IntFunction<byte[]> small = n -> ("state " + n).getBytes();
         IntFunction<byte[]> large = n -> lines(line -> n);

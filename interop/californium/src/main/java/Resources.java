@@ -3,9 +3,9 @@ import java.util.Timer;
 import java.util.TimerTask;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.IntFunction;
-import org.eclipse.californium.core.CoapResource;
+import org.eclipse.californium.core.*;
 import org.eclipse.californium.core.coap.CoAP.ResponseCode;
-import org.eclipse.californium.core.server.resources.CoapExchange;
+import org.eclipse.californium.core.server.resources.*;
 
 /** The resources of ../README.md. */
 class Resources {
