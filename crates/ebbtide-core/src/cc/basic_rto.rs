@@ -26,12 +26,6 @@ impl BasicRto {
     pub const fn new() -> Self {
         Self { rto: Micros::ZERO }
     }
-
-    fn timeout(self, cx: &Context<'_>) -> Micros {
-        let initial = cx.settings.initial_rto(cx.params);
-        let rto = if self.rto > Micros::ZERO { self.rto } else { initial };
-        rto.min(LONGEST_FIRST.max(initial)).max(cx.settings.floor)
-    }
 }
 
 impl core::default::Default for BasicRto {
@@ -42,7 +36,7 @@ impl core::default::Default for BasicRto {
 
 impl CongestionControl for BasicRto {
     fn admit(&mut self, message: &OutgoingMessage, load: &Load, cx: &mut Context<'_>) -> Admission {
-        admit_non_at_interval(message, load, self.timeout(cx), cx)
+        admit_non_at_interval(message, load, self.original_timeout(cx), cx)
     }
 
     fn on_transmit(
@@ -52,7 +46,7 @@ impl CongestionControl for BasicRto {
         cx: &mut Context<'_>,
     ) -> Micros {
         if transmission.ordinal == 0 {
-            slot.base = self.timeout(cx);
+            slot.base = self.original_timeout(cx);
             slot.base
         } else {
             cx.bounded(slot.armed.scale(2, 1), slot.base)
@@ -65,8 +59,10 @@ impl CongestionControl for BasicRto {
         }
     }
 
-    fn on_congestion_experienced(&mut self, cx: &mut Context<'_>) -> Micros {
-        self.timeout(cx)
+    fn original_timeout(&self, cx: &mut Context<'_>) -> Micros {
+        let initial = cx.settings.initial_rto(cx.params);
+        let rto = if self.rto > Micros::ZERO { self.rto } else { initial };
+        rto.min(LONGEST_FIRST.max(initial)).max(cx.settings.floor)
     }
 
     fn metrics(&self) -> Metrics {

@@ -107,7 +107,7 @@ impl CongestionControl for CocoaStrong {
         }
     }
 
-    fn on_congestion_experienced(&mut self, cx: &mut Context<'_>) -> Micros {
+    fn original_timeout(&self, cx: &mut Context<'_>) -> Micros {
         self.overall(cx).max(cx.settings.floor)
     }
 

@@ -327,6 +327,10 @@ impl CongestionControl for Controller {
         dispatch!(self, control => control.on_congestion_experienced(cx))
     }
 
+    fn original_timeout(&self, cx: &mut Context<'_>) -> Micros {
+        dispatch!(self, control => control.original_timeout(cx))
+    }
+
     fn poll_timeout(&self) -> Option<Instant> {
         dispatch!(self, control => control.poll_timeout())
     }

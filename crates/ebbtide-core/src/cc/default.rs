@@ -1,8 +1,8 @@
 //! `default` and `default-b`: the control that RFC 7252 specifies. It learns nothing.
 
 use super::{
-    Admission, CongestionControl, Context, Load, Metrics, OutgoingMessage, Sample, Slot,
-    Transmission, probing_instant,
+    Admission, CongestionControl, Context, Load, OutgoingMessage, Slot, Transmission,
+    probing_instant,
 };
 use crate::time::Micros;
 
@@ -27,12 +27,6 @@ impl CongestionControl for Default {
         cx: &mut Context<'_>,
     ) -> Micros {
         if transmission.ordinal == 0 { initial_timeout(cx) } else { doubled(slot.armed, cx) }
-    }
-
-    fn on_feedback(&mut self, _slot: &Slot, _sample: &Sample, _cx: &mut Context<'_>) {}
-
-    fn metrics(&self) -> Metrics {
-        Metrics::default()
     }
 }
 

@@ -7,26 +7,6 @@ use super::{
 };
 use crate::time::Micros;
 
-/// The settings of `ecoap-rpl`, which its publication lets a controller send to the devices.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct EcoapSettings {
-    /// The minimum of the first timeout.
-    pub min: Micros,
-    /// The maximum of the first timeout; `min` where it is shorter.
-    pub max: Micros,
-    /// The growth of both with each try, in percent.
-    pub growth_percent: u16,
-}
-
-impl EcoapSettings {
-    pub(super) const DEFAULT: Self = Self {
-        min: Micros::from_millis(2000),
-        max: Micros::from_millis(3000),
-        growth_percent: 150,
-    };
-}
-
 /// Timeouts from the last round trip r: try i (from 1) waits for a time drawn from `[i r, 2 i r]`. Nothing is learnt
 /// from an exchange without an answer. Before the first sample, the series is that of RFC 7252.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -51,11 +31,7 @@ impl core::default::Default for Ecoap {
 
 impl CongestionControl for Ecoap {
     fn admit(&mut self, message: &OutgoingMessage, load: &Load, cx: &mut Context<'_>) -> Admission {
-        let interval = match self.round_trip {
-            Micros::ZERO => cx.settings.ack_timeout(cx.params),
-            measured => measured.scale(2, 1),
-        };
-        admit_non_at_interval(message, load, interval, cx)
+        admit_non_at_interval(message, load, self.original_timeout(cx), cx)
     }
 
     fn on_transmit(
@@ -82,6 +58,14 @@ impl CongestionControl for Ecoap {
 
     fn on_feedback(&mut self, _slot: &Slot, sample: &Sample, _cx: &mut Context<'_>) {
         self.round_trip = sample.since_first.max(Micros::new(1));
+    }
+
+    /// The longest one.
+    fn original_timeout(&self, cx: &mut Context<'_>) -> Micros {
+        match self.round_trip {
+            Micros::ZERO => cx.settings.ack_timeout(cx.params),
+            measured => measured.scale(2, 1),
+        }
     }
 
     fn metrics(&self) -> Metrics {
@@ -116,11 +100,5 @@ impl CongestionControl for EcoapRpl {
         let high = low.scale(u32::try_from(spread).unwrap_or(u32::MAX), 1000);
         let timeout = cx.uniform(low, high);
         cx.bounded(timeout, Micros::ZERO)
-    }
-
-    fn on_feedback(&mut self, _slot: &Slot, _sample: &Sample, _cx: &mut Context<'_>) {}
-
-    fn metrics(&self) -> Metrics {
-        Metrics::default()
     }
 }

@@ -32,10 +32,6 @@ impl Eifel {
         Self { srtt: Micros::ZERO, rttvar: Micros::ZERO, rto: Micros::ZERO }
     }
 
-    fn timeout(self, cx: &Context<'_>) -> Micros {
-        if self.rto > Micros::ZERO { self.rto } else { cx.settings.initial_rto(cx.params) }
-    }
-
     /// The program's estimator starts from zero, so a first round trip R gives a timeout of 4/3 R.
     fn update(&mut self, sample: Micros, granularity: Micros) {
         let sample = sample.max(Micros::new(1));
@@ -56,7 +52,7 @@ impl Eifel {
 
 impl CongestionControl for Eifel {
     fn admit(&mut self, message: &OutgoingMessage, load: &Load, cx: &mut Context<'_>) -> Admission {
-        admit_non_at_interval(message, load, self.timeout(cx), cx)
+        admit_non_at_interval(message, load, self.original_timeout(cx), cx)
     }
 
     fn on_transmit(
@@ -66,7 +62,7 @@ impl CongestionControl for Eifel {
         cx: &mut Context<'_>,
     ) -> Micros {
         if transmission.ordinal == 0 {
-            let rto = self.timeout(cx);
+            let rto = self.original_timeout(cx);
             slot.base = cx.uniform(rto, rto.scale(3, 2));
             slot.base
         } else {
@@ -90,6 +86,10 @@ impl CongestionControl for Eifel {
         if retransmissions > 0 {
             self.rto = slot.armed;
         }
+    }
+
+    fn original_timeout(&self, cx: &mut Context<'_>) -> Micros {
+        if self.rto > Micros::ZERO { self.rto } else { cx.settings.initial_rto(cx.params) }
     }
 
     fn metrics(&self) -> Metrics {

@@ -212,7 +212,7 @@ impl CongestionControl for Fasor {
         self.marking
     }
 
-    fn on_congestion_experienced(&mut self, cx: &mut Context<'_>) -> Micros {
+    fn original_timeout(&self, cx: &mut Context<'_>) -> Micros {
         match self.state {
             FasorState::Slow if self.slow > Micros::ZERO => self.slow,
             _ => self.fast_rto(cx),

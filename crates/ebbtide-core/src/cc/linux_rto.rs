@@ -35,10 +35,6 @@ impl LinuxRto {
         Self { srtt: Micros::ZERO, mdev: Micros::ZERO, rttvar: Micros::ZERO, karn: Karn::new() }
     }
 
-    fn rto(&self, cx: &Context<'_>) -> Micros {
-        self.karn.timeout(self.estimate(cx), cx)
-    }
-
     fn estimate(&self, cx: &Context<'_>) -> Micros {
         if self.srtt > Micros::ZERO {
             self.srtt.saturating_add(self.rttvar)
@@ -86,7 +82,7 @@ fn from_signed(micros: i64) -> Micros {
 
 impl CongestionControl for LinuxRto {
     fn admit(&mut self, message: &OutgoingMessage, load: &Load, cx: &mut Context<'_>) -> Admission {
-        admit_non_at_interval(message, load, self.rto(cx), cx)
+        admit_non_at_interval(message, load, self.original_timeout(cx), cx)
     }
 
     fn on_transmit(
@@ -96,7 +92,7 @@ impl CongestionControl for LinuxRto {
         cx: &mut Context<'_>,
     ) -> Micros {
         if transmission.ordinal == 0 {
-            self.rto(cx)
+            self.original_timeout(cx)
         } else {
             Karn::backed_off(slot, self.estimate(cx), cx)
         }
@@ -118,8 +114,8 @@ impl CongestionControl for LinuxRto {
         self.karn.close(slot, retransmissions);
     }
 
-    fn on_congestion_experienced(&mut self, cx: &mut Context<'_>) -> Micros {
-        self.rto(cx)
+    fn original_timeout(&self, cx: &mut Context<'_>) -> Micros {
+        self.karn.timeout(self.estimate(cx), cx)
     }
 
     fn metrics(&self) -> Metrics {

@@ -57,7 +57,7 @@ mod shell;
 mod span;
 
 pub use basic_rto::BasicRto;
-pub use cocoa::{Cocoa, Cocoa01, CocoaCode, CocoaFullBackoff, CocoaSettings};
+pub use cocoa::{Cocoa, Cocoa01, CocoaFullBackoff};
 pub use cocoa_strong::CocoaStrong;
 pub use config::{ControlConfig, Selection};
 pub use config_error::ConfigError;
@@ -67,8 +67,8 @@ pub use controls::{Algorithm, Controller};
 #[cfg(all(feature = "alloc", target_has_atomic = "ptr"))]
 pub use custom::{ControlFactory, Custom, SettingError};
 pub use default::Default;
-pub use ebb::{Ebb, EbbSettings};
-pub use ecoap::{Ecoap, EcoapRpl, EcoapSettings};
+pub use ebb::Ebb;
+pub use ecoap::{Ecoap, EcoapRpl};
 pub use eifel::Eifel;
 pub use estimator::{Estimator, Gains};
 pub use fasor::Fasor;
@@ -76,12 +76,14 @@ pub use full_backoff::FullBackoff;
 pub use keys::SettingKey;
 pub use linux_rto::LinuxRto;
 pub use peak_hopper::PeakHopper;
-pub use rcoap::{Rcoap, RcoapSettings};
+pub use rcoap::Rcoap;
 #[cfg(all(feature = "alloc", target_has_atomic = "ptr"))]
 pub use registry::{NameError, Registry};
 pub use rfc6298::Rfc6298;
 pub use schedule::TimeoutSchedule;
-pub use settings::{InFlight, Settings};
+pub use settings::{
+    CocoaCode, CocoaSettings, EbbSettings, EcoapSettings, InFlight, RcoapSettings, Settings,
+};
 pub use shell::Shell;
 
 use crate::params::Parameters;
@@ -434,7 +436,9 @@ pub trait CongestionControl {
 
     /// The exchange was acknowledged or reset for the first time. Later answers to it are not
     /// reported.
-    fn on_feedback(&mut self, slot: &Slot, sample: &Sample, cx: &mut Context<'_>);
+    fn on_feedback(&mut self, slot: &Slot, sample: &Sample, cx: &mut Context<'_>) {
+        let _ = (slot, sample, cx);
+    }
 
     /// The exchange ended after this many `retransmissions`.
     fn on_close(
@@ -452,11 +456,16 @@ pub trait CongestionControl {
     /// Returns for how long no new message leaves; zero if the control reacts by other means. Until then it is
     /// not called again, so that a sender reacts at most once to the marks of one round trip.
     ///
-    /// It is to be the timeout of an original transmission: a sender whose window is one message sends the
-    /// next one when its retransmission timer expires (RFC 3168 section 6.1.2). By default it is the RTO of
-    /// `metrics`, or else the first timeout as it is set; a control that bounds or keeps timeouts says its own.
-    /// A sender that uses ECN has to react to marks (RFC 8085 section 3.1.7).
+    /// By default it is [`original_timeout`](Self::original_timeout): a sender whose window is one message sends
+    /// the next one when its retransmission timer expires (RFC 3168 section 6.1.2). A sender that uses ECN has to
+    /// react to marks (RFC 8085 section 3.1.7).
     fn on_congestion_experienced(&mut self, cx: &mut Context<'_>) -> Micros {
+        self.original_timeout(cx)
+    }
+
+    /// The timeout that an original transmission would have now. By default it is the RTO of `metrics`, or else the
+    /// first timeout as it is set; a control that bounds, keeps or draws timeouts says its own.
+    fn original_timeout(&self, cx: &mut Context<'_>) -> Micros {
         self.metrics().rto.unwrap_or_else(|| cx.settings.first_timeout(cx.params))
     }
 
@@ -480,7 +489,9 @@ pub trait CongestionControl {
     }
 
     /// The present state of the control.
-    fn metrics(&self) -> Metrics;
+    fn metrics(&self) -> Metrics {
+        Metrics::default()
+    }
 }
 
 /// Decides whether a Non-confirmable message may leave at a rate of one message per `interval`.

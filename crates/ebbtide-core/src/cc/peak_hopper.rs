@@ -36,12 +36,6 @@ impl PeakHopper {
         Self { rto: Micros::ZERO, previous: Micros::ZERO, karn: Karn::new(), boost_permille: 0 }
     }
 
-    fn timeout(&self, cx: &Context<'_>) -> Micros {
-        let estimate =
-            if self.rto > Micros::ZERO { self.rto } else { cx.settings.initial_rto(cx.params) };
-        self.karn.timeout(estimate, cx)
-    }
-
     fn update(&mut self, sample: Micros, cx: &Context<'_>) {
         let sample = sample.max(Micros::new(1));
         let previous = if self.previous == Micros::ZERO { sample } else { self.previous };
@@ -69,7 +63,7 @@ impl core::default::Default for PeakHopper {
 
 impl CongestionControl for PeakHopper {
     fn admit(&mut self, message: &OutgoingMessage, load: &Load, cx: &mut Context<'_>) -> Admission {
-        admit_non_at_interval(message, load, self.timeout(cx), cx)
+        admit_non_at_interval(message, load, self.original_timeout(cx), cx)
     }
 
     fn on_transmit(
@@ -79,7 +73,7 @@ impl CongestionControl for PeakHopper {
         cx: &mut Context<'_>,
     ) -> Micros {
         if transmission.ordinal == 0 {
-            self.timeout(cx)
+            self.original_timeout(cx)
         } else {
             Karn::backed_off(slot, self.rto, cx)
         }
@@ -101,8 +95,10 @@ impl CongestionControl for PeakHopper {
         self.karn.close(slot, retransmissions);
     }
 
-    fn on_congestion_experienced(&mut self, cx: &mut Context<'_>) -> Micros {
-        self.timeout(cx)
+    fn original_timeout(&self, cx: &mut Context<'_>) -> Micros {
+        let estimate =
+            if self.rto > Micros::ZERO { self.rto } else { cx.settings.initial_rto(cx.params) };
+        self.karn.timeout(estimate, cx)
     }
 
     fn metrics(&self) -> Metrics {

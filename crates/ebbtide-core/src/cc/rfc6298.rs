@@ -33,15 +33,11 @@ impl Rfc6298 {
         let initial = || cx.settings.initial_rto(cx.params);
         self.estimator.rto(K, cx.settings.granularity).unwrap_or_else(initial)
     }
-
-    fn rto(&self, cx: &Context<'_>) -> Micros {
-        self.karn.timeout(self.estimate(cx), cx)
-    }
 }
 
 impl CongestionControl for Rfc6298 {
     fn admit(&mut self, message: &OutgoingMessage, load: &Load, cx: &mut Context<'_>) -> Admission {
-        admit_non_at_interval(message, load, self.rto(cx), cx)
+        admit_non_at_interval(message, load, self.original_timeout(cx), cx)
     }
 
     fn on_transmit(
@@ -51,7 +47,7 @@ impl CongestionControl for Rfc6298 {
         cx: &mut Context<'_>,
     ) -> Micros {
         if transmission.ordinal == 0 {
-            self.rto(cx)
+            self.original_timeout(cx)
         } else {
             Karn::backed_off(slot, self.estimate(cx), cx)
         }
@@ -73,8 +69,8 @@ impl CongestionControl for Rfc6298 {
         self.karn.close(slot, retransmissions);
     }
 
-    fn on_congestion_experienced(&mut self, cx: &mut Context<'_>) -> Micros {
-        self.rto(cx)
+    fn original_timeout(&self, cx: &mut Context<'_>) -> Micros {
+        self.karn.timeout(self.estimate(cx), cx)
     }
 
     fn metrics(&self) -> Metrics {

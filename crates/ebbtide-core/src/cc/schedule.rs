@@ -2,10 +2,7 @@
 //! the last three ([`Shell::wait`](super::Shell::wait)).
 
 use super::default::{admit_non_at_probing_rate, doubled, initial_timeout};
-use super::{
-    Admission, CongestionControl, Context, Load, Metrics, OutgoingMessage, Sample, Slot,
-    Transmission,
-};
+use super::{Admission, CongestionControl, Context, Load, OutgoingMessage, Slot, Transmission};
 use crate::time::Micros;
 
 /// How the timeouts of an exchange follow each other. T is ACK_TIMEOUT, and "drawn" means from
@@ -61,12 +58,6 @@ impl CongestionControl for TimeoutSchedule {
                 cx.bounded(timeout, slot.base)
             }
         }
-    }
-
-    fn on_feedback(&mut self, _slot: &Slot, _sample: &Sample, _cx: &mut Context<'_>) {}
-
-    fn metrics(&self) -> Metrics {
-        Metrics::default()
     }
 }
 

@@ -1,9 +1,6 @@
 //! `ebb`: probe the path before repeating a message (studies/ebb.md).
 
 mod packed;
-mod settings;
-
-pub use settings::EbbSettings;
 
 use super::estimator::{Estimator, Gains};
 use super::{
@@ -518,7 +515,7 @@ impl CongestionControl for Ebb {
         self.marking
     }
 
-    fn on_congestion_experienced(&mut self, cx: &mut Context<'_>) -> Micros {
+    fn original_timeout(&self, cx: &mut Context<'_>) -> Micros {
         self.first_timeout(cx)
     }
 

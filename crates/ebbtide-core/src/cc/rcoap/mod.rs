@@ -5,9 +5,6 @@
 //! in flight, R x RTT, are RTT / I.
 
 mod discovery;
-mod settings;
-
-pub use settings::RcoapSettings;
 
 use super::estimator::Gains;
 use super::{

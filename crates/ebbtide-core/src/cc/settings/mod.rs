@@ -1,9 +1,15 @@
 //! The settings of the congestion controls.
 
-use super::cocoa::CocoaSettings;
-use super::ebb::EbbSettings;
-use super::ecoap::EcoapSettings;
-use super::rcoap::RcoapSettings;
+mod cocoa;
+mod ebb;
+mod ecoap;
+mod rcoap;
+
+pub use cocoa::{CocoaCode, CocoaSettings};
+pub use ebb::EbbSettings;
+pub use ecoap::EcoapSettings;
+pub use rcoap::RcoapSettings;
+
 use crate::params::Parameters;
 use crate::time::Micros;
 
