@@ -131,13 +131,11 @@ fn round_trip(measured: &MeasuredCapture<'_>, network: &FittedNetwork) -> Estima
 
 impl Estimate {
     /// The value with its unit, such as `30.1 kbit/s`.
-    #[must_use]
     pub fn value_text(&self) -> String {
         self.text(self.value)
     }
 
     /// The range with its unit, such as `29.8 kbit/s to 30.4 kbit/s`; empty if there is none.
-    #[must_use]
     pub fn range_text(&self) -> String {
         match (self.low, self.high) {
             (Some(low), Some(high)) => format!("{} to {}", self.text(low), self.text(high)),

@@ -15,7 +15,8 @@ use std::collections::BTreeMap;
 /// A figure that was estimated.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Estimate {
-    /// The dotted key of the scenario, such as `network.up.rate`; or the name of a figure that is not a key: `round_trip`.
+    /// The dotted key of the scenario, such as `network.up.rate`; or the name of a figure that is
+    /// not a key: `round_trip`.
     pub key: &'static str,
     /// The value in the unit; infinite for a buffer without a limit.
     pub value: f64,

@@ -35,7 +35,6 @@ pub struct Fit {
 
 impl Fit {
     /// The kind of the workload with its period, such as `periodic, period 20.0 s`.
-    #[must_use]
     pub fn workload_text(&self) -> String {
         let workload = &self.scenario.workload;
         let name = serde_json::to_value(workload.kind()).ok();
@@ -47,7 +46,6 @@ impl Fit {
     }
 
     /// The requests as lines of `seconds,device`, for the workload `log`.
-    #[must_use]
     pub fn request_log(&self) -> String {
         let mut text = String::from("seconds,device\n");
         for (at, device) in &self.requests {
@@ -64,7 +62,6 @@ impl Fit {
     }
 
     /// The fit as one document: `scenario` (TOML), `figures`, `unknown`, and the counts.
-    #[must_use]
     pub fn document(&self) -> Value {
         let figure = |figure: &Estimate| {
             // JSON has no infinity.

@@ -1,10 +1,11 @@
 //! From a capture to a scenario: reads a user's own CoAP traffic and estimates the network and the workload behind it.
 //!
-//! The estimates of the network are those of a model: packets pass a buffer with tail drop, a serialiser and a delay,
-//! the same that [`ebbtide_sim::net`] simulates. The rate and the buffer are those under which the model explains the times
-//! and losses of all packets best; the delay is what remains. Where the capture was taken decides what can be known:
-//! with both ends of the path in it each direction by itself; next to the clients only there and back together; next
-//! to the server that only if clients go on at once after each answer.
+//! The estimates of the network are those of a model: packets pass a buffer with tail drop, a
+//! serialiser and a delay, the same that [`ebbtide_sim::net`] simulates. The rate and the buffer
+//! are those under which the model explains the times and losses of all packets best; the delay is
+//! what remains. Where the capture was taken decides what can be known: with both ends of the path
+//! in it each direction by itself; next to the clients only there and back together; next to the
+//! server that only if clients go on at once after each answer.
 
 mod copies;
 mod devices;

@@ -196,8 +196,8 @@ fn is_cut(error: PcapError) -> Result<(), FitError> {
 }
 
 impl CaptureReader {
-    /// A capture that was cut lacks a part of its last packet. Where much more than that was left, a length within it is
-    /// wrong.
+    /// A capture that was cut lacks a part of its last packet. Where much more than that was left,
+    /// a length within it is wrong.
     fn refuse_damage(&self, taken: u64) -> Result<(), FitError> {
         let left = taken.saturating_sub(self.used);
         // The blocks of pcapng have more than the 16 bytes of pcap's records.

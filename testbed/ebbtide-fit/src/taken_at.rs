@@ -13,7 +13,6 @@ pub enum TakenAt {
 
 impl TakenAt {
     /// Its name on the command line.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Clients => "clients",
@@ -23,7 +22,6 @@ impl TakenAt {
     }
 
     /// The place with this name.
-    #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         [Self::Clients, Self::Server, Self::Link].into_iter().find(|place| place.name() == name)
     }

@@ -7,7 +7,6 @@ use super::result::{Map, MapSummary, RegretSummary};
 use serde_json::{Value, json};
 
 /// The map as one JSON document.
-#[must_use]
 pub fn document(plan: &Plan, map: &Map) -> Value {
     let three = |spread: Option<Spread>| {
         spread.map(|s| json!({"mean": s.mean, "p95": s.p95, "worst": s.worst}))

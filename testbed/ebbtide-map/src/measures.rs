@@ -47,7 +47,6 @@ pub struct Measured {
 
 impl Measured {
     /// The figures of these replications.
-    #[must_use]
     pub fn from_records(network: &DrawnNetwork, records: &[RunRecord]) -> Self {
         let runs = records.chunks(1).map(|one| Measures::from_records(network, one)).collect();
         Self { all: Measures::from_records(network, records), runs }
@@ -56,7 +55,6 @@ impl Measured {
 
 impl Measures {
     /// The figures of these replications.
-    #[must_use]
     pub fn from_records(network: &DrawnNetwork, records: &[RunRecord]) -> Self {
         let clients = || records.iter().flat_map(|record| &record.clients);
         let sum = |field: &dyn Fn(&ClientRecord) -> u64| clients().map(field).sum::<u64>();
@@ -85,20 +83,17 @@ impl Measures {
     }
 
     /// The share of the exchanges that received their response, 0 to 1.
-    #[must_use]
     pub fn share(&self) -> f64 {
         self.delivered as f64 / self.asked.max(1) as f64
     }
 
     /// Datagrams that clients sent, probes included, per delivered exchange.
-    #[must_use]
     pub fn cost(&self) -> f64 {
         (self.messages + self.probes) as f64 / self.delivered.max(1) as f64
     }
 
     /// Whether goodput stays above half of the capacity that link errors leave; `None` if the
     /// clients request less than the capacity.
-    #[must_use]
     pub fn is_safe(&self, network: &DrawnNetwork) -> Option<bool> {
         let carried = 1.0 - network.scenario.average_loss();
         (network.load() >= 1.0).then_some(self.goodput as f64 >= 500.0 * carried)

@@ -28,7 +28,6 @@ pub struct DrawnNetwork {
 impl DrawnNetwork {
     /// The load that the clients offer, divided by the capacity of the bottleneck: the time that it
     /// needs for their exchanges, divided by the time in which they would make them on an idle path.
-    #[must_use]
     pub fn load(&self) -> f64 {
         let (clients, workload) = (&self.scenario.clients, &self.scenario.workload);
         let exchanges = f64::from(workload.exchanges);
@@ -60,13 +59,11 @@ impl DrawnNetwork {
     }
 
     /// The buffer divided by the bandwidth-delay product; `None` without a limit.
-    #[must_use]
     pub fn buffer_bdp(&self) -> Option<f64> {
         self.scenario.network.down.buffer.0.map(|bytes| bytes as f64 / self.bdp_bytes)
     }
 
     /// Whether each client's share of the capacity is at least one exchange a minute.
-    #[must_use]
     pub fn has_a_share(&self) -> bool {
         f64::from(self.scenario.clients.count) * self.exchange_s <= 60.0
     }

@@ -7,7 +7,6 @@ use ebbtide_sim::run::VERSION;
 use std::fmt::Write;
 
 /// Renders the page. The same map gives the same bytes.
-#[must_use]
 pub fn render(plan: &Plan, map: &Map) -> String {
     let title = format!("Map of {} networks: {}", map.cells.len(), plan.preset);
     let mut body = String::new();

@@ -8,7 +8,6 @@ use super::strata::{Stratum, strata};
 use ebbtide_sim::scenario::{ScenarioError, Source};
 
 /// The name of the scenario from which the networks of a preset are derived.
-#[must_use]
 pub fn scenario_of(preset: &str) -> &'static str {
     // `nb-iot` has settings of the papers' experiments.
     if preset == FLEETS { "fleet" } else { "nb-iot" }
@@ -106,7 +105,6 @@ impl Plan {
     /// The same plan, in which the best published controls of each network are measured again in as
     /// many other replications. Their difference from themselves is chance, which no control can
     /// avoid: the reference is the minimum over several controls.
-    #[must_use]
     pub fn with_chance(mut self) -> Self {
         self.chance = true;
         self.command.push_str(" --chance");
@@ -114,14 +112,12 @@ impl Plan {
     }
 
     /// The `ebbtide map` that computes the same map.
-    #[must_use]
     pub fn command_line(&self) -> &str {
         &self.command
     }
 
     /// The controls to run, each once: those compared, those compared with, and the reference for
     /// costs.
-    #[must_use]
     pub fn controls(&self) -> Vec<&str> {
         let mut all: Vec<&str> = Vec::new();
         let named = self.cc.iter().chain(&self.published).map(String::as_str);
@@ -134,7 +130,6 @@ impl Plan {
     }
 
     /// The number of pairs of network and control.
-    #[must_use]
     pub fn pairs(&self) -> usize {
         self.networks.len() * self.controls().len()
     }
@@ -146,7 +141,6 @@ impl Plan {
     }
 
     /// The command that runs some controls in a network again.
-    #[must_use]
     pub fn command(&self, network: &DrawnNetwork, controls: &str) -> String {
         ebbtide_sim::run::run_command(
             &network.source.place,

@@ -190,7 +190,6 @@ impl Ranges {
     }
 
     /// The ranges that replace the preset's, as `KEY=VALUES`.
-    #[must_use]
     pub fn changes(&self) -> &[String] {
         &self.changes
     }

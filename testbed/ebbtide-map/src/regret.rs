@@ -40,7 +40,6 @@ pub struct Best {
 
 impl Best {
     /// The best of these controls; `None` if there are none.
-    #[must_use]
     pub fn among(published: &[Measures]) -> Option<Self> {
         let places = || published.iter().enumerate();
         let (share, best) = places().max_by(|a, b| a.1.share().total_cmp(&b.1.share()))?;
@@ -64,7 +63,6 @@ pub struct Reference {
 
 impl Reference {
     /// The best figures among those of the published controls; `cost_of` are `fasor-token`'s.
-    #[must_use]
     pub fn from_published(published: &[Measures], cost_of: Option<Measures>) -> Option<Self> {
         let best = Best::among(published)?;
         Some(Self {
@@ -77,7 +75,6 @@ impl Reference {
 
     /// Compares the reference with itself: its controls measured again, each in that by which it is
     /// the best one.
-    #[must_use]
     pub fn regret_of_chance(&self, again: &Again) -> Regret {
         let by = |own: &Measures| self.regret(own);
         Regret {
@@ -89,7 +86,6 @@ impl Reference {
     }
 
     /// Compares a control with the reference.
-    #[must_use]
     pub fn regret(&self, measures: &Measures) -> Regret {
         let counts = self.share >= MIN_SHARE;
         let over = |own: u64, best: u64| {
@@ -130,7 +126,6 @@ pub struct Spread {
 
 impl Spread {
     /// The spread of factors in any order; `None` if there are none.
-    #[must_use]
     pub fn from_factors(factors: impl Iterator<Item = f64>) -> Option<Self> {
         let mut factors: Vec<f64> = factors.collect();
         factors.sort_unstable_by(f64::total_cmp);

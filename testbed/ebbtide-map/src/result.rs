@@ -124,13 +124,11 @@ impl Map {
     }
 
     /// Each control over all networks; empty for an empty map.
-    #[must_use]
     pub fn summaries(&self) -> Vec<MapSummary> {
         self.summaries_of(&|_| true)
     }
 
     /// Each control over the networks of a stratum; empty if none was finished.
-    #[must_use]
     pub fn summaries_in(&self, stratum: usize) -> Vec<MapSummary> {
         self.summaries_of(&|cell| cell.network.stratum == stratum)
     }
@@ -142,7 +140,6 @@ impl Map {
     }
 
     /// How the best published controls differ from themselves; `None` unless it was asked for.
-    #[must_use]
     pub fn chance(&self) -> Option<RegretSummary> {
         RegretSummary::from_regrets(&self.chance)
     }

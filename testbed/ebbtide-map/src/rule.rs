@@ -106,7 +106,6 @@ pub struct BestControls {
 
 impl Map {
     /// The control that the rule chooses as the default.
-    #[must_use]
     pub fn chosen(&self) -> BestControls {
         let figures: Vec<Vec<Figures>> = self
             .cells
@@ -120,7 +119,6 @@ impl Map {
 }
 
 /// Applies the rule to the figures of some controls in some networks.
-#[must_use]
 pub fn choose(controls: &[String], networks: &[Vec<Figures>]) -> BestControls {
     let mut chosen =
         BestControls { equals: (0..controls.len()).collect(), ..BestControls::default() };

@@ -37,7 +37,6 @@ pub struct Unsafe {
 
 impl Map {
     /// The networks in which a control is worst, `count` for each measure, the worst first.
-    #[must_use]
     pub fn worst(&self, plan: &Plan, cc: &str, count: usize) -> Vec<Worst> {
         let Some(place) = self.controls.iter().position(|own| own == cc) else {
             return Vec::new();
@@ -67,7 +66,6 @@ impl Map {
 
     /// The networks in which a control is unsafe and another one of the comparison is safe, beyond
     /// chance, those with the least goodput first.
-    #[must_use]
     pub fn unsafe_alone(&self, plan: &Plan, cc: &str) -> Vec<Unsafe> {
         let Some(place) = self.controls.iter().position(|own| own == cc) else {
             return Vec::new();
@@ -104,7 +102,6 @@ impl Map {
 
     /// The text of a file that lists, for each control, the networks in which it is unsafe where
     /// another one is safe, and those in which it is worst. Each has the command that runs it again.
-    #[must_use]
     pub fn worst_file(&self, plan: &Plan) -> String {
         let mut text = format!("# {}\n", plan.command_line());
         for cc in &self.controls {

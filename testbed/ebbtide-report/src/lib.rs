@@ -20,7 +20,6 @@ pub use palette::{Look, looks};
 use ebbtide_sim::result::Report;
 
 /// One self-contained HTML page. The same report gives the same bytes.
-#[must_use]
 pub fn render(report: &Report) -> String {
     page::page(report)
 }

@@ -77,7 +77,6 @@ pub struct Look {
 }
 
 /// The look of each cell's control, in the order of the cells.
-#[must_use]
 pub fn looks(report: &Report) -> Vec<Look> {
     const STYLE: &str = include_str!("style.css");
     let palette = Palette::for_report(report);

@@ -37,7 +37,6 @@ impl Lane {
     pub const NEAR: Self = Self(u32::MAX);
 
     /// Its number.
-    #[must_use]
     pub const fn index(self) -> usize {
         self.0 as usize
     }
@@ -80,7 +79,6 @@ pub struct Engine<E> {
 
 impl<E: Copy> Engine<E> {
     /// Creates an engine at time zero with `lanes` lanes.
-    #[must_use]
     pub fn new(lanes: u32) -> Self {
         let lane = |_| LaneQueue { first: NEVER, queue: VecDeque::new() };
         Self {
@@ -95,7 +93,6 @@ impl<E: Copy> Engine<E> {
     }
 
     /// The lane with this number, which must be below the number of lanes of the engine.
-    #[must_use]
     pub const fn lane(number: u32) -> Lane {
         Lane(number)
     }
@@ -110,13 +107,11 @@ impl<E: Copy> Engine<E> {
 
     /// The time of the event that was returned last.
     #[inline]
-    #[must_use]
     pub const fn now(&self) -> Instant {
         self.now
     }
 
     /// The number of events that have been returned.
-    #[must_use]
     pub const fn handled(&self) -> u64 {
         self.handled
     }

@@ -17,7 +17,6 @@ pub(crate) fn sparse(histogram: &Histogram<u32>) -> SparseHistogram {
 
 impl SparseHistogram {
     /// The values of several histograms in ascending order, each once with how often it occurred.
-    #[must_use]
     pub fn together<'h>(histograms: impl Iterator<Item = &'h Self>) -> Self {
         let mut all: Vec<(u64, u64)> = histograms.flat_map(|one| &one.0).copied().collect();
         all.sort_unstable_by_key(|(value, _)| *value);

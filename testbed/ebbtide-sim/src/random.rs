@@ -19,13 +19,11 @@ pub struct Streams {
 
 impl Streams {
     /// The streams of one replication.
-    #[must_use]
     pub const fn new(seed: u64, replication: u32) -> Self {
         Self { seed, replication }
     }
 
     /// The stream of the component at `path`: ChaCha8 keyed by seed, replication and path.
-    #[must_use]
     pub fn stream(&self, path: &str) -> ChaCha8Rng {
         ChaCha8Rng::from_seed(self.key(path))
     }
@@ -82,7 +80,6 @@ pub struct Probability(u64);
 
 impl Probability {
     /// From a share, which is clamped to `[0, 1]`; NaN becomes 0.
-    #[must_use]
     pub fn new(share: f64) -> Self {
         // Rounded to a multiple of 2^-32. The cast saturates and maps NaN to 0.
         Self((share.clamp(0.0, 1.0) * 4_294_967_296.0).round() as u64)

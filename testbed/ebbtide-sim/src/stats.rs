@@ -23,7 +23,6 @@ pub struct Summary {
 
 /// A quantile of sorted values by linear interpolation between order statistics (the default of
 /// NumPy and R, type 7). NaN if there are no values.
-#[must_use]
 pub fn quantile(sorted: &[f64], share: f64) -> f64 {
     let Some(last) = sorted.len().checked_sub(1) else { return f64::NAN };
     let position = share.clamp(0.0, 1.0) * last as f64;
@@ -35,14 +34,12 @@ pub fn quantile(sorted: &[f64], share: f64) -> f64 {
 }
 
 /// The seven order statistics of unsorted values.
-#[must_use]
 pub fn summary(values: &mut [f64]) -> Summary {
     values.sort_unstable_by(f64::total_cmp);
     seven(|share| quantile(values, share))
 }
 
 /// The seven order statistics of values that occur several times, in ascending order.
-#[must_use]
 pub fn weighted_summary(values: &[(f64, u64)]) -> Summary {
     let total: u64 = values.iter().map(|(_, count)| count).sum();
     seven(|share| {
@@ -73,7 +70,6 @@ fn seven(quantile: impl Fn(f64) -> f64) -> Summary {
 
 /// The mean and the half-width of its 95 % confidence interval by Student's t; the half-width is
 /// zero for fewer than two values.
-#[must_use]
 pub fn mean_and_half_width(values: &[f64]) -> (f64, f64) {
     let n = values.len();
     if n == 0 {
@@ -118,7 +114,6 @@ fn expansion(freedom: f64) -> f64 {
 
 /// Jain's fairness index: 1 if all values are equal, 1/n if one value is the whole sum. 1 if there
 /// are no values.
-#[must_use]
 pub fn jain(values: &[f64]) -> f64 {
     let sum: f64 = values.iter().sum();
     let squares: f64 = values.iter().map(|value| value * value).sum();

@@ -31,7 +31,6 @@ pub enum TimeRange {
 
 impl TimeRange {
     /// The two ends of the range, ns.
-    #[must_use]
     pub const fn ends(self) -> (u64, u64) {
         match self {
             Self::Between(low, high) => (low.0, high.0),
@@ -89,7 +88,6 @@ fn print_quantity(value: u64, units: &[(&str, u64)], f: &mut fmt::Formatter<'_>)
 
 /// The value of a text with a unit in seconds, bits per second or bytes, with the name of that
 /// unit, such as `(30000.0, "bit/s")` for `30 kbit/s`. `None` if the text is not such a quantity.
-#[must_use]
 pub fn in_base_unit(text: &str) -> Option<(f64, &'static str)> {
     let of = |units| parse_quantity(text, units).map(|value| value as f64);
     of(TIME_UNITS)
@@ -100,7 +98,6 @@ pub fn in_base_unit(text: &str) -> Option<(f64, &'static str)> {
 
 impl Time {
     /// Whether the span is zero.
-    #[must_use]
     pub const fn is_zero(&self) -> bool {
         self.0 == 0
     }
@@ -111,7 +108,6 @@ impl Time {
     }
 
     /// Parses a text such as `200ms` or `"1.5 s"`; `None` if it is not a time.
-    #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         parse_quantity(text, TIME_UNITS).map(Self)
     }

@@ -47,13 +47,11 @@ pub struct ThreadTime {
 
 impl ThreadTime {
     /// Begins to measure.
-    #[must_use]
     pub fn start() -> Self {
         Self { elapsed: Stopwatch::start(), before_ns: Self::used_ns() }
     }
 
     /// The time since the start, s.
-    #[must_use]
     pub fn seconds(&self) -> f64 {
         let used = self.before_ns.zip(Self::used_ns());
         used.map_or_else(

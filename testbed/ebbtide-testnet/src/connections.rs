@@ -1,6 +1,7 @@
-//! A model of TCP: segments that are acknowledged one by one, sent again after a timeout that doubles, and delivered
-//! in order. Credit for the peer's buffer takes no packets, and there is no congestion control: what a test needs of TCP is
-//! that loss is delay, silence is not an end, and an end may come at any byte.
+//! A model of TCP: segments that are acknowledged one by one, sent again after a timeout that
+//! doubles, and delivered in order. Credit for the peer's buffer takes no packets, and there is no
+//! congestion control: what a test needs of TCP is that loss is delay, silence is not an end, and
+//! an end may come at any byte.
 
 use crate::links::{AgendaEntry, Links, Packet, PacketRoute};
 use crate::segment::{EndId, EndSide, Segment};
@@ -312,7 +313,7 @@ impl Connections {
                 }
                 let number = segment.number;
                 self.answer(now, links, route, id, number, SegmentKind::Acknowledgement);
-                // What follows the client's acknowledgement shows that it was sent.
+                // Bytes after the client's acknowledgement show that it was sent.
                 if id.side == EndSide::Server {
                     self.acknowledged(now, links, id, 0);
                 }

@@ -48,7 +48,6 @@ impl TestNetwork {
     }
 
     /// How much virtual time has passed.
-    #[must_use]
     pub fn elapsed(&self) -> Duration {
         self.fabric.now().saturating_since(Instant::ZERO)
     }
@@ -126,7 +125,6 @@ impl TestNetwork {
     }
 
     /// The packets so far.
-    #[must_use]
     pub fn trace(&self) -> PacketTrace {
         self.fabric.lock().links.trace.clone()
     }

@@ -99,13 +99,11 @@ pub struct PacketTrace {
 
 impl PacketTrace {
     /// The packets, at most a million.
-    #[must_use]
     pub fn packets(&self) -> &[TracedPacket] {
         &self.packets
     }
 
     /// The packets after the first million, which are not held.
-    #[must_use]
     pub const fn left_out(&self) -> u64 {
         self.left_out
     }

@@ -3,7 +3,7 @@
 use super::capture::Recorder;
 use super::clock::Clock;
 use super::wakeup::{NAP, WakeUps};
-use super::{Arrived, Packet, PathEnds};
+use super::{ArrivedPacket, Packet, PathEnds};
 use ebbtide_core::time::Instant;
 use ebbtide_sim::emulation::{Emulation, EmulationSummary};
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
@@ -205,7 +205,7 @@ impl<E: PathEnds> EmulatedPath<E> {
     fn receive(&mut self, token: u64, epoll: &Epoll) -> io::Result<()> {
         let Self { ends, emulation, clock, capture, .. } = self;
         ends.receive(token, epoll, &mut |arrived| {
-            let Arrived { direction, device, bytes, packet } = arrived;
+            let ArrivedPacket { direction, device, bytes, packet } = arrived;
             let now = clock.now();
             if let Some(capture) = capture {
                 capture.entered(now, direction, packet.frame());

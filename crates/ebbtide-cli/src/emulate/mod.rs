@@ -28,7 +28,7 @@ pub(crate) trait Packet: Send {
 }
 
 /// A packet that a host has sent into the path.
-pub(crate) struct Arrived<P> {
+pub(crate) struct ArrivedPacket<P> {
     pub(crate) direction: Direction,
     /// The number of the device that sends or receives it, from 0 on.
     pub(crate) device: u32,
@@ -49,7 +49,7 @@ pub(crate) trait PathEnds: Send {
         &mut self,
         token: u64,
         epoll: &Epoll,
-        take: &mut dyn FnMut(Arrived<Self::Packet>),
+        take: &mut dyn FnMut(ArrivedPacket<Self::Packet>),
     ) -> io::Result<()>;
 
     /// Hands a packet to the host at the other end.

@@ -103,8 +103,9 @@ impl Site {
         let device = open_tun()?;
         let name = device.name()?;
         let ip = permitted(&name, ip);
-        // RFC 3704: no packet with a forged source comes from behind the link into this network, and through it to others.
-        // In a container that may not set it, what is behind the link is within that container.
+        // RFC 3704: no packet with a forged source comes from behind the link into this network,
+        // and through it to others. In a container that may not set it, what is behind the link is
+        // within that container.
         let _ = fs::write(format!("/proc/sys/net/ipv4/conf/{name}/rp_filter"), "1");
         Ok((Self { namespace: None, device: name, ip }, device))
     }
@@ -211,8 +212,9 @@ impl Site {
     }
 }
 
-/// Lets a device carry these versions, or IPv4 alone where the system has no IPv6. The system then sends nothing of its own
-/// through the link: neither solicitations nor what a link-local address entails.
+/// Lets a device carry these versions, or IPv4 alone where the system has no IPv6. The system then
+/// sends nothing of its own through the link: neither solicitations nor what a link-local address
+/// entails.
 fn permitted(device: &str, ip: Ip) -> Ip {
     let set = |key: &str, value: &str| {
         let file = format!("/proc/sys/net/ipv6/conf/{device}/{key}");

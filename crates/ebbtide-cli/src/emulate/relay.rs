@@ -2,7 +2,7 @@
 //! socket of its own, so that the target can distinguish them. Needs no privilege.
 
 use super::capture::Frame;
-use super::{Arrived, Packet, PathEnds};
+use super::{ArrivedPacket, Packet, PathEnds};
 use ebbtide_sim::emulation::Direction;
 use nix::errno::Errno;
 use nix::sys::epoll::{Epoll, EpollEvent, EpollFlags};
@@ -175,7 +175,7 @@ impl Relay {
     fn take_from_clients(
         &mut self,
         epoll: &Epoll,
-        take: &mut dyn FnMut(Arrived<Datagram>),
+        take: &mut dyn FnMut(ArrivedPacket<Datagram>),
     ) -> io::Result<()> {
         for _ in 0..BATCH {
             let datagram = self.listen.recv_from(&mut self.buffer);
@@ -190,7 +190,12 @@ impl Relay {
                 let payload = self.buffer.get(..length).unwrap_or_default().to_vec();
                 let to = self.target;
                 let packet = Datagram { client, from, to, payload };
-                take(Arrived { direction: Direction::Up, device: device(client), bytes, packet });
+                take(ArrivedPacket {
+                    direction: Direction::Up,
+                    device: device(client),
+                    bytes,
+                    packet,
+                });
             }
         }
         Ok(())
@@ -199,7 +204,7 @@ impl Relay {
     fn take_from_target(
         &mut self,
         number: u64,
-        take: &mut dyn FnMut(Arrived<Datagram>),
+        take: &mut dyn FnMut(ArrivedPacket<Datagram>),
     ) -> io::Result<()> {
         for _ in 0..BATCH {
             let Some(client) = self.clients.get(&number) else { return Ok(()) };
@@ -210,7 +215,12 @@ impl Relay {
                 let payload = self.buffer.get(..length).unwrap_or_default().to_vec();
                 let from = self.target;
                 let packet = Datagram { client: number, from, to, payload };
-                take(Arrived { direction: Direction::Down, device: device(number), bytes, packet });
+                take(ArrivedPacket {
+                    direction: Direction::Down,
+                    device: device(number),
+                    bytes,
+                    packet,
+                });
             }
         }
         Ok(())
@@ -230,7 +240,7 @@ impl PathEnds for Relay {
         &mut self,
         token: u64,
         epoll: &Epoll,
-        take: &mut dyn FnMut(Arrived<Datagram>),
+        take: &mut dyn FnMut(ArrivedPacket<Datagram>),
     ) -> io::Result<()> {
         match token - self.first {
             0 => self.take_from_clients(epoll, take),

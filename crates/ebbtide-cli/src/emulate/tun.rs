@@ -1,7 +1,7 @@
 //! The ends of a path as two TUN devices, which carry IP packets.
 
 use super::capture::Frame;
-use super::{Arrived, Packet, PathEnds};
+use super::{ArrivedPacket, Packet, PathEnds};
 use ebbtide_sim::emulation::Direction;
 use nix::sys::epoll::{Epoll, EpollEvent, EpollFlags};
 use std::io;
@@ -93,7 +93,7 @@ impl PathEnds for Tuns {
         &mut self,
         token: u64,
         _epoll: &Epoll,
-        take: &mut dyn FnMut(Arrived<IpPacket>),
+        take: &mut dyn FnMut(ArrivedPacket<IpPacket>),
     ) -> io::Result<()> {
         let (end, direction) = if token == self.first {
             (&self.devices, Direction::Up)
@@ -110,7 +110,8 @@ impl PathEnds for Tuns {
                 Some(4) => {}
                 // To groups of the link the system reports memberships (RFC 3810), which no program sends.
                 Some(6) if packet.get(24) == Some(&0xff) => continue,
-                // RFC 3704: behind the far end may be this machine and its networks, and Linux checks sources of IPv4 alone.
+                // RFC 3704: behind the far end may be this machine and its networks, and Linux
+                // checks sources of IPv4 alone.
                 Some(6) if direction == Direction::Up && !self.addresses.is_source(packet) => {
                     self.forged += 1;
                     continue;
@@ -124,7 +125,7 @@ impl PathEnds for Tuns {
             let device = self.addresses.device(packet, direction);
             // A TUN device gives packets of at most 65535 bytes.
             let bytes = packet.len() as u32;
-            take(Arrived { direction, device, bytes, packet: IpPacket(packet.to_vec()) });
+            take(ArrivedPacket { direction, device, bytes, packet: IpPacket(packet.to_vec()) });
         }
         Ok(())
     }

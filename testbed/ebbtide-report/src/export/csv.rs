@@ -13,7 +13,6 @@ use ebbtide_sim::result::{Cell, Report, Summary, curves as over_load};
 /// The data of the figure of this title, and nothing else: of a distribution its curves, of a box plot its boxes, of a
 /// figure over time its points, of a comparison with published figures both values. Every row says which version, seed
 /// and command made it.
-#[must_use]
 pub fn csv(report: &Report, title: &str) -> String {
     let mut shown = report.clone();
     shown.cells.retain(|cell| is_shown(report, cell, title));

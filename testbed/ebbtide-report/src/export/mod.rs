@@ -51,7 +51,6 @@ impl Width {
 }
 
 /// Every drawing of a report in the order of the page, as wide as fits best.
-#[must_use]
 pub fn exported(report: &Report, width: Width) -> Vec<Exported> {
     let Report { version, seed, command, .. } = report;
     let from = Provenance { version: version.clone(), seed: *seed, command: command.clone() };
@@ -78,13 +77,11 @@ pub fn exported(report: &Report, width: Width) -> Vec<Exported> {
 
 impl Exported {
     /// As SVG that needs no style sheet.
-    #[must_use]
     pub fn svg(&self, width: Width) -> String {
         svg::write(&self.drawing, width.points(), &self.from)
     }
 
     /// As a PDF of one page, as large as the figure. The same figure gives the same bytes.
-    #[must_use]
     pub fn pdf(&self, width: Width) -> Vec<u8> {
         pdf::write(&self.drawing, width.points(), &self.from)
     }

@@ -18,15 +18,16 @@ pub(super) struct LinkSide {
 }
 
 #[derive(Debug)]
-pub(super) struct Links {
+pub(super) struct EmulatedLinks {
     links: Vec<[Bottleneck<ChaCha8Rng>; 2]>,
     /// The names of those after the bottleneck.
     names: Vec<String>,
-    /// For each class, the number after its last device, and the links of its devices on the way up, the bottleneck last.
+    /// For each class, the number after its last device, and the links of its devices on the way
+    /// up, the bottleneck last.
     routes: Vec<(u32, Vec<usize>)>,
 }
 
-impl Links {
+impl EmulatedLinks {
     pub(super) fn new(
         scenario: &Scenario,
         mut bottleneck: [Bottleneck<ChaCha8Rng>; 2],
@@ -37,9 +38,9 @@ impl Links {
         }
         let mtu = scenario.network.mtu;
         let others = scenario.link.iter().map(|link| {
-            [("up", true), ("down", false)].map(|(name, upwards)| {
-                let name = format!("{}/{name}", link.name);
-                let (spec, loss) = (link.direction(upwards), LossModel::of_share(link.loss));
+            Direction::BOTH.map(|direction| {
+                let name = format!("{}/{}", link.name, direction.name());
+                let (spec, loss) = (link.towards(direction), LossModel::of_share(link.loss));
                 let mut path = LinkPath::named(&name, &spec, mtu, loss, streams).link;
                 path.add_outages(scenario.outages_of(&link.name));
                 path

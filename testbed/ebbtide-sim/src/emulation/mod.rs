@@ -28,23 +28,15 @@ mod tests;
 pub use summary::{DirectionSummary, EmulationSummary, LATENESS_LIMIT, Lateness, LinkSummary};
 
 use crate::engine::Engine;
+pub use crate::net::Direction;
 use crate::net::{Delay, Fate, LinkCounts, queue};
 use crate::random::Streams;
 use crate::scenario::{LinkPath, Scenario};
 use ebbtide_core::time::{Duration, Instant};
 use hdrhistogram::Histogram;
-use links::{LinkSide, Links};
+use links::{EmulatedLinks, LinkSide};
 use packets::Packets;
 use rand_chacha::ChaCha8Rng;
-
-/// The direction of a packet.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub enum Direction {
-    /// From the clients to the server.
-    Up,
-    /// From the server to the clients.
-    Down,
-}
 
 /// A packet that has passed the path.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -71,7 +63,7 @@ enum EmulatedEvent {
 /// packet type of the driver.
 #[derive(Debug)]
 pub struct Emulation<P> {
-    links: Links,
+    links: EmulatedLinks,
     /// The delays beyond the bottleneck, up and down, and their generators.
     beyond: [(Delay, ChaCha8Rng); 2],
     engine: Engine<EmulatedEvent>,
@@ -101,7 +93,7 @@ impl<P> Emulation<P> {
         let LinkPath { link: up, beyond: beyond_up } = LinkPath::up(network, loss, &streams);
         let LinkPath { link: down, beyond: beyond_down } = LinkPath::down(network, loss, &streams);
         Ok(Self {
-            links: Links::new(scenario, [up, down], &streams),
+            links: EmulatedLinks::new(scenario, [up, down], &streams),
             beyond: [beyond_up, beyond_down],
             engine: Engine::new(0),
             packets: Packets::default(),
@@ -111,8 +103,9 @@ impl<P> Emulation<P> {
         })
     }
 
-    /// Takes a packet of `bytes`, headers included, that a host sends at `now`. `device` is the number of the device that
-    /// sends or receives it: it takes the links of the client of that number, of the last one beyond them.
+    /// Takes a packet of `bytes`, headers included, that a host sends at `now`. `device` is the
+    /// number of the device that sends or receives it: it takes the links of the client of that
+    /// number, of the last one beyond them.
     ///
     /// The packets under way are bounded ([`EmulationSummary::refused`]), since a flood could fill an
     /// infinite buffer without limit.
@@ -171,7 +164,6 @@ impl<P> Emulation<P> {
     }
 
     /// The summary up to `now`.
-    #[must_use]
     pub fn summary(&self, now: Instant) -> EmulationSummary {
         let now = self.now.max(now);
         let side = |direction: Direction, counts: LinkCounts| {

@@ -31,7 +31,6 @@ pub struct EmulationSummary {
 impl EmulationSummary {
     /// Whether the packets were handed over in time: lateness at the 99th percentile within
     /// [`LATENESS_LIMIT`].
-    #[must_use]
     pub fn is_valid(&self) -> bool {
         self.lateness.p99_us <= LATENESS_LIMIT.as_secs_f64() * 1e6
     }

@@ -6,8 +6,8 @@ use super::exchanges::{HostOutput, MeasuredEndpoint, Opening};
 use super::flow::MessageFlow;
 use super::oscore::ProtectedRequests;
 use super::{
-    ArrivingPacket, ClientModel, ExchangeLedger, Host, ObservedHost, Tag, server_address,
-    server_in_turn,
+    ArrivingPacket, ClientModel, ConstantServer, ExchangeLedger, Host, ObservedHost, Tag,
+    observe_before, server_address, server_in_turn,
 };
 use crate::medium::low_power::Cause;
 use crate::random::{CompactChaCha, Streams};
@@ -18,7 +18,6 @@ use ebbtide_core::endpoint::{Arrival, Measured};
 use ebbtide_core::testbed::{OutputBuffers, swap_buffers};
 use ebbtide_core::time::Instant;
 use ebbtide_core::wire::{Code, Content, Message, Opt, OptionNumber, Token};
-use std::any::Any;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -138,57 +137,6 @@ impl Client {
         taken
     }
 
-    /// Loses power, and with it its endpoint and the exchanges under way. The next endpoint draws from `rng`.
-    pub(crate) fn lose_power(
-        &mut self,
-        now: Instant,
-        rng: CompactChaCha,
-        recorder: &mut impl Recorder,
-    ) {
-        let interrupted = self.exchanges.restart(now, self.model.config.clone(), rng, recorder);
-        for _ in 0..interrupted {
-            self.ended(now);
-        }
-    }
-
-    /// Makes so many requests in addition to those of the workload, and goes on with that.
-    pub(crate) fn regain_power(&mut self, now: Instant, requests: u32) {
-        self.agenda.ask_more(requests);
-        if !self.agenda.is_clocked() {
-            return self.act(now);
-        }
-        for _ in 0..requests {
-            self.make_request(now);
-        }
-    }
-
-    /// Does not make the requests that are due.
-    pub(crate) fn skip_requests(&mut self) {
-        for _ in 0..self.agenda.at_once() {
-            self.agenda.skip();
-        }
-    }
-
-    /// Something has happened that every client reports.
-    pub(crate) fn report_event(&mut self, now: Instant) {
-        if let Some(bodies) = &mut self.bodies {
-            bodies.report_event();
-        }
-        self.transfer(now);
-    }
-
-    /// A datagram of its was lost on the way.
-    pub(crate) const fn note_loss(&mut self, cause: Cause) {
-        if let Some(bodies) = &mut self.bodies {
-            bodies.note_loss(cause);
-        }
-    }
-
-    /// The messages of a sensor so far.
-    pub(crate) fn messages(&self) -> Messages {
-        self.bodies.as_ref().and_then(|bodies| bodies.messages()).unwrap_or_default()
-    }
-
     /// Sends the messages of the body under way, if there is one.
     pub(crate) fn transfer(&mut self, now: Instant) {
         while let Some(bodies) = &mut self.bodies
@@ -254,10 +202,6 @@ impl Client {
 }
 
 impl Host for Client {
-    fn as_any(&mut self) -> &mut dyn Any {
-        self
-    }
-
     fn agenda(&self) -> &Agenda {
         &self.agenda
     }
@@ -328,6 +272,44 @@ impl Host for Client {
         self.exchanges.endpoint.measured(server_address().into())
     }
 
+    fn observe_before(&mut self, devices: &mut ConstantServer) {
+        let number = self.number();
+        self.observer = observe_before(number, &mut self.exchanges.endpoint, devices);
+    }
+
+    fn regain_power(&mut self, now: Instant, requests: u32) {
+        self.agenda.ask_more(requests);
+        if !self.agenda.is_clocked() {
+            return self.act(now);
+        }
+        for _ in 0..requests {
+            self.make_request(now);
+        }
+    }
+
+    fn skip_requests(&mut self) {
+        for _ in 0..self.agenda.at_once() {
+            self.agenda.skip();
+        }
+    }
+
+    fn report_event(&mut self, now: Instant) {
+        if let Some(bodies) = &mut self.bodies {
+            bodies.report_event();
+        }
+        self.transfer(now);
+    }
+
+    fn note_loss(&mut self, cause: Cause) {
+        if let Some(bodies) = &mut self.bodies {
+            bodies.note_loss(cause);
+        }
+    }
+
+    fn messages(&self) -> Messages {
+        self.bodies.as_ref().and_then(|bodies| bodies.messages()).unwrap_or_default()
+    }
+
     fn read_ahead(&self) -> u64 {
         let options = u32::from(self.bodies.is_some()) ^ u32::from(self.observer.is_some());
         let agenda = self.agenda.open() ^ u32::from(self.agenda.has_more());
@@ -369,6 +351,13 @@ impl<R: Recorder> ObservedHost<R> for Client {
         }
         self.ended(now);
         true
+    }
+
+    fn lose_power(&mut self, now: Instant, rng: CompactChaCha, recorder: &mut R) {
+        let interrupted = self.exchanges.restart(now, self.model.config.clone(), rng, recorder);
+        for _ in 0..interrupted {
+            self.ended(now);
+        }
     }
 
     fn drain(

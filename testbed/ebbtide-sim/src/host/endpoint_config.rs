@@ -8,7 +8,6 @@ use ebbtide_core::testbed::StudySettings;
 use ebbtide_core::time::Micros;
 
 /// The endpoint of a device in a scenario under a control.
-#[must_use]
 pub fn endpoint_config(scenario: &Scenario, control: ControlConfig) -> EndpointConfig {
     let coap = &scenario.coap;
     let micros = |time: Time| Micros::from_nanos(time.0);

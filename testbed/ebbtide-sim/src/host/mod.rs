@@ -29,12 +29,12 @@ pub(crate) use endpoint_config::device_config;
 pub use endpoint_config::endpoint_config;
 pub(crate) use exchange_ledger::ExchangeLedger;
 pub(crate) use model::{ClientModel, Model};
-pub(crate) use observers::observe_before;
-pub(crate) use secure::{SecureClient, SecureServer, meet_before};
+use observers::observe_before;
+pub(crate) use secure::SecureServer;
 pub(crate) use server::ConstantServer;
 pub(crate) use tcp::{Bulk, Segment, Side, starts, wire_length};
 pub(crate) use traffic::Timetable;
-pub(crate) use traits::{ArrivingPacket, Host, ObservedHost, ServerEnd, as_kind};
+pub(crate) use traits::{ArrivingPacket, Host, ObservedHost, ServerEnd};
 
 use crate::record::Tagged;
 pub(crate) use client::{Client, ClientSetup};

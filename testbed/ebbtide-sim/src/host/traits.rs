@@ -2,12 +2,13 @@
 
 use super::agenda::Agenda;
 use super::flow::MessageFlow;
-use super::{ExchangeLedger, Tag};
-use crate::record::Recorder;
+use super::{ConstantServer, ExchangeLedger, SecureServer, Tag};
+use crate::medium::low_power::Cause;
+use crate::random::CompactChaCha;
+use crate::record::{Handshakes, Messages, Recorder};
 use ebbtide_core::endpoint::Measured;
 use ebbtide_core::testbed::OutputBuffers;
 use ebbtide_core::time::Instant;
-use std::any::Any;
 use std::ops::Range;
 
 /// A packet that arrives at a host.
@@ -21,9 +22,6 @@ pub(crate) struct ArrivingPacket<'p> {
 
 /// The host of a client.
 pub(crate) trait Host {
-    /// Itself, for [`as_kind`].
-    fn as_any(&mut self) -> &mut dyn Any;
-
     /// The behaviour of its application.
     fn agenda(&self) -> &Agenda;
 
@@ -77,6 +75,34 @@ pub(crate) trait Host {
         None
     }
 
+    /// Registers the device that it notifies, before the run. `devices` is the endpoint of all devices.
+    fn observe_before(&mut self, _devices: &mut ConstantServer) {}
+
+    /// Makes the session with the server from before the run.
+    fn meet_before(&mut self, _server: &mut SecureServer) {}
+
+    /// Has power again: makes so many requests in addition to those of the workload, and goes on with that.
+    fn regain_power(&mut self, _now: Instant, _requests: u32) {}
+
+    /// Does not make the requests that are due.
+    fn skip_requests(&mut self) {}
+
+    /// Something has happened that every client reports.
+    fn report_event(&mut self, _now: Instant) {}
+
+    /// A datagram of its was lost on the way.
+    fn note_loss(&mut self, _cause: Cause) {}
+
+    /// The messages of a sensor so far.
+    fn messages(&self) -> Messages {
+        Messages::default()
+    }
+
+    /// Its handshakes, and what it sent in them.
+    fn handshakes(&self) -> Handshakes {
+        Handshakes::default()
+    }
+
     /// Notes how many exchanges were asked for: `asked` if the workload says so, else all that there
     /// were. The requests of so many of them `arrived`.
     fn note_asked(&mut self, asked: Option<u32>, arrived: u32) {
@@ -94,15 +120,13 @@ pub(crate) trait Host {
     }
 }
 
-/// A host as one of the kind `H`, for what that kind alone has.
-pub(crate) fn as_kind<H: Host + 'static>(host: &mut dyn Host) -> Option<&mut H> {
-    host.as_any().downcast_mut()
-}
-
 /// A host whose exchanges an observer sees.
 pub(crate) trait ObservedHost<R: Recorder>: Host {
     /// Takes a packet from the network. Returns whether the application wants to act.
     fn receive(&mut self, now: Instant, packet: ArrivingPacket<'_>, recorder: &mut R) -> bool;
+
+    /// Loses power, and with it its endpoint and the exchanges under way. The next endpoint draws from `rng`.
+    fn lose_power(&mut self, _now: Instant, _rng: CompactChaCha, _recorder: &mut R) {}
 
     /// Hands what is to be sent to `send`. Returns when it wants to be called again, and whether
     /// the application wants to act.

@@ -28,7 +28,6 @@ pub(super) fn named(candidates: &[Candidate<'_>], equals: &[usize]) -> Option<us
 
 /// The place of the control that is named among equals. No figure decides, since with other random numbers
 /// another one of them would be a little ahead: the library's default, or else the one that was given first.
-#[must_use]
 pub fn named_among<'c>(equals: impl IntoIterator<Item = &'c str>) -> Option<usize> {
     let default = EndpointConfig::default().control;
     let mut equals = equals.into_iter().enumerate().peekable();

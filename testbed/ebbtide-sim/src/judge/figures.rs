@@ -3,12 +3,12 @@
 use super::outcome::{ControlOutcome, Demand, SHARES};
 use super::requirement::RequirementCheck;
 use super::run_figures::RunFigures;
+use crate::net::Direction;
 use crate::record::{ClientRecord, CrossRecord, RunRecord, SparseHistogram};
 use crate::scenario::Requirement;
 use crate::stats::jain;
 
 /// The figures of the replications of one control in one setting.
-#[must_use]
 pub fn figures(records: &[RunRecord], demand: &Demand) -> ControlOutcome {
     let give_ups = || records.iter().filter_map(|record| record.totals.delivery.gave_up_ns);
     let seconds = |ns: u64| ns as f64 / 1e9;
@@ -85,10 +85,10 @@ fn together(records: &[RunRecord], demand: &Demand) -> RunFigures {
     let transmissions = total(|record| record.totals.delivery.transmissions);
     let bytes = total(|record| record.totals.delivery.bytes);
     let span_s = total(|record| record.totals.done_ns) / 1e9;
-    let carried = match (demand.link, demand.upwards) {
-        (None, true) => total(|record| record.totals.delivery.carried_up),
-        (None, false) => total(|record| record.totals.delivery.carried_down),
-        (Some(link), upwards) => carried_by(records, link, upwards),
+    let carried = match (demand.link, demand.direction) {
+        (None, Direction::Up) => total(|record| record.totals.delivery.carried_up),
+        (None, Direction::Down) => total(|record| record.totals.delivery.carried_down),
+        (Some(link), direction) => carried_by(records, link, direction),
     };
     let missed = asked - sum(records, |client| client.in_time) as f64;
     let has_link = demand.each_s > 0.0;
@@ -115,10 +115,10 @@ fn power_mw(records: &[RunRecord]) -> Option<f64> {
 }
 
 /// Bytes of the clients' packets that passed a link other than the bottleneck.
-fn carried_by(records: &[RunRecord], link: usize, upwards: bool) -> f64 {
+fn carried_by(records: &[RunRecord], link: usize, direction: Direction) -> f64 {
     let links = records.iter().filter_map(|record| record.totals.links.get(link));
     let classes = links.flat_map(|link| &link.carried);
-    classes.map(|(up, down)| if upwards { *up } else { *down }).sum::<u64>() as f64
+    classes.map(|(up, down)| direction.select(*up, *down)).sum::<u64>() as f64
 }
 
 /// When each of the shares was delivered: of everything that was asked, answered or not.

@@ -30,7 +30,6 @@ pub enum Judgement {
 
 impl Judgement {
     /// In a word.
-    #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
             Self::Best => "best",
@@ -70,7 +69,6 @@ pub struct Verdict {
 
 impl Verdict {
     /// The judgement on a control.
-    #[must_use]
     pub fn judgement_of(&self, cc: &str) -> Option<Judgement> {
         self.judgements.iter().find(|(name, _)| name == cc).map(|(_, judgement)| *judgement)
     }

@@ -2,6 +2,7 @@
 
 use super::requirement::RequirementCheck;
 use super::run_figures::RunFigures;
+use crate::net::Direction;
 use crate::scenario::Requirement;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -16,7 +17,6 @@ pub struct Percentile(u8);
 
 impl Percentile {
     /// Its place in [`SHARES`].
-    #[must_use]
     pub fn place(self) -> usize {
         SHARES.iter().position(|share| *share == self.0).unwrap_or(SHARES.len() - 1)
     }
@@ -51,8 +51,8 @@ pub struct Demand {
     pub each_s: f64,
     /// Bytes of a request and of its response on the wire.
     pub bytes: (f64, f64),
-    /// Whether the direction towards the server is the busier one.
-    pub upwards: bool,
+    /// The busier direction.
+    pub direction: Direction,
     /// The rate of that direction, bit/s.
     pub rate_bps: f64,
     /// The longest round trip of the idle path, s; 0 in a mesh and in a LoRaWAN cell, where it has no bound.
@@ -115,7 +115,6 @@ pub struct ControlOutcome {
 impl ControlOutcome {
     /// Whether packets wait for others: without that, copies delay no other client, and nothing can collapse. A mesh
     /// and a LoRaWAN cell count as loaded, because no link tells their load.
-    #[must_use]
     pub fn is_loaded(&self) -> bool {
         let has_links = self.demand.idle_s > 0.0;
         let is_queued = self.stretch > super::STRETCH || self.dropped > super::DROPS;
@@ -125,7 +124,6 @@ impl ControlOutcome {
     }
 
     /// Why this is a collapse, if it is one.
-    #[must_use]
     pub fn collapse(&self) -> Option<&'static str> {
         if !self.is_loaded() {
             return None;
@@ -144,7 +142,6 @@ impl ControlOutcome {
 
     /// Whether half of what it sends is needless although it does not collapse: the path takes longer than
     /// the control knows. The margin within which figures count as equal applies to the half as well.
-    #[must_use]
     pub fn is_wasteful(&self) -> bool {
         let most = super::WASTE * (1.0 - super::MARGIN);
         self.all.unnecessary_share >= most && self.collapse().is_none()

@@ -8,7 +8,6 @@ use serde::{Deserialize, Serialize};
 
 impl Required {
     /// The heading of its column.
-    #[must_use]
     pub const fn heading(self) -> &'static str {
         match self {
             Self::Delivered => "delivered",
@@ -61,7 +60,6 @@ pub enum Met {
 
 impl Met {
     /// Whether the figure itself is on the right side of the bound.
-    #[must_use]
     pub const fn is_met(self) -> bool {
         matches!(self, Self::Yes | Self::Barely)
     }
@@ -96,7 +94,6 @@ impl RequirementCheck {
     }
 
     /// The distance to the bound: positive on the right side; minus infinity if there is no figure.
-    #[must_use]
     pub fn margin(&self) -> f64 {
         let by = match self.requirement.figure.bound() {
             RequiredBound::AtLeast => self.found - self.requirement.wanted,
@@ -106,7 +103,6 @@ impl RequirementCheck {
     }
 
     /// Whether it is met.
-    #[must_use]
     pub fn met(&self) -> Met {
         let by = self.margin();
         match (by >= 0.0, by.abs() >= self.half) {
@@ -118,7 +114,6 @@ impl RequirementCheck {
     }
 
     /// The figure in words, with half of its interval if the bound lies within that.
-    #[must_use]
     pub fn found_text(&self) -> String {
         let figure = self.requirement.figure;
         let found = figure.text(self.found);
@@ -132,7 +127,6 @@ impl RequirementCheck {
     }
 
     /// The bound in words, such as "at least 99.90 %".
-    #[must_use]
     pub fn bound_text(&self) -> String {
         let figure = self.requirement.figure;
         let side = match figure.bound() {
@@ -152,7 +146,6 @@ impl RequirementCheck {
     }
 
     /// The requirement in words, such as "at least 99.90 % of the exchanges of class alarms within 10 s".
-    #[must_use]
     pub fn text(&self) -> String {
         let part = self.of_part();
         let bound = self.bound_text();

@@ -7,7 +7,6 @@ use super::run_figures::RunFigures;
 use super::{Candidate, MARGIN, required, sentence};
 
 /// Judges the controls that were run in one setting.
-#[must_use]
 pub fn judge(candidates: &[Candidate<'_>], percentile: Percentile) -> Verdict {
     if candidates.iter().any(|one| !one.outcome.checks.is_empty()) {
         return required::judge(candidates, percentile);
@@ -68,7 +67,6 @@ fn without(among: &[usize], has_fault: impl Fn(usize) -> bool) -> Vec<usize> {
 }
 
 /// Judges a class of clients that has this control of its own, whatever the others use.
-#[must_use]
 pub(crate) fn judge_fixed(
     class: &str,
     own: &str,

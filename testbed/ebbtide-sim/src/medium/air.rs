@@ -72,7 +72,6 @@ impl Air {
     /// Creates the air without transmissions. `paths` and `fading` have one entry for each ordered
     /// pair of nodes, with the sender as the row; `capture` is the ratio of distances from which
     /// on an interferer is harmless.
-    #[must_use]
     pub fn new(
         nodes: usize,
         paths: Vec<AirPath>,
@@ -88,13 +87,11 @@ impl Air {
     }
 
     /// Whether `listener` hears transmissions of `from`.
-    #[must_use]
     pub fn hears(&self, listener: u32, from: u32) -> bool {
         self.paths[self.index(from, listener)].audible
     }
 
     /// Whether a node is transmitting.
-    #[must_use]
     pub fn transmits(&self, node: u32) -> bool {
         self.on_air.iter().any(|other| other.from == node)
     }

@@ -32,7 +32,6 @@ impl Energy {
     pub const SX1276: Self = Self { transmit_mw: 95.7, listen_mw: 37.95, sleep_mw: 0.000_66 };
 
     /// The energy, in mJ, of `time` within `elapsed_ns`.
-    #[must_use]
     pub fn millijoules(&self, time: RadioTime, elapsed_ns: u64) -> f64 {
         let seconds = |ns: u64| ns as f64 / 1e9;
         let asleep = elapsed_ns.saturating_sub(time.transmit_ns + time.listen_ns);

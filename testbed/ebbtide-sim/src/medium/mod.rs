@@ -20,6 +20,7 @@ pub use counts::FrameCounts;
 pub use energy::{Energy, RadioTime};
 
 use crate::engine::Engine;
+use crate::net::Direction;
 use ebbtide_core::time::{Duration, Instant};
 
 /// A frame that a station hands to its MAC.
@@ -71,8 +72,8 @@ pub enum Crossing {
     Lost {
         /// Its token.
         token: u32,
-        /// Whether it was on its way to the server.
-        upwards: bool,
+        /// Its direction.
+        direction: Direction,
     },
 }
 

@@ -87,7 +87,6 @@ impl<R: Rng> Bottleneck<R> {
     }
 
     /// When the last packet whose fate is known leaves the serialiser.
-    #[must_use]
     pub const fn free_at(&self) -> Instant {
         match self {
             Self::TailDrop(link) => link.free_at(),
@@ -96,7 +95,6 @@ impl<R: Rng> Bottleneck<R> {
     }
 
     /// The counters. With tail drop they have a packet's whole wait and transmission when it is handed over.
-    #[must_use]
     pub const fn counts(&self) -> LinkCounts {
         match self {
             Self::TailDrop(link) => link.counts(),
@@ -105,7 +103,6 @@ impl<R: Rng> Bottleneck<R> {
     }
 
     /// The counters without what `now` is yet to see. Not earlier than the last packet was handed over.
-    #[must_use]
     pub fn counts_until(&self, now: Instant) -> LinkCounts {
         match self {
             Self::TailDrop(link) => link.counts_until(now),

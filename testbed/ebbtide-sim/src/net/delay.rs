@@ -15,7 +15,6 @@ pub struct Delay {
 
 impl Delay {
     /// Always `ns`.
-    #[must_use]
     pub const fn fixed(ns: u64) -> Self {
         Self { low: ns, high: ns }
     }
@@ -29,7 +28,6 @@ impl Delay {
 
 impl TimeRange {
     /// The delay model that draws from the range.
-    #[must_use]
     pub const fn delay(self) -> Delay {
         let (low, high) = self.ends();
         Delay { low, high }

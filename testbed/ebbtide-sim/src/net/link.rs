@@ -145,21 +145,18 @@ impl<R: Rng> Link<R> {
     }
 
     /// When the last packet accepted so far will have left the serialiser.
-    #[must_use]
     pub const fn free_at(&self) -> Instant {
         Instant::from_nanos(self.serialiser.free_at)
     }
 
     /// The counters. They include a packet's whole wait and transmission as soon as it is handed
     /// to the link.
-    #[must_use]
     pub const fn counts(&self) -> LinkCounts {
         self.counts
     }
 
     /// The counters without waits and transmissions after `now`, which must not be earlier than
     /// the last packet was handed to the link.
-    #[must_use]
     pub fn counts_until(&self, now: Instant) -> LinkCounts {
         let ahead = self
             .waiting

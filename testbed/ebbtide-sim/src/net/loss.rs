@@ -41,7 +41,6 @@ pub enum LossModel {
 
 impl LossModel {
     /// This share of the packets, each independently of the others.
-    #[must_use]
     pub fn of_share(share: f64) -> Self {
         if share > 0.0 { Self::Independent(Probability::new(share)) } else { Self::None }
     }

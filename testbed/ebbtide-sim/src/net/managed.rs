@@ -93,19 +93,16 @@ impl<R: Rng> ManagedLink<R> {
     }
 
     /// Bytes that wait.
-    #[must_use]
     pub fn queued_bytes(&self) -> u64 {
         self.queue.bytes()
     }
 
     /// When the transmission under way, or the last one, ends.
-    #[must_use]
     pub const fn free_at(&self) -> Instant {
         self.free_at
     }
 
     /// The counters. Of what waits only `sent` and `queue_max` know.
-    #[must_use]
     pub const fn counts(&self) -> LinkCounts {
         self.counts
     }

@@ -3,6 +3,7 @@
 
 mod bottleneck;
 mod delay;
+mod direction;
 mod fate;
 mod link;
 mod loss;
@@ -15,6 +16,7 @@ mod targeted_loss;
 
 pub use bottleneck::Bottleneck;
 pub use delay::Delay;
+pub use direction::Direction;
 pub use fate::Fate;
 pub use link::{Link, LinkCounts};
 pub use loss::{Loss, LossModel};

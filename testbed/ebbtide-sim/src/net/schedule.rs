@@ -62,7 +62,6 @@ impl Schedule {
     }
 
     /// How long so many bytes take that are there from the start, s.
-    #[must_use]
     pub fn seconds_for(&self, bytes: f64) -> f64 {
         // Bytes of a run: far below 2^64. The cast saturates.
         let need = u128::from((bytes * 8.0).round() as u64) * 1_000_000_000;

@@ -22,14 +22,12 @@ const NANOS_PER_SECOND: u128 = 1_000_000_000;
 
 impl Serialiser {
     /// A serialiser of this rate, at least 1 bit/s.
-    #[must_use]
     pub const fn new(bits_per_second: u64) -> Self {
         let bits_per_second = if bits_per_second == 0 { 1 } else { bits_per_second };
         Self { bits_per_second, free_at: 0, remainder: 0, schedule: None }
     }
 
     /// A serialiser whose rate follows a schedule.
-    #[must_use]
     pub const fn scheduled(schedule: Arc<Schedule>) -> Self {
         Self { bits_per_second: 1, free_at: 0, remainder: 0, schedule: Some(schedule) }
     }

@@ -72,7 +72,6 @@ impl<W: Write> Capture<W> {
 
     /// Writes CoAP messages in packets whose header has this length, if there are such: with 48 bytes in IPv6 and
     /// UDP, otherwise in IPv4 and UDP, which have 28.
-    #[must_use]
     pub const fn with_header(mut self, bytes: u32) -> Self {
         self.is_ipv6 = bytes == IPV6_HEADER;
         self

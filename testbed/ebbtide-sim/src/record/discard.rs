@@ -41,7 +41,6 @@ impl Distributions {
 
 impl Discard {
     /// Empty histograms.
-    #[must_use]
     pub fn new() -> Self {
         let all = Distributions::new();
         let classes = Vec::new();
@@ -82,13 +81,11 @@ impl Discard {
     }
 
     /// The round trips seen, µs.
-    #[must_use]
     pub const fn round_trips(&self) -> &Histogram<u32> {
         &self.all.rtt
     }
 
     /// The durations of exchanges seen, µs.
-    #[must_use]
     pub const fn durations(&self) -> &Histogram<u32> {
         &self.all.durations
     }

@@ -133,14 +133,12 @@ impl Store {
     }
 
     /// The folder.
-    #[must_use]
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
     /// The key of a replication: everything that its rows depend on, the swept settings and the
     /// control as they were written included.
-    #[must_use]
     pub fn key(parts: &[&str]) -> String {
         Self::keys_with(parts)(&[])
     }

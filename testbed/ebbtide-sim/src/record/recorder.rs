@@ -1,7 +1,7 @@
 //! Observers of a replication. They see everything and change nothing.
 
 use super::ExchangeRecord;
-use crate::net::Fate;
+use crate::net::{Direction, Fate};
 use crate::scenario::Transport;
 use ebbtide_core::cc::{Metrics, Sample};
 use ebbtide_core::endpoint::Failure;
@@ -23,8 +23,8 @@ pub struct Tagged {
 /// A packet at a link, as an observer sees it.
 #[derive(Copy, Clone, Debug)]
 pub struct Details<'p> {
-    /// Towards the server, or towards the clients.
-    pub upwards: bool,
+    /// Its direction.
+    pub direction: Direction,
     /// The transport of the message.
     pub transport: Transport,
     /// The exchange and transmission to which it belongs.
@@ -45,8 +45,8 @@ pub struct Details<'p> {
 pub struct LostAt<'c> {
     /// The node that lost it.
     pub node: u32,
-    /// On the way to the server, or back.
-    pub upwards: bool,
+    /// The direction of the packet.
+    pub direction: Direction,
     /// Why, in words.
     pub cause: &'c str,
 }

@@ -31,7 +31,6 @@ pub struct RunRecord {
 impl RunRecord {
     /// Mean power of the radio of a device, mW, of all nodes of a mesh or all devices of a cell; `None`
     /// where it is not known.
-    #[must_use]
     pub fn power_mw(&self) -> Option<f64> {
         let totals = &self.totals;
         if let Some(mesh) = &totals.mesh {

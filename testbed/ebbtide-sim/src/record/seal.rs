@@ -27,7 +27,6 @@ pub(super) fn close(bytes: &mut [u8]) {
 
 /// Whether a file is as it was when its seal was closed. A change of one byte is always noticed: each
 /// step of the hash maps different states to different ones.
-#[must_use]
 pub(super) fn holds(bytes: &[u8]) -> bool {
     let Some(place) = place(bytes) else { return false };
     let mut plain = bytes.to_vec();

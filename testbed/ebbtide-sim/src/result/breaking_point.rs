@@ -47,7 +47,6 @@ pub enum MetSide {
 
 impl BreakingPoint {
     /// The side of the breaking point on which the requirements are met.
-    #[must_use]
     pub fn side(&self) -> MetSide {
         let ends = self.points.first().zip(self.points.last());
         match ends.map(|(first, last)| (first.is_met, last.is_met)) {
@@ -67,19 +66,16 @@ impl BreakingPoint {
     }
 
     /// The last value that meets the requirements; `None` if none does.
-    #[must_use]
     pub fn meets(&self) -> Option<&UntilPoint> {
         self.best_first().into_iter().take_while(|point| point.is_met).last()
     }
 
     /// The last value up to which they are met beyond the confidence interval.
-    #[must_use]
     pub fn surely_meets(&self) -> Option<&UntilPoint> {
         self.best_first().into_iter().take_while(|point| point.is_met && point.is_sure).last()
     }
 
     /// The first value from which they are missed beyond the confidence interval.
-    #[must_use]
     pub fn surely_misses(&self) -> Option<&UntilPoint> {
         let worst_first = self.best_first().into_iter().rev();
         worst_first.take_while(|point| !point.is_met && point.is_sure).last()

@@ -18,7 +18,6 @@ use crate::scenario::{ClassView, PhaseTable};
 use crate::stats::{mean_and_half_width, summary};
 
 /// The figures of a cell. `records` are its replications in order.
-#[must_use]
 pub fn summarise(spec: &CellSpec, records: &[RunRecord], command: String) -> Cell {
     let sample = Replications { records };
     let mut measured = Figures::default();

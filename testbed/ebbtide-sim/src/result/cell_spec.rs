@@ -23,14 +23,12 @@ pub struct CellSpec {
 
 impl CellSpec {
     /// Returns the notes that a reader of its results must know, each once.
-    #[must_use]
     pub fn notes(&self) -> &'static [&'static str] {
         self.controls.iter().map(Control::notes).find(|notes| !notes.is_empty()).unwrap_or_default()
     }
 
     /// Its settings as a JSON object in one form, however they were written: keys in order, the
     /// scenario's short name where all that it stands for is set alike, values as files have them.
-    #[must_use]
     pub fn settings_json(&self) -> String {
         let scenario = serde_json::to_value(&self.scenario).unwrap_or_default();
         let written = |path: &str| {
@@ -70,7 +68,6 @@ impl CellSpec {
     }
 
     /// The value of a key, a short name or a dotted one, as a file has it; `None` if there is none.
-    #[must_use]
     pub fn value_of(&self, key: &str) -> Option<String> {
         let scenario = serde_json::to_value(&self.scenario).ok()?;
         let own = self.scenario.keys.get(key).and_then(|paths| paths.first());
@@ -88,7 +85,6 @@ impl CellSpec {
     }
 
     /// The cell in words, for messages.
-    #[must_use]
     pub fn name(&self) -> String {
         let settings = self.settings.iter().map(|(key, value)| format!("{key}={value} "));
         format!("{}{}", settings.collect::<String>(), self.cc)

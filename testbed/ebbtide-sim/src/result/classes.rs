@@ -3,6 +3,7 @@
 use super::cell_spec::CellSpec;
 use super::wire::wire_lengths;
 use crate::judge::Demand;
+use crate::net::Direction;
 use crate::record::RunRecord;
 use crate::scenario::{ClassView, LinkSpec, Scenario};
 
@@ -44,7 +45,7 @@ pub(super) fn own_record(record: &RunRecord, index: usize, class: &ClassView) ->
 struct ClassLoad {
     /// Its place in the scenario; `None` for the bottleneck.
     link: Option<usize>,
-    upwards: bool,
+    direction: Direction,
     /// Bytes of one message of each exchange of those that pass it.
     bytes: f64,
     /// The time that it needs for them, s.
@@ -68,21 +69,22 @@ fn lengths(part: &CellSpec) -> (f64, f64) {
 fn loads(spec: &CellSpec, parts: &[(ClassView, CellSpec)]) -> Vec<ClassLoad> {
     let scenario = &spec.scenario;
     let network = &scenario.network;
-    let bottleneck = [(None, true, network.up.clone()), (None, false, network.down.clone())];
+    let bottleneck =
+        [(None, Direction::Up, network.up.clone()), (None, Direction::Down, network.down.clone())];
     let others = scenario.link.iter().enumerate().flat_map(|(index, link)| {
-        [true, false].map(|upwards| (Some(index), upwards, link.direction(upwards)))
+        Direction::BOTH.map(|direction| (Some(index), direction, link.towards(direction)))
     });
-    let load = |(link, upwards, spec): (Option<usize>, bool, LinkSpec)| {
+    let load = |(link, direction, spec): (Option<usize>, Direction, LinkSpec)| {
         let passes = |class: &ClassView| {
             let route = || class.scenario.route(class.scenario.clients.link.as_deref());
             link.is_none_or(|index| route().contains(&index))
         };
         let own = parts.iter().filter(|(class, _)| passes(class)).map(|(class, part)| {
             let (up, down) = lengths(part);
-            exchanges(class, part) * if upwards { up } else { down }
+            exchanges(class, part) * direction.select(up, down)
         });
         let bytes = own.sum::<f64>();
-        ClassLoad { link, upwards, bytes, seconds: spec.seconds_for(bytes) }
+        ClassLoad { link, direction, bytes, seconds: spec.seconds_for(bytes) }
     };
     bottleneck.into_iter().chain(others).map(load).collect()
 }
@@ -111,8 +113,10 @@ pub(super) fn idle_s(spec: &CellSpec, of: fn((u64, u64)) -> f64) -> f64 {
     let (up, down) = lengths(spec);
     let route = scenario.route(scenario.clients.link.as_deref());
     let shared = route.into_iter().filter_map(|index| scenario.link.get(index)).map(|link| {
-        let rate = |upwards: bool| link.direction(upwards).rate.0.max(1) as f64;
-        up * 8.0 / rate(true) + down * 8.0 / rate(false) + 2.0 * of(link.delay.ends())
+        let rate = |direction: Direction| link.towards(direction).rate.0.max(1) as f64;
+        up * 8.0 / rate(Direction::Up)
+            + down * 8.0 / rate(Direction::Down)
+            + 2.0 * of(link.delay.ends())
     });
     let own = scenario.clients.access.map_or(0.0, |access| {
         let transmission = access.rate.map_or(0.0, |rate| (up + down) * 8.0 / rate.0.max(1) as f64);
@@ -150,10 +154,10 @@ pub(super) fn demand(spec: &CellSpec, alone: fn(&CellSpec) -> Demand) -> Demand 
     if let Some(load) = tightest {
         demand.each_s = load.seconds / total;
         demand.rate_bps = if load.seconds > 0.0 { load.bytes * 8.0 / load.seconds } else { 0.0 };
-        (demand.upwards, demand.link) = (load.upwards, load.link);
+        (demand.direction, demand.link) = (load.direction, load.link);
         // Drops are counted at the bottleneck, whichever link is the tightest.
         let network = &spec.scenario.network;
-        demand.buffer = if load.upwards { network.up.buffer.0 } else { network.down.buffer.0 };
+        demand.buffer = load.direction.select(network.up.buffer.0, network.down.buffer.0);
     }
     // Of these no link is what limits them.
     let network = &spec.scenario.network;

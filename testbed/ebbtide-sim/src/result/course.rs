@@ -97,7 +97,6 @@ impl CoarseTime {
 
 impl Course {
     /// The course that replications have in common; `None` without any.
-    #[must_use]
     pub fn new(mut runs: Vec<CoarseTime>) -> Option<Self> {
         let step_ns = runs.iter().map(|run| run.step_ns).max()?;
         for run in &mut runs {

@@ -45,14 +45,12 @@ pub struct CurveLine {
 
 impl CurveLine {
     /// The point with the most goodput.
-    #[must_use]
     pub fn best(&self) -> Option<&CurvePoint> {
         let known = self.points.iter().filter(|point| point.goodput.mean.is_finite());
         known.reduce(|best, one| if one.goodput.mean > best.goodput.mean { one } else { best })
     }
 
     /// The first point beyond the best one with less than half of its goodput: there the control has collapsed.
-    #[must_use]
     pub fn collapse(&self) -> Option<&CurvePoint> {
         let best = self.best()?;
         let beyond = self.points.iter().skip_while(|point| point.place <= best.place);
@@ -61,7 +59,6 @@ impl CurveLine {
 }
 
 /// The curves of a report; none unless one was asked for.
-#[must_use]
 pub fn curves(report: &Report) -> Vec<CurveLine> {
     let Some(curve) = &report.curve else { return Vec::new() };
     let setting = |cell: &Cell| {

@@ -25,7 +25,6 @@ pub struct Origin<'a> {
 }
 
 /// One document: `scenario`, `seed`, `version` and one cell per combination and control.
-#[must_use]
 pub fn document(origin: &Origin<'_>, results: &Results) -> Value {
     let judged = results.judged(origin.percentile);
     let verdict_on = |cell: &Cell| {

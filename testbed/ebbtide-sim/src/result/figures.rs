@@ -24,7 +24,6 @@ pub enum Value {
 
 impl Value {
     /// The value as one number: the mean, or the median; NaN for lists.
-    #[must_use]
     pub fn number(&self) -> f64 {
         match self {
             Self::Count(count) => *count as f64,
@@ -43,7 +42,6 @@ pub struct Figures(BTreeMap<Cow<'static, str>, Value>);
 
 impl Figures {
     /// The value of a figure; `None` if the cell has none.
-    #[must_use]
     pub fn get(&self, name: &str) -> Option<&Value> {
         self.0.get(name)
     }

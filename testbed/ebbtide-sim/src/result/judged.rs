@@ -4,14 +4,12 @@ use super::model::Cell;
 use crate::judge::{Candidate, Percentile, Verdict, judge, judge_fixed};
 
 /// Judges the cells of one setting.
-#[must_use]
 pub fn judge_cells<'c>(cells: impl Iterator<Item = &'c Cell>, percentile: Percentile) -> Verdict {
     judge(&candidates(cells), percentile)
 }
 
 /// Judges the cells of one setting for each phase. Returns each phase's cells, and the judgement on them; nothing in
 /// a scenario without phases.
-#[must_use]
 pub fn judge_phases<'c>(
     cells: impl Iterator<Item = &'c Cell>,
     percentile: Percentile,
@@ -32,7 +30,6 @@ fn candidates<'c>(cells: impl Iterator<Item = &'c Cell>) -> Vec<Candidate<'c>> {
 
 /// Judges the cells of one setting for each class of clients. Returns each class's cells, and the judgement on
 /// them; nothing in a scenario without classes.
-#[must_use]
 pub fn judge_classes<'c>(
     cells: impl Iterator<Item = &'c Cell>,
     percentile: Percentile,

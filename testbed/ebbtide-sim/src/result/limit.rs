@@ -4,6 +4,7 @@ use super::cell_spec::CellSpec;
 use super::classes;
 use super::wire::wire_lengths;
 use crate::judge::Demand;
+use crate::net::Direction;
 use crate::record::RunRecord;
 use crate::scenario::{Control, LinkSpec, Scenario, Transport, Wifi};
 
@@ -13,7 +14,6 @@ use crate::scenario::{Control, LinkSpec, Scenario, Transport, Wifi};
 /// delay, as a client has requests.
 /// Zero for a workload whose time is its own, and in a low-power network, where the number
 /// of transmissions is a matter of luck.
-#[must_use]
 pub fn physical_limit_s(spec: &CellSpec) -> f64 {
     if has_parts(&spec.scenario) {
         classes::limit_s(spec, limit_alone_s)
@@ -110,9 +110,9 @@ pub(super) fn demand_alone(spec: &CellSpec) -> Demand {
     };
     let bytes = (average(|lengths| lengths.0), average(|lengths| lengths.1));
     let (up, down) = per_exchange_s(scenario, bytes.0, bytes.1);
-    let upwards = up >= down;
-    let link = if upwards { &n.up } else { &n.down };
-    let (slower_bytes, slower_s) = if upwards { (bytes.0, up) } else { (bytes.1, down) };
+    let direction = if up >= down { Direction::Up } else { Direction::Down };
+    let link = direction.select(&n.up, &n.down);
+    let (slower_bytes, slower_s) = direction.select((bytes.0, up), (bytes.1, down));
     let seconds = |ns: u64| ns as f64 / 1e9;
     // In a cell with a duty cycle the link is not what limits it.
     let is_slow = n.is_limited_by_radio();
@@ -124,7 +124,7 @@ pub(super) fn demand_alone(spec: &CellSpec) -> Demand {
         // A mesh and a stream of several messages in a segment have no such time.
         each_s: if is_slow || w.flow().is_some() { 0.0 } else { up.max(down) },
         bytes,
-        upwards,
+        direction,
         rate_bps: if slower_s > 0.0 { slower_bytes * 8.0 / slower_s } else { 0.0 },
         link: None,
         buffer: link.buffer.0,

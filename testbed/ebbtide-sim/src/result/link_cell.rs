@@ -2,37 +2,24 @@
 
 use super::model::{LinkCell, PacketCounts};
 use super::pooled::utilisation_of;
+use crate::net::Direction;
 use crate::record::{CrossRecord, DirectionCounts, RunRecord};
 
 /// The packets of the links other than the bottleneck.
 pub(super) fn links(records: &[RunRecord]) -> Vec<LinkCell> {
     let Some(first) = records.first() else { return Vec::new() };
     let link = |index: usize| {
-        let of = |record: &'_ RunRecord, upwards: bool| -> DirectionCounts {
+        let of = |record: &'_ RunRecord, direction: Direction| -> DirectionCounts {
             let link = record.totals.links.get(index);
-            link.map_or_else(
-                DirectionCounts::default,
-                |link| if upwards { link.up } else { link.down },
-            )
+            link.map_or_else(DirectionCounts::default, |link| direction.select(link.up, link.down))
         };
-        let side = |upwards: bool| {
-            let sum = |field: fn(&DirectionCounts) -> u64| {
-                records.iter().map(|record| field(&of(record, upwards))).sum()
-            };
-            PacketCounts {
-                sent: sum(|one| one.sent),
-                delivered: sum(|one| one.delivered),
-                dropped_queue: sum(|one| one.dropped_queue),
-                lost_link: sum(|one| one.lost_link),
-                marked: sum(|one| one.marked),
-            }
-        };
+        let side = |direction| records.iter().map(|record| of(record, direction)).sum();
         LinkCell {
             name: first.totals.links[index].name.clone(),
-            up: side(true),
-            down: side(false),
-            utilisation_up: utilisation_of(records, |record| of(record, true)),
-            utilisation_down: utilisation_of(records, |record| of(record, false)),
+            up: side(Direction::Up),
+            down: side(Direction::Down),
+            utilisation_up: utilisation_of(records, |record| of(record, Direction::Up)),
+            utilisation_down: utilisation_of(records, |record| of(record, Direction::Down)),
         }
     };
     (0..first.totals.links.len()).map(link).collect()

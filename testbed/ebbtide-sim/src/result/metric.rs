@@ -6,6 +6,7 @@
 use super::figures::{Figures, Value};
 use super::model::Cell;
 use super::sample::Replications;
+use crate::record::RunRecord;
 
 /// The unit of a figure.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -26,7 +27,6 @@ pub enum Unit {
 
 impl Unit {
     /// Its symbol; empty for numbers of things and for quotients.
-    #[must_use]
     pub const fn symbol(self) -> &'static str {
         match self {
             Self::Count | Self::Ratio => "",
@@ -88,6 +88,10 @@ pub struct Column {
 pub(super) enum FigureSource {
     /// The records of the replications; `None` if it does not say anything about them.
     Measured(fn(&Replications<'_>) -> Option<Value>),
+    /// Counts of the replications, which are added up; `None` in one without such a part.
+    Counted(fn(&RunRecord) -> Option<u64>),
+    /// Numbers of the replications, of which it is the mean; `None` in one without such a part.
+    Averaged(fn(&RunRecord) -> Option<f64>),
     /// Other figures, where it is shown.
     Derived(fn(&Cell) -> f64),
 }
@@ -114,6 +118,8 @@ pub struct Metric {
     pub(super) of_classes: bool,
     source: FigureSource,
     concerns: Concerns,
+    /// Of which number the columns show it as a share.
+    whole: Option<fn(&Cell) -> f64>,
 }
 
 impl Metric {
@@ -124,8 +130,8 @@ impl Metric {
         source: FigureSource,
     ) -> Self {
         let (better, of_classes, concerns) = (Better::Neither, false, always as Concerns);
-        let (page, terminal) = (None, None);
-        Self { name, about, unit, better, page, terminal, of_classes, source, concerns }
+        let (page, terminal, whole) = (None, None, None);
+        Self { name, about, unit, better, page, terminal, of_classes, source, concerns, whole }
     }
 
     /// A figure that is computed from the records of a cell's replications.
@@ -136,6 +142,25 @@ impl Metric {
         measure: fn(&Replications<'_>) -> Option<Value>,
     ) -> Self {
         Self::new(name, about, unit, FigureSource::Measured(measure))
+    }
+
+    /// A count, summed over replications.
+    pub(super) const fn count(
+        name: &'static str,
+        about: &'static str,
+        count: fn(&RunRecord) -> Option<u64>,
+    ) -> Self {
+        Self::new(name, about, Unit::Count, FigureSource::Counted(count))
+    }
+
+    /// A number, averaged over replications.
+    pub(super) const fn average(
+        name: &'static str,
+        about: &'static str,
+        unit: Unit,
+        number: fn(&RunRecord) -> Option<f64>,
+    ) -> Self {
+        Self::new(name, about, unit, FigureSource::Averaged(number))
     }
 
     /// A figure that a table shows and that follows from others of the cell; no document has it.
@@ -169,6 +194,11 @@ impl Metric {
         Self { terminal: Some(Column { heading, width, format }), ..self }
     }
 
+    /// Shows it in its columns as a share of this number.
+    pub(super) const fn share_of(self, whole: fn(&Cell) -> f64) -> Self {
+        Self { whole: Some(whole), ..self }
+    }
+
     /// Shows its columns only in tables with a cell that it says something about.
     pub(super) const fn only(self, concerns: Concerns) -> Self {
         Self { concerns, ..self }
@@ -176,15 +206,25 @@ impl Metric {
 
     /// Whether it is computed from records, and documents have it.
     pub(super) const fn is_measured(&self) -> bool {
-        matches!(self.source, FigureSource::Measured(_))
+        !matches!(self.source, FigureSource::Derived(_))
     }
 
-    /// The value of the figure in a cell; `None` if there is none.
-    #[must_use]
-    pub fn value(&self, cell: &Cell) -> Option<Value> {
+    /// Its value in these replications; `None` if it says nothing about them, or follows from others.
+    fn measure(&self, sample: &Replications<'_>) -> Option<Value> {
         match self.source {
-            FigureSource::Measured(_) => cell.figures.get(self.name).cloned(),
-            FigureSource::Derived(derive) => Some(Value::Number(derive(cell))),
+            FigureSource::Measured(measure) => measure(sample),
+            FigureSource::Counted(count) => sample.sum(count),
+            FigureSource::Averaged(number) => sample.mean(number),
+            FigureSource::Derived(_) => None,
+        }
+    }
+
+    /// The value that its columns show of a cell; `None` if there is none.
+    pub fn value(&self, cell: &Cell) -> Option<Value> {
+        match (self.source, self.whole) {
+            (FigureSource::Derived(derive), _) => Some(Value::Number(derive(cell))),
+            (_, None) => cell.figures.get(self.name).cloned(),
+            (_, Some(whole)) => Some(Value::Number(cell.number(self.name) / whole(cell).max(1.0))),
         }
     }
 }
@@ -215,9 +255,7 @@ impl Group {
     /// Measures all its figures; nothing if the replications have no such part.
     pub(super) fn measure(&self, sample: &Replications<'_>, figures: &mut Figures) {
         for metric in self.metrics {
-            if let FigureSource::Measured(measure) = metric.source
-                && let Some(value) = measure(sample)
-            {
+            if let Some(value) = metric.measure(sample) {
                 figures.set(metric.name, value);
             }
         }
@@ -229,7 +267,6 @@ impl Group {
     }
 
     /// Whether a cell has figures of the group.
-    #[must_use]
     pub fn is_of(&self, cell: &Cell) -> bool {
         self.metrics.iter().any(|metric| cell.figures.get(metric.name).is_some())
     }

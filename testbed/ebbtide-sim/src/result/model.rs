@@ -9,10 +9,11 @@ use super::course::Course;
 use super::figures::{Figures, Value};
 use super::flows::FlowCell;
 use crate::judge::{ControlOutcome, Percentile};
-use crate::record::{Handshakes, Series};
+use crate::record::{DirectionCounts, Handshakes, Series};
 use crate::scenario::LoadCurve;
 use crate::stats::Summary;
 use serde::{Deserialize, Serialize};
+use std::iter::Sum;
 
 /// One report: a scenario, the cells that were run, and how to run them again.
 ///
@@ -192,6 +193,19 @@ pub struct PacketCounts {
     pub marked: u64,
 }
 
+/// Summed over replications.
+impl Sum<DirectionCounts> for PacketCounts {
+    fn sum<I: Iterator<Item = DirectionCounts>>(counts: I) -> Self {
+        counts.fold(Self::default(), |sum, one| Self {
+            sent: sum.sent + one.sent,
+            delivered: sum.delivered + one.delivered,
+            dropped_queue: sum.dropped_queue + one.dropped_queue,
+            lost_link: sum.lost_link + one.lost_link,
+            marked: sum.marked + one.marked,
+        })
+    }
+}
+
 /// One published figure beside the measured one.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Comparison {
@@ -226,7 +240,6 @@ impl Cell {
     /// The time by which all that was asked was delivered as a multiple of the physical limit, which
     /// is that of the last client too; if there are both. The mean over replications: what happens
     /// last is a matter of luck.
-    #[must_use]
     pub fn multiple(&self) -> Option<f64> {
         let runs = &self.outcome.runs;
         let last = runs.iter().map(|run| run.delivered_by_s[3]).collect::<Option<Vec<f64>>>()?;
@@ -235,19 +248,16 @@ impl Cell {
     }
 
     /// All exchanges, completed or not.
-    #[must_use]
     pub fn exchanges(&self) -> u64 {
         (self.number("completed") + self.number("failed")) as u64
     }
 
     /// A figure as one number: the mean, or the median; NaN if the cell does not have it.
-    #[must_use]
     pub fn number(&self, name: &str) -> f64 {
         self.figures.get(name).map_or(f64::NAN, Value::number)
     }
 
     /// A figure's mean and half of its confidence interval; NaN if the cell does not have it.
-    #[must_use]
     pub fn mean(&self, name: &str) -> (f64, f64) {
         match self.figures.get(name) {
             Some(Value::Mean(mean, half)) => (*mean, *half),
@@ -256,7 +266,6 @@ impl Cell {
     }
 
     /// A figure's order statistics; zeros if the cell does not have it.
-    #[must_use]
     pub fn spread(&self, name: &str) -> Summary {
         match self.figures.get(name) {
             Some(Value::Spread(summary)) => *summary,
@@ -265,7 +274,6 @@ impl Cell {
     }
 
     /// A figure's counts by kind; empty if the cell does not have it.
-    #[must_use]
     pub fn counts(&self, name: &str) -> &[u64] {
         match self.figures.get(name) {
             Some(Value::Counts(counts)) => counts,
@@ -274,7 +282,6 @@ impl Cell {
     }
 
     /// A figure's quantiles; empty if the cell does not have it.
-    #[must_use]
     pub fn quantiles(&self, name: &str) -> &[f64] {
         match self.figures.get(name) {
             Some(Value::Quantiles(quantiles)) => quantiles,
@@ -283,7 +290,6 @@ impl Cell {
     }
 
     /// The value of one swept key; empty if the cell has none.
-    #[must_use]
     pub fn setting(&self, key: &str) -> &str {
         self.settings.iter().find(|(name, _)| name == key).map_or("", |(_, value)| value)
     }
@@ -291,7 +297,6 @@ impl Cell {
 
 impl Comparison {
     /// Whether the measured value misses its tolerance; a value that is not finite misses it.
-    #[must_use]
     pub fn is_outside(&self) -> bool {
         match self.within {
             Some(within) => !self.relative.is_finite() || self.relative.abs() > within,

@@ -29,15 +29,7 @@ pub(super) fn packets(
     records: &[RunRecord],
     side: fn(&RunRecord) -> &DirectionCounts,
 ) -> PacketCounts {
-    let sum =
-        |field: fn(&DirectionCounts) -> u64| records.iter().map(|record| field(side(record))).sum();
-    PacketCounts {
-        sent: sum(|direction| direction.sent),
-        delivered: sum(|direction| direction.delivered),
-        dropped_queue: sum(|direction| direction.dropped_queue),
-        lost_link: sum(|direction| direction.lost_link),
-        marked: sum(|direction| direction.marked),
-    }
+    records.iter().map(|record| *side(record)).sum()
 }
 
 /// The share of the time until the last client was done that a link worked, at most 1: what is

@@ -49,7 +49,6 @@ pub struct Results {
 
 impl Results {
     /// The complete cells by setting, in order, with the judgement on each setting.
-    #[must_use]
     pub fn judged(&self, percentile: Percentile) -> Vec<(Vec<&CellResult>, Verdict)> {
         let mut groups: Vec<Vec<&CellResult>> = Vec::new();
         for (_, result) in &self.cells {

@@ -32,30 +32,14 @@ impl<'s> Replications<'s> {
         Some(Value::Spread(pooled::pool(self.records.iter().map(which))))
     }
 
-    /// The mean over replications.
-    pub(super) fn mean(&self, figure: impl Fn(&RunRecord) -> f64) -> Option<Value> {
-        let sum = self.records.iter().map(figure).sum::<f64>();
-        Some(Value::Number(sum / self.records.len().max(1) as f64))
+    /// The sum over the replications that have such a count; `None` without one.
+    pub(super) fn sum(&self, count: fn(&RunRecord) -> Option<u64>) -> Option<Value> {
+        self.records.iter().filter_map(count).reduce(|sum, one| sum + one).map(Value::Count)
     }
 
-    /// The sum over the replications that have such a part; `None` without one.
-    pub(super) fn sum<T>(
-        &self,
-        part: fn(&RunRecord) -> Option<T>,
-        field: fn(&T) -> u64,
-    ) -> Option<Value> {
-        let fields = self.records.iter().filter_map(part).map(|part| field(&part));
-        fields.reduce(|sum, one| sum + one).map(Value::Count)
-    }
-
-    /// The mean over the replications that have such a part; `None` without one.
-    pub(super) fn mean_of<T>(
-        &self,
-        part: fn(&RunRecord) -> Option<T>,
-        figure: fn(&RunRecord, &T) -> f64,
-    ) -> Option<Value> {
-        let runs = self.records.iter().filter_map(|record| Some(figure(record, &part(record)?)));
-        let values: Vec<f64> = runs.collect();
+    /// The mean over the replications that have such a number; `None` without one.
+    pub(super) fn mean(&self, number: fn(&RunRecord) -> Option<f64>) -> Option<Value> {
+        let values: Vec<f64> = self.records.iter().filter_map(number).collect();
         let mean = || values.iter().sum::<f64>() / values.len() as f64;
         (!values.is_empty()).then(|| Value::Number(mean()))
     }

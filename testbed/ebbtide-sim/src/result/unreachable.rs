@@ -11,7 +11,6 @@ const TOLERANCE: f64 = 0.01;
 
 impl CellSpec {
     /// The requirements of its scenario that no control can meet, in sentences.
-    #[must_use]
     pub fn unreachable_requirements(&self) -> Vec<String> {
         let of_parts = parts(self).into_iter().flat_map(|(class, part)| {
             let demand = demand_alone(&part);

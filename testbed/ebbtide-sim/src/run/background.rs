@@ -5,10 +5,11 @@ use super::event::{Moment, NetEvent};
 use super::network::Net;
 use crate::engine::Engine;
 use crate::host::{Bulk, OutgoingPacket, Side, starts};
+use crate::net::Direction;
 use crate::random::Streams;
 use crate::record::BackgroundFlow;
 use crate::record::Recorder;
-use crate::scenario::{Control, CrossDirection, Scenario, TCP, Tcp};
+use crate::scenario::{Control, Scenario, TCP, Tcp};
 
 /// The flows.
 pub(super) struct Flows {
@@ -63,10 +64,10 @@ impl Flows {
         self.flows.iter().map(Bulk::record).collect()
     }
 
-    /// The end of a flow that is at the server, or the other one.
-    fn side(&self, is_at_server: bool) -> Side {
-        let sends_up = self.scenario.network.background.direction == CrossDirection::Up;
-        if sends_up == is_at_server { Side::Receiver } else { Side::Sender }
+    /// The end of a flow at which packets of a direction arrive.
+    fn side(&self, at: Direction) -> Side {
+        let is_receiver = self.scenario.network.background.direction == at;
+        if is_receiver { Side::Receiver } else { Side::Sender }
     }
 
     /// Something happens. Whether it was theirs.
@@ -91,15 +92,18 @@ impl Flows {
         let (number, side) = match event {
             NetEvent::Act(number) | NetEvent::Timer(number) => (number, Side::Sender),
             NetEvent::ServerTimer(number) => (number, Side::Receiver),
-            NetEvent::AtServer(place) => (net.pool.get(place).0.client, self.side(true)),
-            NetEvent::AtClient(place) => (net.pool.get(place).0.client, self.side(false)),
+            NetEvent::AtServer(place) => (net.pool.get(place).0.client, self.side(Direction::Up)),
+            NetEvent::AtClient(place) => (net.pool.get(place).0.client, self.side(Direction::Down)),
             _ => return false,
         };
         let Some(index) = number.checked_sub(self.first) else { return false };
         if let NetEvent::AtServer(place) | NetEvent::AtClient(place) = event {
-            let upwards = side == self.side(true);
+            let direction = match event {
+                NetEvent::AtServer(_) => Direction::Up,
+                _ => Direction::Down,
+            };
             let (packet, bytes) = net.pool.get(place);
-            moment.recorder.arrived(now, &packet.details(bytes, upwards, now));
+            moment.recorder.arrived(now, &packet.details(bytes, direction, now));
             self.packet.clear();
             self.packet.extend_from_slice(bytes);
             net.pool.release(place);
@@ -111,7 +115,7 @@ impl Flows {
             let (scenario, streams) = (&self.scenario, &self.streams);
             self.flows.push(Bulk::new(now, index, number, self.tcp, scenario, streams));
         }
-        let is_at_server = side == self.side(true);
+        let is_at_server = side == self.side(Direction::Up);
         let Some(flow) = self.flows.get_mut(index as usize) else { return true };
         match event {
             NetEvent::AtServer(_) | NetEvent::AtClient(_) => flow.receive(now, side, &self.packet),

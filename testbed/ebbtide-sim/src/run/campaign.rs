@@ -181,7 +181,6 @@ impl Campaign {
     }
 
     /// The requirements that no control can meet, by cell; each sentence once.
-    #[must_use]
     pub fn unreachable_requirements(&self) -> Vec<(usize, String)> {
         let mut found: Vec<(usize, String)> = Vec::new();
         for (index, spec) in self.cells.iter().enumerate() {
@@ -191,20 +190,17 @@ impl Campaign {
     }
 
     /// How many replications there are.
-    #[must_use]
     pub fn runs(&self) -> usize {
         self.cells.iter().map(|cell| cell.reps as usize).sum()
     }
 
     /// [`Self::command`], with its results and series kept in this folder.
-    #[must_use]
     pub fn command_into(&self, folder: &Path) -> String {
         let series = self.over_time.as_ref().map(TimeGrid::options).unwrap_or_default();
         format!("{}{series} --out {}", self.command, quoted(&folder.to_string_lossy()))
     }
 
     /// The keys that take more than one value.
-    #[must_use]
     pub fn swept(&self) -> Vec<String> {
         let swept = self.axes.iter().filter(|axis| axis.values.len() > 1);
         swept.map(|axis| axis.key.clone()).collect()
@@ -341,7 +337,6 @@ impl Campaign {
 
     /// Summarises records that [`Self::replicate`] made: those of each cell, in the order of the cells and of the
     /// replications. Cells without a record are left out.
-    #[must_use]
     pub fn results(&self, records: &[Vec<RunRecord>]) -> Results {
         let mut results = Results { cells: Vec::new(), left_out: Vec::new(), reused: 0 };
         for (index, own) in records.iter().enumerate().take(self.cells.len()) {
@@ -439,7 +434,6 @@ impl Campaign {
     }
 
     /// The `ebbtide replay` that runs one replication of a cell again.
-    #[must_use]
     pub fn replay_command(&self, spec: &CellSpec, replication: u32) -> String {
         let mut command = format!("ebbtide replay {}", quoted(&self.source.place));
         for (key, value) in spec.settings.iter().chain(&spec.derived) {
@@ -450,7 +444,6 @@ impl Campaign {
     }
 
     /// Returns the manifest for the folder of results.
-    #[must_use]
     pub fn manifest(&self) -> Manifest {
         let cells = self.cells.iter().map(|spec| ManifestCell {
             cc: spec.cc.clone(),
@@ -508,7 +501,6 @@ impl Campaign {
 }
 
 /// The `ebbtide run` that computes some cells again.
-#[must_use]
 pub fn run_command(
     place: &str,
     settings: &[(String, String)],

@@ -1,12 +1,12 @@
 //! UDP traffic of others on single links.
 
 use super::event::NetEvent;
-use super::topology::{BOTTLENECK, LinkDirection};
+use super::topology::{BOTTLENECK, DirectedLink};
 use crate::engine::Engine;
 use crate::net::Fate;
 use crate::random::{Streams, exponential};
 use crate::record::CrossRecord;
-use crate::scenario::{Cross, CrossDirection, Scenario};
+use crate::scenario::{Cross, Scenario};
 use ebbtide_core::time::Instant;
 use rand_chacha::ChaCha8Rng;
 
@@ -21,7 +21,7 @@ pub(super) struct Sources {
 /// A packet of such traffic.
 pub(super) struct CrossPacket<'s> {
     /// The link that it goes onto.
-    pub(super) direction: LinkDirection,
+    pub(super) side: DirectedLink,
     pub(super) payload: &'s [u8],
 }
 
@@ -93,9 +93,8 @@ impl Sources {
         sends.then(|| {
             source.record.sent += 1;
             source.record.bytes += u64::from(source.settings.packet);
-            let upwards = source.settings.direction == CrossDirection::Up;
-            let direction = LinkDirection { link: source.link, upwards };
-            CrossPacket { direction, payload: &source.payload }
+            let side = DirectedLink { link: source.link, direction: source.settings.direction };
+            CrossPacket { side, payload: &source.payload }
         })
     }
 

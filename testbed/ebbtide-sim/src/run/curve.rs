@@ -9,7 +9,6 @@ const EXCHANGES: [&str; 2] = ["exchanges", "workload.exchanges"];
 impl Campaign {
     /// The same campaign with a curve over one of its keys. Where its clients ask for more exchanges than
     /// the curve's work allows, each asks for fewer.
-    #[must_use]
     pub fn with_curve(mut self, curve: LoadCurve) -> Self {
         for spec in &mut self.cells {
             let most = (curve.work / spec.scenario.clients.count.max(1)).max(1);

@@ -2,6 +2,7 @@
 
 use crate::engine::Engine;
 use crate::medium::{lora, low_power, nb_iot, wifi};
+use crate::net::Direction;
 use ebbtide_core::time::Instant;
 
 /// The instant of the event that is being handled, with what every part of the network needs to handle it.
@@ -35,15 +36,15 @@ pub(super) enum NetEvent {
         place: u32,
         /// The number of the link.
         link: u16,
-        /// Whether it goes to the server.
-        upwards: bool,
+        /// Its direction.
+        direction: Direction,
     },
     /// A link may be free for what waits.
     LinkFree {
         /// The number of the link.
         link: u16,
-        /// Whether it is the direction to the server.
-        upwards: bool,
+        /// The direction.
+        direction: Direction,
     },
     /// A source of cross traffic is due.
     Cross(u16),

@@ -4,23 +4,29 @@ use super::event::Moment;
 use super::low_power::LowPower;
 use super::network::Net;
 use super::radio::Radio;
-use super::topology::{BOTTLENECK, LinkDirection};
+use super::topology::{BOTTLENECK, DirectedLink};
 use crate::host::tagged;
 use crate::medium::low_power::LowPowerEvent;
 use crate::medium::low_power::{Cause, EndedDatagram, MeshDatagram};
+use crate::net::Direction;
 use crate::record::{LostAt, Recorder};
 
 impl Net {
     /// A packet sets out at its host's node, or at the root if it comes from the Internet.
-    pub(super) fn enter_mesh<R>(&mut self, place: u32, upwards: bool, moment: &mut Moment<'_, R>) {
+    pub(super) fn enter_mesh<R>(
+        &mut self,
+        place: u32,
+        direction: Direction,
+        moment: &mut Moment<'_, R>,
+    ) {
         let (packet, datagram) = self.pool.get(place);
         let Some(mesh) = self.radio.as_mut().and_then(Radio::low_power) else { return };
         let client = mesh.placement.client(packet.client);
         let server = mesh.placement.server(packet.client, packet.tag.exchange);
-        let (from, to) = if upwards { (client, server) } else { (server, client) };
+        let (from, to) = direction.select((client, server), (server, client));
         let node = mesh.placement.node(from).unwrap_or(mesh.network.topology.root);
         let bytes = datagram.len() as u32;
-        let datagram = MeshDatagram { token: place, upwards, from, to, bytes };
+        let datagram = MeshDatagram { token: place, direction, from, to, bytes };
         mesh.network.send(moment.now, node, datagram, moment.engine);
     }
 
@@ -46,14 +52,14 @@ impl Net {
     pub(super) fn crossed_mesh<R: Recorder>(
         &mut self,
         moment: &mut Moment<'_, R>,
-    ) -> Option<(u32, bool)> {
+    ) -> Option<(u32, Direction)> {
         loop {
             let mesh = self.radio.as_mut().and_then(Radio::low_power)?;
             while let Some(place) = mesh.network.released() {
                 self.pool.release(place);
             }
             let EndedDatagram { datagram, node, lost } = mesh.network.poll()?;
-            let upwards = datagram.upwards;
+            let direction = datagram.direction;
             if let Some(cause) = lost {
                 self.lost_in_mesh(datagram, node, cause, moment);
                 continue;
@@ -62,13 +68,13 @@ impl Net {
             // The sender's node may still have its frames.
             let place = self.pool.copy(datagram.token);
             let (packet, bytes) = self.pool.get(place);
-            let details = packet.details(bytes, upwards, moment.now);
+            let details = packet.details(bytes, direction, moment.now);
             moment.recorder.crossed(moment.now, "mesh", &details);
             if is_there {
-                return Some((place, upwards));
+                return Some((place, direction));
             }
-            let link = self.next(packet.client, None, upwards).unwrap_or(BOTTLENECK);
-            self.onto_link(place, LinkDirection { link, upwards }, moment);
+            let link = self.next(packet.client, None, direction).unwrap_or(BOTTLENECK);
+            self.onto_link(place, DirectedLink { link, direction }, moment);
         }
     }
 
@@ -82,13 +88,13 @@ impl Net {
     ) {
         let Some(mesh) = self.radio.as_mut().and_then(Radio::low_power) else { return };
         let (packet, _) = self.pool.get(datagram.token);
-        let upwards = datagram.upwards;
-        let lost = LostAt { node, upwards, cause: cause.name() };
+        let direction = datagram.direction;
+        let lost = LostAt { node, direction, cause: cause.name() };
         moment.recorder.lost_at(moment.now, tagged(packet.client, packet.tag), &lost);
-        let direction = mesh.direction(upwards);
+        let counts = mesh.counts(direction);
         match cause {
-            Cause::Queue => direction.dropped_queue += 1,
-            _ => direction.lost_link += 1,
+            Cause::Queue => counts.dropped_queue += 1,
+            _ => counts.lost_link += 1,
         }
         mesh.losses.push_back((packet.client, cause));
     }

@@ -4,6 +4,7 @@ use super::event::NetEvent;
 use super::placement::Placement;
 use crate::engine::Engine;
 use crate::medium::low_power::{Cause, LowPowerEvent, MeshNetwork};
+use crate::net::Direction;
 use crate::random::Streams;
 use crate::record::{Causes, DirectionCounts, MeshRecord};
 use crate::scenario::{ClassView, Mesh, Scenario};
@@ -42,8 +43,8 @@ impl LowPower {
         }
     }
 
-    pub(super) const fn direction(&mut self, upwards: bool) -> &mut DirectionCounts {
-        if upwards { &mut self.up } else { &mut self.down }
+    pub(super) fn counts(&mut self, direction: Direction) -> &mut DirectionCounts {
+        direction.select(&mut self.up, &mut self.down)
     }
 
     /// Something happens on the air.

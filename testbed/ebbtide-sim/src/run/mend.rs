@@ -13,7 +13,6 @@ const QUANTITIES: [&[&str]; 4] = [
 impl Scenario {
     /// The keys to search, under their short names if they have some: rate, buffer, period and number of devices, as
     /// far as the scenario has them.
-    #[must_use]
     pub fn mending_keys(&self) -> Vec<String> {
         let stands_for = |own: &[String], keys: &[&str]| {
             own.iter().all(|key| keys.contains(&key.as_str())) && !own.is_empty()

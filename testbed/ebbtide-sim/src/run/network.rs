@@ -5,11 +5,11 @@ use super::event::{DOWN_LANE, Moment, NetEvent, ROUTER_LANE, UP_LANE};
 use super::pool::Pool;
 use super::radio::Radio;
 use super::roster::Roster;
-use super::topology::{BOTTLENECK, LinkDirection, OWN, SideLinks};
+use super::topology::{BOTTLENECK, DirectedLink, OWN, SideLinks};
 use crate::engine::Engine;
 use crate::host::{self, OutgoingPacket, Tag, tagged};
-use crate::net::queue;
 use crate::net::{Bottleneck, Delay, Fate, LossModel};
+use crate::net::{Direction, queue};
 use crate::random::Streams;
 use crate::record::{BackgroundPackets, Delivery, DirectionCounts, LinkRecord};
 use crate::record::{Details, Recorder, RunError};
@@ -136,25 +136,45 @@ impl Net {
         packet: OutgoingPacket<'_>,
         moment: &mut Moment<'_, R>,
     ) {
+        let client = packet.client;
+        let details = self.details(packet, Direction::Up, moment.now);
+        moment.recorder.client_sent(moment.now, &details);
+        let place = self.take(packet, details.transport, !self.roster.is_from_server(client));
+        if client < self.stations {
+            self.enter_radio(place, Direction::Up, moment);
+        } else {
+            let link = self.next(client, None, Direction::Up).unwrap_or(BOTTLENECK);
+            self.onto_link(place, DirectedLink { link, direction: Direction::Up }, moment);
+        }
+    }
+
+    /// The description of a packet that is sent, and leaves at this instant, for observers.
+    fn details<'p>(
+        &self,
+        packet: OutgoingPacket<'p>,
+        direction: Direction,
+        at: Instant,
+    ) -> Details<'p> {
         let OutgoingPacket { client, datagram, tag } = packet;
-        let now = moment.now;
-        let transport = self.transport(client);
-        let fate = Fate::Delivered { at: now };
-        let tagged = tagged(client, tag);
-        let left = None;
-        let details = Details { upwards: true, transport, tagged, datagram, queued: 0, fate, left };
-        moment.recorder.client_sent(now, &details);
+        let (transport, tagged) = (self.transport(client), tagged(client, tag));
+        let fate = Fate::Delivered { at };
+        Details { direction, transport, tagged, datagram, queued: 0, fate, left: None }
+    }
+
+    /// Takes a packet from the host that begins the exchanges, or from the other one. Returns its place.
+    #[inline]
+    fn take(
+        &mut self,
+        packet: OutgoingPacket<'_>,
+        transport: Transport,
+        is_requester: bool,
+    ) -> u32 {
+        let OutgoingPacket { client, datagram, tag } = packet;
         if client < self.clients {
             let bytes = u64::from(self.bytes_of(transport, datagram.len() as u32));
-            self.count_sent(client, bytes, !self.roster.is_from_server(client));
+            self.count_sent(client, bytes, is_requester);
         }
-        let place = self.pool.put(client, transport, datagram, tag);
-        if client < self.stations {
-            self.enter_radio(place, true, moment);
-        } else {
-            let link = self.next(client, None, true).unwrap_or(BOTTLENECK);
-            self.onto_link(place, LinkDirection { link, upwards: true }, moment);
-        }
+        self.pool.put(client, transport, datagram, tag)
     }
 
     /// Counts a packet of a client or for it, sent by the host that begins the exchanges or by the other one.
@@ -168,14 +188,14 @@ impl Net {
     /// The link that follows this one for a packet of this client, or of this sender of other
     /// traffic; `None` after the last.
     #[inline(always)]
-    pub(super) fn next(&self, client: u32, link: Option<u16>, upwards: bool) -> Option<u16> {
+    pub(super) fn next(&self, client: u32, link: Option<u16>, direction: Direction) -> Option<u16> {
         let Some(topology) = &self.topology else {
             return link.is_none().then_some(BOTTLENECK);
         };
         let is_client = client < self.clients;
         let class =
             if is_client { self.roster.class_of(client) } else { self.roster.classes.len() };
-        topology.next(client, class, link, upwards)
+        topology.next(client, class, link, direction)
     }
 
     /// Whether a packet that would arrive at its device misses it: the device is in another cell. It is then gone.
@@ -201,26 +221,26 @@ impl Net {
 
     /// One direction of a link that several devices share.
     #[inline(always)]
-    fn link(&mut self, direction: LinkDirection) -> &mut Bottleneck<ChaCha8Rng> {
-        let LinkDirection { link, upwards } = direction;
+    fn link(&mut self, side: DirectedLink) -> &mut Bottleneck<ChaCha8Rng> {
+        let DirectedLink { link, direction } = side;
         let other = match &mut self.topology {
-            Some(topology) if link != BOTTLENECK => topology.link(link, upwards),
+            Some(topology) if link != BOTTLENECK => topology.link(link, direction),
             _ => None,
         };
         match other {
             Some(link) => link,
-            None if upwards => &mut self.up,
+            None if direction == Direction::Up => &mut self.up,
             None => &mut self.down,
         }
     }
 
     /// When the packet that a link has just taken leaves its serialiser.
-    fn free_at(&mut self, place: u32, direction: LinkDirection) -> Option<Instant> {
-        if direction.link != OWN {
-            return Some(self.link(direction).free_at());
+    fn free_at(&mut self, place: u32, side: DirectedLink) -> Option<Instant> {
+        if side.link != OWN {
+            return Some(self.link(side).free_at());
         }
         let client = self.pool.get(place).0.client;
-        Some(self.topology.as_mut()?.own(client, direction.upwards)?.free_at())
+        Some(self.topology.as_mut()?.own(client, side.direction)?.free_at())
     }
 
     /// A packet goes onto a link in its direction.
@@ -228,16 +248,16 @@ impl Net {
     pub(super) fn onto_link<R: Recorder>(
         &mut self,
         place: u32,
-        direction: LinkDirection,
+        side: DirectedLink,
         moment: &mut Moment<'_, R>,
     ) {
         let now = moment.now;
         let (packet, _) = self.pool.get(place);
         let bytes = self.wire_length(packet.transport, packet.length.into());
-        if direction.link == OWN {
-            return self.onto_own_link(place, direction, bytes, moment);
+        if side.link == OWN {
+            return self.onto_own_link(place, side, bytes, moment);
         }
-        let shared = self.link(direction);
+        let shared = self.link(side);
         let queued = shared.queued_bytes(now);
         let waiting = queue::QueuedPacket {
             id: place,
@@ -247,14 +267,14 @@ impl Net {
             is_marked: false,
         };
         match shared.send(now, waiting) {
-            Some(fate) => self.decided(place, direction, queued, fate, moment),
+            Some(fate) => self.decided(place, side, queued, fate, moment),
             None => {
                 if moment.recorder.wants_details() {
                     let (packet, datagram) = self.pool.get(place);
-                    let details = packet.details(datagram, direction.upwards, now);
+                    let details = packet.details(datagram, side.direction, now);
                     moment.recorder.joins_queue(now, &details);
                 }
-                self.handle_fates(direction, moment);
+                self.handle_fates(side, moment);
             }
         }
     }
@@ -264,46 +284,46 @@ impl Net {
     fn onto_own_link<R: Recorder>(
         &mut self,
         place: u32,
-        direction: LinkDirection,
+        side: DirectedLink,
         bytes: u32,
         moment: &mut Moment<'_, R>,
     ) {
         let now = moment.now;
         let (packet, _) = self.pool.get(place);
-        let own = self.topology.as_mut().and_then(|all| all.own(packet.client, direction.upwards));
+        let own = self.topology.as_mut().and_then(|all| all.own(packet.client, side.direction));
         let (queued, fate) = own.map_or((0, Fate::Delivered { at: now }), |own| {
             (own.queued_bytes(now), own.send(now, bytes))
         });
-        self.decided(place, direction, queued, fate, moment);
+        self.decided(place, side, queued, fate, moment);
     }
 
     /// A link may be free for what waits.
     pub(super) fn link_free<R: Recorder>(
         &mut self,
-        direction: LinkDirection,
+        side: DirectedLink,
         moment: &mut Moment<'_, R>,
     ) {
-        self.link(direction).handle_timeout(moment.now);
-        self.handle_fates(direction, moment);
+        self.link(side).handle_timeout(moment.now);
+        self.handle_fates(side, moment);
     }
 
     /// Handles the fates that a queue discipline has decided.
-    fn handle_fates<R: Recorder>(&mut self, direction: LinkDirection, moment: &mut Moment<'_, R>) {
+    fn handle_fates<R: Recorder>(&mut self, side: DirectedLink, moment: &mut Moment<'_, R>) {
         loop {
-            let shared = self.link(direction);
+            let shared = self.link(side);
             let queued = shared.queued_bytes(moment.now);
             let Some((queue::QueuedPacket { id: place, is_marked, .. }, fate)) = shared.poll_fate()
             else {
                 if let Some(at) = shared.poll_timeout() {
-                    let LinkDirection { link, upwards } = direction;
-                    moment.engine.schedule(at, NetEvent::LinkFree { link, upwards });
+                    let DirectedLink { link, direction } = side;
+                    moment.engine.schedule(at, NetEvent::LinkFree { link, direction });
                 }
                 return;
             };
             if is_marked {
                 self.pool.mark(place);
             }
-            self.decided(place, direction, queued, fate, moment);
+            self.decided(place, side, queued, fate, moment);
         }
     }
 
@@ -312,20 +332,20 @@ impl Net {
     fn decided<R: Recorder>(
         &mut self,
         place: u32,
-        direction: LinkDirection,
+        side: DirectedLink,
         queued: u64,
         fate: Fate,
         moment: &mut Moment<'_, R>,
     ) {
-        let LinkDirection { link, upwards } = direction;
+        let DirectedLink { link, direction } = side;
         let now = moment.now;
         let left = match fate {
             Fate::Dropped => None,
             _ if !moment.recorder.wants_details() => None,
-            _ => self.free_at(place, direction),
+            _ => self.free_at(place, side),
         };
         let (packet, datagram) = self.pool.get(place);
-        let details = Details { queued, fate, left, ..packet.details(datagram, upwards, now) };
+        let details = Details { queued, fate, left, ..packet.details(datagram, direction, now) };
         if link == BOTTLENECK {
             moment.recorder.at_link(now, &details);
         } else if let Some(topology) = &self.topology {
@@ -346,19 +366,21 @@ impl Net {
             let class = self.roster.class_of(client);
             match &mut self.topology {
                 Some(topology) if link != BOTTLENECK => {
-                    topology.carries(link, class, bytes, upwards);
+                    topology.carries(link, class, bytes, direction);
                 }
-                _ if upwards => self.deliveries[class].carried_up += bytes,
+                _ if direction == Direction::Up => self.deliveries[class].carried_up += bytes,
                 _ => self.deliveries[class].carried_down += bytes,
             }
         }
         let Fate::Delivered { at } = fate else { return self.pool.release(place) };
-        if !upwards && let Some(topology) = &mut self.topology {
+        if direction == Direction::Down
+            && let Some(topology) = &mut self.topology
+        {
             topology.leaves(place, link);
         }
-        if let Some(link) = self.next(client, Some(link), upwards) {
-            moment.engine.schedule(at, NetEvent::AtLink { place, link, upwards });
-        } else if upwards {
+        if let Some(link) = self.next(client, Some(link), direction) {
+            moment.engine.schedule(at, NetEvent::AtLink { place, link, direction });
+        } else if direction == Direction::Up {
             let (delay, rng) = &mut self.beyond_up;
             let at = at + Duration::from_nanos(delay.draw(rng));
             let is_behind = self.is_behind;
@@ -376,11 +398,11 @@ impl Net {
     /// A source of cross traffic is due.
     pub(super) fn cross_sends<R: Recorder>(&mut self, index: u16, moment: &mut Moment<'_, R>) {
         let Some(packet) = self.cross.turn(moment.now, index, moment.engine) else { return };
-        let direction = packet.direction;
+        let side = packet.side;
         let tag = Tag { exchange: index.into(), ..Tag::default() };
         let sender = self.first_cross + u32::from(index);
         let place = self.pool.put(sender, Transport::Udp, packet.payload, tag);
-        self.onto_link(place, direction, moment);
+        self.onto_link(place, side, moment);
     }
 
     /// Draws the delay between the server and the router.
@@ -397,7 +419,7 @@ impl Net {
         packet: OutgoingPacket<'_>,
         moment: &mut Moment<'_, R>,
     ) {
-        let OutgoingPacket { client, datagram, tag } = packet;
+        let OutgoingPacket { client, tag, .. } = packet;
         let now = moment.now;
         let transport = self.transport(client);
         let on_node = self.has_mesh && self.serving_node(client, tag.exchange).is_some();
@@ -410,19 +432,11 @@ impl Net {
             // A host that speaks TCP takes its time before it answers, not before it acknowledges.
             Transport::Tcp => 0,
         };
-        let fate = Fate::Delivered { at: now + Duration::from_nanos(processing) };
-        let tagged = tagged(client, tag);
-        let left = None;
-        let details =
-            Details { upwards: false, transport, tagged, datagram, queued: 0, fate, left };
+        let details = self.details(packet, Direction::Down, now + Duration::from_nanos(processing));
         moment.recorder.server_sent(now, &details);
-        if client < self.clients {
-            let bytes = u64::from(self.bytes_of(transport, datagram.len() as u32));
-            self.count_sent(client, bytes, self.roster.is_from_server(client));
-        }
-        let place = self.pool.put(client, transport, datagram, tag);
+        let place = self.take(packet, transport, self.roster.is_from_server(client));
         if on_node {
-            return self.enter_radio(place, false, moment);
+            return self.enter_radio(place, Direction::Down, moment);
         }
         let at = now + Duration::from_nanos(processing) + self.beyond_down();
         moment.engine.schedule_in(

@@ -3,10 +3,10 @@
 use super::event::{Moment, NetEvent};
 use super::network::Net;
 use super::radio::Radio;
-use super::topology::{BOTTLENECK, LinkDirection};
+use super::topology::{BOTTLENECK, DirectedLink};
 use crate::medium::low_power::LowPowerEvent;
 use crate::medium::{Crossing, DeviceEvent, wifi};
-use crate::net::Fate;
+use crate::net::{Direction, Fate};
 use crate::record::{Details, Recorder};
 
 impl Net {
@@ -14,17 +14,17 @@ impl Net {
     pub(super) fn enter_radio<R: Recorder>(
         &mut self,
         place: u32,
-        upwards: bool,
+        direction: Direction,
         moment: &mut Moment<'_, R>,
     ) {
         if self.has_mesh {
-            return self.enter_mesh(place, upwards, moment);
+            return self.enter_mesh(place, direction, moment);
         }
         let (packet, _) = self.pool.get(place);
         let bytes = self.wire_length(packet.transport, packet.length.into());
         let Some(radio) = &mut self.radio else { return };
-        if !radio.send(moment.now, packet.client, upwards, place, bytes, moment.engine) {
-            self.leaves_radio(place, upwards, Fate::Dropped, moment);
+        if !radio.send(moment.now, packet.client, direction, place, bytes, moment.engine) {
+            self.leaves_radio(place, direction, Fate::Dropped, moment);
         }
     }
 
@@ -56,7 +56,7 @@ impl Net {
     pub(super) fn crossed<R: Recorder>(
         &mut self,
         moment: &mut Moment<'_, R>,
-    ) -> Option<(u32, bool)> {
+    ) -> Option<(u32, Direction)> {
         if self.has_mesh {
             return self.crossed_mesh(moment);
         }
@@ -65,17 +65,17 @@ impl Net {
             let arrived = Fate::Delivered { at: now };
             match self.radio.as_mut()?.poll(now, moment.engine)? {
                 Crossing::Up(place) => {
-                    self.leaves_radio(place, true, arrived, moment);
+                    self.leaves_radio(place, Direction::Up, arrived, moment);
                     let (packet, _) = self.pool.get(place);
-                    let link = self.next(packet.client, None, true).unwrap_or(BOTTLENECK);
-                    self.onto_link(place, LinkDirection { link, upwards: true }, moment);
+                    let link = self.next(packet.client, None, Direction::Up).unwrap_or(BOTTLENECK);
+                    self.onto_link(place, DirectedLink { link, direction: Direction::Up }, moment);
                 }
                 Crossing::Down(place) => {
-                    self.leaves_radio(place, false, arrived, moment);
-                    return Some((place, false));
+                    self.leaves_radio(place, Direction::Down, arrived, moment);
+                    return Some((place, Direction::Down));
                 }
-                Crossing::Lost { token: place, upwards } => {
-                    self.leaves_radio(place, upwards, Fate::Lost { left: now }, moment);
+                Crossing::Lost { token: place, direction } => {
+                    self.leaves_radio(place, direction, Fate::Lost { left: now }, moment);
                 }
             }
         }
@@ -85,15 +85,15 @@ impl Net {
     fn leaves_radio<R: Recorder>(
         &mut self,
         place: u32,
-        upwards: bool,
+        direction: Direction,
         fate: Fate,
         moment: &mut Moment<'_, R>,
     ) {
         let now = moment.now;
         let Some(radio) = &self.radio else { return };
         let (packet, datagram) = self.pool.get(place);
-        let queued = radio.waiting(packet.client, upwards) as u64;
-        let details = Details { queued, fate, ..packet.details(datagram, upwards, now) };
+        let queued = radio.waiting(packet.client, direction) as u64;
+        let details = Details { queued, fate, ..packet.details(datagram, direction, now) };
         moment.recorder.crossed(now, radio.name(), &details);
         if !matches!(fate, Fate::Delivered { .. }) {
             self.pool.release(place);

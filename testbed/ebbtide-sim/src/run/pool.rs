@@ -2,7 +2,7 @@
 
 use crate::growth::room;
 use crate::host::{Tag, tagged};
-use crate::net::Fate;
+use crate::net::{Direction, Fate};
 use crate::record::Details;
 use crate::scenario::Transport;
 use ebbtide_core::time::Instant;
@@ -21,9 +21,14 @@ pub(super) struct PooledPacket {
 }
 
 impl PooledPacket {
-    pub(super) fn details(self, datagram: &[u8], upwards: bool, now: Instant) -> Details<'_> {
+    pub(super) fn details(
+        self,
+        datagram: &[u8],
+        direction: Direction,
+        now: Instant,
+    ) -> Details<'_> {
         Details {
-            upwards,
+            direction,
             transport: self.transport,
             tagged: tagged(self.client, self.tag),
             datagram,

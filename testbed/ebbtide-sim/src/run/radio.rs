@@ -7,6 +7,7 @@ use crate::medium::Crossing;
 use crate::medium::lora::{LoraCell, LoraCounts};
 use crate::medium::nb_iot::{NbIotCell, NbIotCounts};
 use crate::medium::wifi::WifiCell;
+use crate::net::Direction;
 use crate::random::Streams;
 use crate::record::WifiRecord;
 use crate::scenario::{ClassView, NetworkKind, Scenario};
@@ -56,15 +57,15 @@ impl Radio {
         &mut self,
         now: Instant,
         client: u32,
-        upwards: bool,
+        direction: Direction,
         place: u32,
         bytes: u32,
         engine: &mut Engine<NetEvent>,
     ) -> bool {
         match self {
-            Self::Wifi(cell) => cell.send(now, client, upwards, place, bytes, engine),
-            Self::Lora(cell) => cell.send(now, client, upwards, place, bytes, engine),
-            Self::NbIot(cell) => cell.send(now, client, upwards, place, bytes, engine),
+            Self::Wifi(cell) => cell.send(now, client, direction, place, bytes, engine),
+            Self::Lora(cell) => cell.send(now, client, direction, place, bytes, engine),
+            Self::NbIot(cell) => cell.send(now, client, direction, place, bytes, engine),
             // Its packets enter it at any node.
             Self::Mesh(_) => false,
         }
@@ -81,11 +82,11 @@ impl Radio {
     }
 
     /// How many packets wait at a client, or for it on the other side.
-    pub(super) fn waiting(&self, client: u32, upwards: bool) -> usize {
+    pub(super) fn waiting(&self, client: u32, direction: Direction) -> usize {
         match self {
-            Self::Wifi(cell) => cell.waiting(client, upwards),
-            Self::Lora(cell) => cell.waiting(client, upwards),
-            Self::NbIot(cell) => cell.waiting(client, upwards),
+            Self::Wifi(cell) => cell.waiting(client, direction),
+            Self::Lora(cell) => cell.waiting(client, direction),
+            Self::NbIot(cell) => cell.waiting(client, direction),
             Self::Mesh(_) => 0,
         }
     }

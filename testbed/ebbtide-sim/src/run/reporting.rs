@@ -9,7 +9,6 @@ use crate::scenario::{ClassView, Override};
 const NAMED: usize = 8;
 
 /// Which cells the results leave out, and what there is of them; `None` if they are complete.
-#[must_use]
 pub fn left_out(campaign: &Campaign, results: &Results) -> Option<String> {
     let missing = &results.left_out;
     if missing.is_empty() {
@@ -35,7 +34,6 @@ pub fn left_out(campaign: &Campaign, results: &Results) -> Option<String> {
 }
 
 /// The JSON document of `run --json`.
-#[must_use]
 pub fn document(campaign: &Campaign, results: &Results) -> serde_json::Value {
     let origin = Origin {
         scenario: &campaign.source.place,
@@ -56,7 +54,6 @@ pub fn document(campaign: &Campaign, results: &Results) -> serde_json::Value {
 
 impl UntilResults {
     /// The JSON document: the cells that were run, and the breaking points.
-    #[must_use]
     pub fn document(&self) -> serde_json::Value {
         let mut document = document(&self.campaign, &self.results);
         document["until"] = self.points_document();
@@ -64,7 +61,6 @@ impl UntilResults {
     }
 
     /// The breaking points alone.
-    #[must_use]
     pub fn points_document(&self) -> serde_json::Value {
         let value = |point: Option<&UntilPoint>| point.map(|point| point.value.clone());
         let points = self.points.iter().map(|one| {
@@ -83,14 +79,12 @@ impl UntilResults {
     }
 
     /// The report, with the command that computes it.
-    #[must_use]
     pub fn report(&self) -> Report {
         Report { until: self.points.clone(), ..report(&self.campaign, &self.results) }
     }
 }
 
 /// The report on a campaign's results.
-#[must_use]
 pub fn report(campaign: &Campaign, results: &Results) -> Report {
     let scenario = campaign.cells.first().map(|spec| &spec.scenario);
     let title = scenario.map_or_else(String::new, |scenario| scenario.title.clone());

@@ -1,8 +1,7 @@
 //! The classes of a replication's devices: which device belongs to which, and what differs between them.
 
 use crate::host::{
-    Answerer, Client, ClientSetup, ConstantServer, Model, ObservedHost, as_kind, device,
-    endpoint_config, observe_before,
+    Answerer, ClientSetup, ConstantServer, Model, ObservedHost, device, endpoint_config,
 };
 use crate::random::{Streams, uniform};
 use crate::record::Recorder;
@@ -110,9 +109,8 @@ impl Roster {
         config.limits.exchanges += all.len();
         let mut observers = ConstantServer::new(config, None, "observers", streams);
         for client in all {
-            let client = clients.get_mut(client as usize);
-            if let Some(client) = client.and_then(|client| as_kind::<Client>(&mut **client)) {
-                observe_before(client, &mut observers);
+            if let Some(client) = clients.get_mut(client as usize) {
+                client.observe_before(&mut observers);
             }
         }
         observers

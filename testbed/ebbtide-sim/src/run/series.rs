@@ -24,7 +24,6 @@ const TIMEOUTS: usize = 2000;
 
 impl SeriesRecorder {
     /// An empty recorder.
-    #[must_use]
     pub fn new() -> Self {
         Self::around(Discard::new())
     }
@@ -44,13 +43,11 @@ impl SeriesRecorder {
     }
 
     /// Returns the measurements that every replication takes.
-    #[must_use]
     pub const fn plain(&self) -> &Discard {
         &self.plain
     }
 
     /// Returns the time series for the report, and the measurements that every replication takes.
-    #[must_use]
     pub fn into_series(self, replication: u32) -> (Series, Discard) {
         let series = Series {
             replication,
@@ -117,7 +114,7 @@ impl Recorder for SeriesRecorder {
     }
 
     fn at_link(&mut self, now: Instant, packet: &Details<'_>) {
-        let queue = if packet.upwards { &mut self.queue_up } else { &mut self.queue_down };
+        let queue = packet.direction.select(&mut self.queue_up, &mut self.queue_down);
         queue.observe(now, packet);
     }
 

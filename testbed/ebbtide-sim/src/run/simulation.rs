@@ -1,40 +1,36 @@
 //! One replication: clients, network and servers under one virtual clock.
 
 mod finish;
+mod hosts;
 mod low_power;
 mod power;
 mod read_ahead;
+mod run_end;
 mod server_side;
 
 use super::background::Flows;
-use super::client_timer::{ClientTimer, Fires};
+use super::client_timer::Fires;
 use super::cross::Sources;
 use super::event::{DOWN_LANE, LANES, Moment, NetEvent, UP_LANE};
 use super::happenings::Happenings;
-use super::motes::Motes;
 use super::moves::Moves;
 use super::network::Net;
 use super::over_time::TimeRecorder;
 use super::pool::PooledPacket;
 use super::power::Power;
-use super::roster::{self, Roster};
+use super::roster::Roster;
 use super::series::SeriesRecorder;
-use super::topology::{BOTTLENECK, LinkDirection};
+use super::topology::{BOTTLENECK, DirectedLink};
 use crate::engine::{Engine, Lane};
-use crate::host::{
-    Answerer, Arrivals, ArrivingPacket, ConstantServer, ObservedHost, OutgoingPacket, SecureClient,
-    SecureServer, Timetable, as_kind, endpoint_config, meet_before,
-};
-use crate::net::Delay;
+use crate::host::{ArrivingPacket, OutgoingPacket};
+use crate::net::Direction;
 use crate::random::Streams;
 use crate::record::{Discard, Recorder, RunError, sparse};
 use crate::record::{ExchangeRecord, OverTime, RunRecord, TimeGrid};
-use crate::scenario::{Control, Return, Scenario, SecurityMode};
-use ebbtide_core::cc::{Algorithm, ControlConfig};
-use ebbtide_core::testbed::OutputBuffers;
+use crate::scenario::{Control, Scenario};
 use ebbtide_core::time::{Duration, Instant};
-use rand_chacha::ChaCha8Rng;
-use read_ahead::ReadAhead;
+use hosts::{ClientHosts, ServerHosts};
+use run_end::RunEnd;
 use std::sync::Arc;
 
 /// How long packets may still arrive after the end of a run with an end.
@@ -46,50 +42,17 @@ pub type Controls = Vec<Control>;
 struct Simulation<R: Recorder> {
     engine: Engine<NetEvent>,
     net: Net,
-    clients: Vec<Box<dyn ObservedHost<R>>>,
-    /// The timer of each client.
-    timers: Vec<ClientTimer>,
-    /// The requests of each client that arrived at the server.
-    at_server: Vec<Arrivals>,
-    /// Whether any client sends a flow of messages, or has a server's end of its own.
-    has_flows: bool,
-    has_ends: bool,
-    server: ConstantServer,
-    /// The server's DTLS sessions.
-    sessions: Option<SecureServer>,
-    background: Flows,
-    recorder: R,
-    /// Time that a client's host needs to act on a response.
-    processing: (Delay, ChaCha8Rng),
+    clients: ClientHosts<R>,
+    servers: ServerHosts,
     roster: Arc<Roster>,
-    /// For each class whose requests go by the clock.
-    timetables: Vec<Option<Timetable>>,
-    /// The endpoint of all devices that observe.
-    observers: ConstantServer,
-    /// For each class that downloads, the server.
-    downloads: Vec<Option<Answerer>>,
-    /// The servers on the nodes of a low-power network.
-    motes: Motes,
+    background: Flows,
     happenings: Happenings,
     /// The power of the devices, if it is cut.
     power: Option<Box<Power>>,
     /// The moves of the devices between cells.
     moves: Moves,
-    /// When the run ends, whatever is under way then.
-    until: Option<Instant>,
-    /// Whether it has ended: clients do nothing any more.
-    is_over: bool,
-    /// From when on packets count for the fairness of streams.
-    fair_from: Option<Instant>,
-    undone: u32,
-    /// The clients of each class that are not done, and when the last one of those that are was.
-    undone_by_class: Vec<(u32, Instant)>,
-    done_at: Instant,
-    /// The request that the server is at; reused.
-    request: Vec<u8>,
-    /// For the output of the client whose turn it is.
-    buffers: OutputBuffers,
-    ahead: ReadAhead,
+    end: RunEnd,
+    recorder: R,
 }
 
 /// Runs one replication.
@@ -223,101 +186,44 @@ impl<R: Recorder> Simulation<R> {
         let streams = Streams::new(seed, replication);
         let mut engine = Engine::new(LANES);
         let roster = Arc::new(Roster::new(scenario, controls));
-        let mut clients = roster.devices(&streams);
-        let mut sessions =
-            scenario.security.has_sessions().then(|| SecureServer::new(scenario, &streams));
-        if let Some(server) = &mut sessions
-            && scenario.security.returns != Return::Handshake
-        {
-            for client in
-                clients.iter_mut().filter_map(|client| as_kind::<SecureClient>(&mut **client))
-            {
-                meet_before(client, server);
-            }
-        }
-        let mut timetables = Vec::new();
-        for class in &roster.classes {
-            let (timetable, starts) = Timetable::new(class, &streams).unzip();
-            let starts = starts.unwrap_or_else(|| roster::starts(class, &streams));
-            for (client, start) in class.clients().zip(starts) {
-                engine.schedule(Instant::from_nanos(start), NetEvent::Act(client));
-            }
-            timetables.push(timetable);
-        }
-        let observers = roster.observers(&mut clients, &streams);
-        let downloads = roster.downloads(&streams);
+        let mut clients = ClientHosts::new(scenario, &roster, &streams, &mut engine);
         let happenings = Happenings::new(&roster.classes, &streams, &mut engine);
         let power = Power::new(scenario, &roster.classes, &streams, &mut engine);
         let moves = Moves::new(scenario, &roster.classes, &streams, &mut engine);
         let cross = Sources::new(scenario, &streams, &mut engine);
         let background = Flows::new(scenario, &streams, &mut engine);
-        let payloads = roster.classes.iter().map(|class| class.scenario.workload.response_payload);
-        let mut server = endpoint_config(scenario, ControlConfig::new(Algorithm::Default));
-        if server.measurement.is_some() {
-            // It keeps a wave for each client. Peers that began by sending the option get half of the places.
-            server.limits.peers = server.limits.peers.max(2 * scenario.clients.count as usize);
-        }
-        let ends = roster.classes.iter().filter_map(|class| {
-            Some((class.scenario.workload.ends()?, class.scenario.workload.fair_from()))
-        });
-        let ends = ends.reduce(|(end, fair), one| (end.max(one.0), fair.max(one.1)));
         let mut net = Net::new(scenario, &roster, cross, &streams);
-        let motes = Motes::new(scenario, &roster, &net.serving_nodes(), &streams);
-        let mut server = ConstantServer::new(server, payloads, "server", &streams);
-        if scenario.security.mode == SecurityMode::Oscore {
-            server.protect(scenario.clients.count);
-        }
+        let servers = ServerHosts::new(scenario, &roster, &mut net, &mut clients.hosts, &streams);
+        let end = RunEnd::new(&roster);
         Self {
             engine,
             net,
-            timers: vec![ClientTimer::default(); clients.len()],
-            at_server: clients.iter().map(|_| Arrivals::default()).collect(),
-            has_flows: clients.iter_mut().any(|client| client.flow().is_some()),
-            has_ends: clients.iter_mut().any(|client| client.server_end().is_some()),
             clients,
-            server,
-            sessions,
+            servers,
+            roster,
             background,
-            recorder,
-            processing: (scenario.clients.processing.delay(), streams.stream("clients/processing")),
-            timetables,
-            observers,
-            downloads,
-            motes,
             happenings,
             power,
             moves,
-            until: ends.map(|(end, _)| Instant::from_nanos(end.0)),
-            is_over: false,
-            fair_from: ends.map(|(_, from)| Instant::from_nanos(from.0)),
-            undone: scenario.clients.count,
-            undone_by_class: roster
-                .classes
-                .iter()
-                .map(|class| (class.scenario.clients.count, Instant::ZERO))
-                .collect(),
-            roster,
-            done_at: Instant::ZERO,
-            request: Vec::new(),
-            buffers: OutputBuffers::default(),
-            ahead: ReadAhead::new(scenario.clients.count),
+            end,
+            recorder,
         }
     }
 
     fn run(&mut self) -> Result<(), RunError> {
         const CENTURY: Instant = Instant::from_nanos(3_155_760_000_000_000_000);
         while let Some((now, event)) = self.engine.pop() {
-            if let Some(until) = self.until
+            if let Some(until) = self.end.until
                 && now >= until
             {
                 // The clients are gone; what they sent may still arrive, except in a low-power network, whose
                 // energy is measured until the end.
-                self.is_over = true;
+                self.end.is_over = true;
                 if self.net.has_mesh || now >= until + SETTLE {
                     break;
                 }
             }
-            if self.is_over || self.undone == 0 {
+            if self.end.is_over || self.end.undone == 0 {
                 self.background.end();
                 self.net.cross.is_over = true;
             }
@@ -329,7 +235,7 @@ impl<R: Recorder> Simulation<R> {
             self.dispatch(now, event);
             if self.net.has_mesh {
                 self.settle(now);
-                if self.undone == 0 && self.until.is_none() {
+                if self.end.undone == 0 && self.end.until.is_none() {
                     break;
                 }
             }
@@ -357,24 +263,26 @@ impl<R: Recorder> Simulation<R> {
             NetEvent::ServerTimer(client) => self.server_timer(now, client),
             NetEvent::AtServer(packet) => {
                 self.read_ahead(Engine::<NetEvent>::lane(UP_LANE));
-                self.at_host(now, packet, true);
+                self.at_host(now, packet, Direction::Up);
             }
             NetEvent::AtDownLink(place) => {
-                let direction = LinkDirection { link: BOTTLENECK, upwards: false };
-                self.net.onto_link(place, direction, moment);
+                let side = DirectedLink { link: BOTTLENECK, direction: Direction::Down };
+                self.net.onto_link(place, side, moment);
             }
-            NetEvent::AtLink { place, link, upwards } => {
-                self.net.onto_link(place, LinkDirection { link, upwards }, moment);
+            NetEvent::AtLink { place, link, direction } => {
+                self.net.onto_link(place, DirectedLink { link, direction }, moment);
             }
             NetEvent::AtAccessPoint(packet) => {
-                self.net.enter_radio(packet, self.net.is_behind, moment);
+                let behind = self.net.is_behind;
+                let direction = if behind { Direction::Up } else { Direction::Down };
+                self.net.enter_radio(packet, direction, moment);
             }
             NetEvent::AtClient(packet) => {
                 self.read_ahead(Engine::<NetEvent>::lane(DOWN_LANE));
-                self.at_host(now, packet, false);
+                self.at_host(now, packet, Direction::Down);
             }
-            NetEvent::LinkFree { link, upwards } => {
-                self.net.link_free(LinkDirection { link, upwards }, moment);
+            NetEvent::LinkFree { link, direction } => {
+                self.net.link_free(DirectedLink { link, direction }, moment);
             }
             NetEvent::Cross(index) => self.net.cross_sends(index, moment),
             NetEvent::SessionTimer => self.session_timer(now),
@@ -402,28 +310,29 @@ impl<R: Recorder> Simulation<R> {
     }
 
     fn act(&mut self, now: Instant, client: u32) {
-        if self.is_over {
+        if self.end.is_over {
             return;
         }
         if self.power.as_ref().is_some_and(|power| power.is_off(client)) {
             return self.misses(now, client);
         }
-        let before = self.clients[client as usize].ledger().record.failed;
-        self.clients[client as usize].swap_buffers(&mut self.buffers);
-        self.clients[client as usize].act(now);
-        let refused = self.clients[client as usize].ledger().record.failed - before;
+        let before = self.clients.hosts[client as usize].ledger().record.failed;
+        self.clients.hosts[client as usize].swap_buffers(&mut self.clients.buffers);
+        self.clients.hosts[client as usize].act(now);
+        let refused = self.clients.hosts[client as usize].ledger().record.failed - before;
         if refused > 0 {
             self.note_class(client);
             self.recorder.refused(now, refused);
         }
-        if let Some(timetable) = &mut self.timetables[self.roster.class_of(client)]
-            && self.clients[client as usize].agenda().has_more()
+        if let Some(timetable) = &mut self.clients.timetables[self.roster.class_of(client)]
+            && self.clients.hosts[client as usize].agenda().has_more()
             && let Some(next) = timetable.next(now, client)
         {
             self.engine.schedule(next, NetEvent::Act(client));
         }
-        if self.has_flows
-            && let Some(next) = self.clients[client as usize].flow().and_then(|flow| flow.next(now))
+        if self.clients.has_flows
+            && let Some(next) =
+                self.clients.hosts[client as usize].flow().and_then(|flow| flow.next(now))
         {
             self.engine.schedule(next, NetEvent::Act(client));
         }
@@ -431,15 +340,15 @@ impl<R: Recorder> Simulation<R> {
     }
 
     fn timer(&mut self, now: Instant, client: u32) {
-        if self.is_over {
+        if self.end.is_over {
             return;
         }
-        match self.timers[client as usize].fires(now) {
+        match self.clients.timers[client as usize].fires(now) {
             Fires::Not => {}
             Fires::At(at) => self.engine.schedule(at, NetEvent::Timer(client)),
             Fires::Now => {
-                let host = &mut self.clients[client as usize];
-                host.swap_buffers(&mut self.buffers);
+                let host = &mut self.clients.hosts[client as usize];
+                host.swap_buffers(&mut self.clients.buffers);
                 host.handle_timeout(now);
                 self.drain(now, client);
             }
@@ -447,17 +356,21 @@ impl<R: Recorder> Simulation<R> {
     }
 
     /// A packet arrives at the server or at a client.
-    fn at_host(&mut self, now: Instant, place: u32, upwards: bool) {
-        if !upwards && self.net.misses(place) {
+    fn at_host(&mut self, now: Instant, place: u32, direction: Direction) {
+        if direction == Direction::Down && self.net.misses(place) {
             return;
         }
         let (packet, datagram) = self.net.pool.get(place);
-        self.recorder.arrived(now, &packet.details(datagram, upwards, now));
+        self.recorder.arrived(now, &packet.details(datagram, direction, now));
         if let Some(mesh) = self.net.low_power() {
-            mesh.direction(upwards).delivered += 1;
+            mesh.counts(direction).delivered += 1;
         }
-        let is_for_mote = upwards && !self.motes.are_none();
-        match self.roster.is_from_server(packet.client) == upwards {
+        let is_for_mote = direction == Direction::Up && !self.servers.motes.are_none();
+        let requester = match self.roster.is_from_server(packet.client) {
+            true => Direction::Up,
+            false => Direction::Down,
+        };
+        match requester == direction {
             false
                 if is_for_mote
                     && let Some(node) =
@@ -469,7 +382,7 @@ impl<R: Recorder> Simulation<R> {
                 self.note_class(packet.client);
                 self.at_requester(now, place, packet);
             }
-            false => self.at_responder(now, place, packet, upwards),
+            false => self.at_responder(now, place, packet, direction),
         }
     }
 
@@ -477,14 +390,14 @@ impl<R: Recorder> Simulation<R> {
     fn at_radio(&mut self, now: Instant, event: NetEvent) {
         let moment = &mut Moment { now, engine: &mut self.engine, recorder: &mut self.recorder };
         self.net.at_radio(event, moment);
-        while let Some((place, upwards)) = self.crossed(now) {
-            let arrives = if upwards { NetEvent::AtServer } else { NetEvent::AtClient };
-            self.dispatch(now, arrives(place));
+        while let Some((place, direction)) = self.crossed(now) {
+            let arrives = direction.select(NetEvent::AtServer(place), NetEvent::AtClient(place));
+            self.dispatch(now, arrives);
         }
     }
 
-    /// The next packet that has crossed the radio to its host, and whether that is a server.
-    fn crossed(&mut self, now: Instant) -> Option<(u32, bool)> {
+    /// The next packet that has crossed the radio to its host, and its direction.
+    fn crossed(&mut self, now: Instant) -> Option<(u32, Direction)> {
         let (engine, recorder) = (&mut self.engine, &mut self.recorder);
         self.net.crossed(&mut Moment { now, engine, recorder })
     }
@@ -493,12 +406,12 @@ impl<R: Recorder> Simulation<R> {
         let datagram = self.net.pool.bytes(place, packet.length);
         let power = self.power.as_ref();
         let is_deaf = power.is_some_and(|power| power.is_deaf(packet.client, packet.tag.exchange));
-        if self.is_over || is_deaf {
+        if self.end.is_over || is_deaf {
             self.net.pool.release(place);
             return;
         }
-        let host = &mut self.clients[packet.client as usize];
-        host.swap_buffers(&mut self.buffers);
+        let host = &mut self.clients.hosts[packet.client as usize];
+        host.swap_buffers(&mut self.clients.buffers);
         let before = host.ledger().record.payload_bytes;
         let arriving =
             ArrivingPacket { bytes: datagram, tag: packet.tag, is_marked: packet.is_marked };
@@ -514,19 +427,19 @@ impl<R: Recorder> Simulation<R> {
     /// The application of a client has something to do, at once or after its processing time.
     fn wants_to_act(&mut self, now: Instant, client: u32) {
         let class = self.roster.class_of(client);
-        let host = &mut self.clients[client as usize];
+        let host = &mut self.clients.hosts[client as usize];
         if host.is_done() {
-            self.note_done(now, class);
+            self.end.note_done(now, class);
         } else if let Some(flow) = host.flow() {
-            // What comes by the clock comes by itself.
+            // A message that is due by the clock needs no event here.
             if !flow.keeps_time() {
                 host.act(now);
             }
-        } else if self.timetables[class].is_some() {
-            // The next period comes by itself.
+        } else if self.clients.timetables[class].is_some() {
+            // The next period has an event of its own.
             host.continue_transfer(now);
         } else {
-            let (delay, rng) = &mut self.processing;
+            let (delay, rng) = &mut self.clients.processing;
             match delay.draw(rng) {
                 0 => host.act(now),
                 after => {
@@ -534,17 +447,6 @@ impl<R: Recorder> Simulation<R> {
                     self.engine.schedule(at, NetEvent::Act(client));
                 }
             }
-        }
-    }
-
-    /// A client of this class has nothing left to do.
-    fn note_done(&mut self, now: Instant, class: usize) {
-        let (undone, done_at) = &mut self.undone_by_class[class];
-        *undone -= 1;
-        *done_at = now;
-        self.undone -= 1;
-        if self.undone == 0 {
-            self.done_at = now;
         }
     }
 
@@ -562,7 +464,7 @@ impl<R: Recorder> Simulation<R> {
         let is_from_server = self.roster.is_from_server(client);
         loop {
             let (net, engine) = (&mut self.net, &mut self.engine);
-            let host = &mut self.clients[client as usize];
+            let host = &mut self.clients.hosts[client as usize];
             let (timeout, wants_to_act) =
                 host.drain(now, &mut self.recorder, &mut |recorder, datagram, tag| {
                     let packet = OutgoingPacket { client, datagram, tag };
@@ -573,11 +475,11 @@ impl<R: Recorder> Simulation<R> {
                     }
                 });
             let is_punctual = host.is_punctual();
-            if let Some(at) = self.timers[client as usize].want(now, timeout, is_punctual) {
+            if let Some(at) = self.clients.timers[client as usize].want(now, timeout, is_punctual) {
                 self.engine.schedule(at, NetEvent::Timer(client));
             }
             if !wants_to_act {
-                self.clients[client as usize].swap_buffers(&mut self.buffers);
+                self.clients.hosts[client as usize].swap_buffers(&mut self.clients.buffers);
                 return;
             }
             self.wants_to_act(now, client);

@@ -1,6 +1,6 @@
 //! The way between the devices and the bottleneck: links that devices share, and links of their own.
 
-use crate::net::{Bottleneck, Delay, Link, LinkCounts, Loss, LossModel};
+use crate::net::{Bottleneck, Delay, Direction, Link, LinkCounts, Loss, LossModel};
 use crate::random::{CompactChaCha, Streams};
 use crate::record::{DirectionCounts, LinkRecord};
 use crate::scenario::LinkPath;
@@ -16,11 +16,11 @@ const NO_RATE: u64 = u64::MAX;
 
 /// One direction of a link.
 #[derive(Copy, Clone, Debug)]
-pub(super) struct LinkDirection {
+pub(super) struct DirectedLink {
     /// The number of the link.
     pub(super) link: u16,
-    /// Whether it is the direction to the server.
-    pub(super) upwards: bool,
+    /// The direction.
+    pub(super) direction: Direction,
 }
 
 /// The links other than the bottleneck.
@@ -72,15 +72,15 @@ impl SideLinks {
         }
         let shared = scenario.link.iter().map(|link| {
             let loss = LossModel::of_share(link.loss);
-            let path = |upwards: bool| {
-                let name = format!("{}/{}", link.name, if upwards { "up" } else { "down" });
+            let path = |direction: Direction| {
+                let name = format!("{}/{}", link.name, direction.name());
                 let mtu = scenario.network.mtu;
-                let spec = link.direction(upwards);
+                let spec = link.towards(direction);
                 let mut path = LinkPath::named(&name, &spec, mtu, loss, streams).link;
                 path.add_outages(scenario.outages_of(&link.name));
                 path
             };
-            let (up, down) = (path(true), path(false));
+            let (up, down) = (path(Direction::Up), path(Direction::Down));
             SharedLink { name: link.name.clone(), up, down, carried: vec![(0, 0); classes.len()] }
         });
         // At most 1000 links.
@@ -106,8 +106,8 @@ impl SideLinks {
             let both = |device: u32| {
                 let access = class.scenario.clients.access?;
                 Some(Box::new([
-                    own(access, device, "up", streams),
-                    own(access, device, "down", streams),
+                    own(access, device, Direction::Up, streams),
+                    own(access, device, Direction::Down, streams),
                 ]))
             };
             class.clients().map(both).collect()
@@ -176,12 +176,12 @@ impl SideLinks {
         client: u32,
         class: usize,
         link: Option<u16>,
-        upwards: bool,
+        direction: Direction,
     ) -> Option<u16> {
         let route = self.route(client, class);
         let has_own = self.own.get(client as usize).is_some_and(Option::is_some);
         let place = |number| route.iter().position(|own| *own == number);
-        if upwards {
+        if direction == Direction::Up {
             let first = || route.first().copied().unwrap_or(BOTTLENECK);
             return match link {
                 None if has_own => Some(OWN),
@@ -209,16 +209,20 @@ impl SideLinks {
     pub(super) fn link(
         &mut self,
         number: u16,
-        upwards: bool,
+        direction: Direction,
     ) -> Option<&mut Bottleneck<ChaCha8Rng>> {
         let shared = self.shared.get_mut(usize::from(number).checked_sub(1)?)?;
-        Some(if upwards { &mut shared.up } else { &mut shared.down })
+        Some(direction.select(&mut shared.up, &mut shared.down))
     }
 
     /// One direction of a device's own link.
-    pub(super) fn own(&mut self, client: u32, upwards: bool) -> Option<&mut Link<CompactChaCha>> {
+    pub(super) fn own(
+        &mut self,
+        client: u32,
+        direction: Direction,
+    ) -> Option<&mut Link<CompactChaCha>> {
         let own = self.own.get_mut(client as usize)?.as_mut()?;
-        own.get_mut(usize::from(!upwards))
+        own.get_mut(direction as usize)
     }
 
     /// The name of a link.
@@ -228,11 +232,11 @@ impl SideLinks {
     }
 
     /// A packet of a class occupied a shared link.
-    pub(super) fn carries(&mut self, number: u16, class: usize, bytes: u64, upwards: bool) {
+    pub(super) fn carries(&mut self, number: u16, class: usize, bytes: u64, direction: Direction) {
         let place = usize::from(number).checked_sub(1);
         let shared = place.and_then(|place| self.shared.get_mut(place));
         if let Some((up, down)) = shared.and_then(|shared| shared.carried.get_mut(class)) {
-            *(if upwards { up } else { down }) += bytes;
+            *direction.select(up, down) += bytes;
         }
     }
 
@@ -275,8 +279,14 @@ fn add(sum: &mut DirectionCounts, counts: LinkCounts) {
     sum.busy_ns += one.busy_ns;
 }
 
-fn own(access: Access, device: u32, direction: &str, streams: &Streams) -> Link<CompactChaCha> {
-    let stream = |what: &str| streams.frugal(&format!("access/{device}/{direction}/{what}"));
+fn own(
+    access: Access,
+    device: u32,
+    direction: Direction,
+    streams: &Streams,
+) -> Link<CompactChaCha> {
+    let way = direction.name();
+    let stream = |what: &str| streams.frugal(&format!("access/{device}/{way}/{what}"));
     let loss = Loss::new(LossModel::of_share(access.loss), stream("loss"), stream("loss/states"));
     let rate = access.rate.map_or(NO_RATE, |rate| rate.0);
     Link::new(rate, access.buffer.0, Delay::fixed(access.delay.0), loss, stream("delay"))

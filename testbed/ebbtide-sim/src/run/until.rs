@@ -146,7 +146,6 @@ impl Until {
     }
 
     /// Takes another seed than the scenario's.
-    #[must_use]
     pub fn with_seed(self, seed: u64) -> Self {
         Self { seed: Some(seed), ..self }
     }

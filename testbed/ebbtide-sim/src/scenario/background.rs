@@ -1,9 +1,10 @@
 //! `[network.background]`: TCP flows that share the bottleneck with the clients.
 
 use crate::keys::{Check, Fault, keys, require};
+use crate::net::Direction;
 
 use super::units::{Rate, Time};
-use super::{CrossDirection, Scenario, TCP};
+use super::{Scenario, TCP};
 use serde::{Deserialize, Serialize};
 
 keys! {
@@ -32,7 +33,7 @@ keys! {
         pub stop: Time where ..=MONTH,
         /// The direction of their data.
         #[serde(skip_serializing_if = "super::workload_kinds::is_default")]
-        pub direction: CrossDirection,
+        pub direction: Direction,
         /// The `[[link]]` at which their hosts on the devices' side are; the bottleneck if it is left out.
         #[serde(skip_serializing_if = "Option::is_none")]
         pub link: Option<String>,
@@ -52,7 +53,7 @@ impl Default for Background {
             start: Time(0),
             stagger: Time(0),
             stop: Time(0),
-            direction: CrossDirection::Up,
+            direction: Direction::Up,
             link: None,
             wireless: false,
         }
@@ -61,13 +62,11 @@ impl Default for Background {
 
 impl Background {
     /// Whether all values are the defaults.
-    #[must_use]
     pub fn is_default(&self) -> bool {
         *self == Self::default()
     }
 
     /// The number of flows that come from stations of a Wi-Fi cell.
-    #[must_use]
     pub const fn stations(&self) -> u32 {
         if self.wireless { self.flows } else { 0 }
     }

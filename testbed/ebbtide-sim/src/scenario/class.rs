@@ -98,7 +98,6 @@ impl ClassView {
     }
 
     /// The numbers of its devices.
-    #[must_use]
     pub const fn clients(&self) -> Range<u32> {
         self.first..self.first.saturating_add(self.scenario.clients.count)
     }
@@ -107,7 +106,6 @@ impl ClassView {
 impl Scenario {
     /// The classes in the order of their devices' numbers. A scenario without `[[class]]` is one
     /// class without a name.
-    #[must_use]
     pub fn classes(&self) -> Vec<ClassView> {
         // A scenario has been read with its classes.
         self.read_classes().unwrap_or_default()

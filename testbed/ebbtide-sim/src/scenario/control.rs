@@ -32,7 +32,6 @@ pub enum Control {
 
 impl Control {
     /// The NSTART that this control sets; `None` if the scenario's applies.
-    #[must_use]
     pub const fn nstart(&self) -> Option<u16> {
         match self {
             Self::Udp(config) => config.settings.nstart,
@@ -41,7 +40,6 @@ impl Control {
     }
 
     /// Notes for readers of its results.
-    #[must_use]
     pub const fn notes(&self) -> &'static [&'static str] {
         match self {
             Self::Udp(_) => &[],
@@ -51,7 +49,6 @@ impl Control {
     }
 
     /// The transport of the messages.
-    #[must_use]
     pub const fn transport(&self) -> Transport {
         match self {
             Self::Udp(_) | Self::QBlock(_) => Transport::Udp,

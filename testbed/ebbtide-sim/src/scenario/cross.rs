@@ -1,6 +1,7 @@
 //! `[[cross]]`: UDP traffic of others on one link.
 
 use crate::keys::{Check, FASTEST, LONGEST, keys, names, require, texts};
+use crate::net::Direction;
 
 use super::limits::BOTTLENECK;
 use super::units::{Rate, Time};
@@ -20,7 +21,7 @@ keys! {
         pub link: String,
         /// The direction on the link.
         #[serde(default)]
-        pub direction: CrossDirection,
+        pub direction: Direction,
         /// The rate while it sends, headers included.
         pub rate: Rate where ..=FASTEST,
         /// The length of a packet, headers included, bytes.
@@ -39,17 +40,6 @@ keys! {
         #[serde(default, skip_serializing_if = "Time::is_zero")]
         pub off: Time where ..=LONGEST,
     }
-}
-
-/// A direction, seen from the devices.
-#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum CrossDirection {
-    /// Towards the server.
-    #[default]
-    Up,
-    /// Towards the devices.
-    Down,
 }
 
 fn bottleneck() -> String {
@@ -93,5 +83,5 @@ pub(super) fn check(s: &Scenario) -> Check {
 }
 
 texts! {
-    CrossDirection => names::<Self>(),
+    Direction => names::<Self>(),
 }

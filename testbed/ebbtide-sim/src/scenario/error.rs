@@ -32,7 +32,6 @@ impl ScenarioError {
     }
 
     /// The error with another option at fault instead of `--set`, which stood for it.
-    #[must_use]
     pub(crate) fn of_option(mut self, option: &str) -> Self {
         if self.place == "--set" {
             option.clone_into(&mut self.place);
@@ -41,7 +40,6 @@ impl ScenarioError {
     }
 
     /// An error of an argument.
-    #[must_use]
     pub fn argument(option: &str, value: &str, message: &str) -> Self {
         Self { place: option.into(), line: None, key: value.into(), message: message.into() }
     }

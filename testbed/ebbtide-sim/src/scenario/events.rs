@@ -90,7 +90,6 @@ fn bottleneck() -> String {
 
 impl PowerCut {
     /// Whether it befalls devices of this class.
-    #[must_use]
     pub fn befalls(&self, class: &ClassView) -> bool {
         self.class.as_ref().is_none_or(|name| *name == class.name)
     }
@@ -98,7 +97,6 @@ impl PowerCut {
 
 impl DeviceMove {
     /// Whether devices of this class move.
-    #[must_use]
     pub fn befalls(&self, class: &ClassView) -> bool {
         self.class.as_ref().is_none_or(|name| *name == class.name)
     }

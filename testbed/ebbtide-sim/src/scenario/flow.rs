@@ -49,7 +49,6 @@ impl Default for FlowWorkload {
 
 impl FlowWorkload {
     /// Whether all values are the defaults.
-    #[must_use]
     pub(super) fn is_default(&self) -> bool {
         *self == Self::default()
     }
@@ -61,7 +60,6 @@ pub struct Each<T>(pub Vec<T>);
 
 impl<T: Copy> Each<T> {
     /// The value of a client; `None` for an empty list, which is rejected.
-    #[must_use]
     pub fn for_client(&self, client: u32) -> Option<T> {
         self.0.get(client as usize % self.0.len().max(1)).copied()
     }

@@ -1,6 +1,7 @@
 //! `[[link]]`: links between the devices and the bottleneck, in a row or a tree.
 
 use crate::keys::{Check, FASTEST, Fault, LONGEST, keys, require};
+use crate::net::Direction;
 
 use super::limits::{BOTTLENECK, LONGEST_SPAN};
 use super::nearest::did_you_mean;
@@ -51,10 +52,9 @@ fn bottleneck() -> String {
 
 impl LinkTable {
     /// One direction.
-    #[must_use]
-    pub fn direction(&self, upwards: bool) -> LinkSpec {
+    pub fn towards(&self, direction: Direction) -> LinkSpec {
         LinkSpec {
-            rate: if upwards { self.rate } else { self.down_rate.unwrap_or(self.rate) },
+            rate: direction.select(self.rate, self.down_rate.unwrap_or(self.rate)),
             delay: self.delay,
             buffer: self.buffer,
             queue: self.queue,
@@ -69,7 +69,6 @@ impl Scenario {
     /// The links that packets pass from a place to the bottleneck, without the latter, as indices
     /// into `link`, the one nearest to the devices first. A place is a link's name or `None` for
     /// the bottleneck. Ends at a circle or at an unknown name, which are refused.
-    #[must_use]
     pub fn route(&self, from: Option<&str>) -> Vec<usize> {
         let mut route = Vec::new();
         let mut place = from;
@@ -168,7 +167,7 @@ fn one(s: &Scenario, link: &LinkTable, key: &dyn Fn(&str) -> String) -> Check {
         let key = fault.key.replacen("network.up", &format!("link.{}", link.name), 1);
         Fault { key, ..fault }
     };
-    let spec = link.direction(true);
+    let spec = link.towards(Direction::Up);
     queue::check("up", spec.queue).map_err(own)?;
     link_schedule::check("up", &spec).map_err(own)
 }

@@ -9,21 +9,18 @@ use std::sync::Arc;
 
 impl LinkSpec {
     /// The link's rates and delays over time; `None` if they do not change.
-    #[must_use]
     pub fn schedule(&self) -> Option<Arc<Schedule>> {
         let recorded = self.trace.as_ref().and_then(Trace::schedule);
         recorded.or_else(|| self.try_schedule().ok().flatten().map(Arc::new))
     }
 
     /// How long the link needs for so many bytes if they are there from the start, s.
-    #[must_use]
     pub fn seconds_for(&self, bytes: f64) -> f64 {
         let rate = self.rate.0.max(1) as f64;
         self.schedule().map_or(bytes * 8.0 / rate, |schedule| schedule.seconds_for(bytes))
     }
 
     /// The longest time for which packets wait because the link has no rate, ns.
-    #[must_use]
     pub fn longest_outage_ns(&self) -> u64 {
         let mut since = None;
         let mut longest = 0;

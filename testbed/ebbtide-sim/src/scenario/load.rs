@@ -73,7 +73,6 @@ impl Source {
 
     /// Adds congestion controls from outside, which `--cc` and tables such as `[control.NAME]` can
     /// then name.
-    #[must_use]
     pub fn with_controls(mut self, custom: Registry) -> Self {
         self.custom = custom;
         self

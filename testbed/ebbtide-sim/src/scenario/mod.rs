@@ -51,7 +51,7 @@ pub use background::Background;
 pub use builtin::{BUILTIN, Builtin};
 pub use class::{Access, Class, ClassView};
 pub use control::{Control, Transport};
-pub use cross::{Cross, CrossDirection};
+pub use cross::Cross;
 pub use curve::LoadCurve;
 pub(crate) use curve::{Scale, place};
 pub use drops::Drops;
@@ -177,7 +177,8 @@ keys! {
         /// default is a client on each mote.
         #[serde(default)]
         pub count: u32,
-        /// The instant at which clients begin, such as that of a campaign beside reports; flows have `workload.flow.start`.
+        /// The instant at which clients begin, such as that of a campaign beside reports; flows
+        /// have `workload.flow.start`.
         #[serde(default, skip_serializing_if = "Time::is_zero")]
         pub start: Time where ..=LONGEST,
         /// Clients start at an instant drawn uniformly from this window; zero: all at the same time.
@@ -300,7 +301,6 @@ impl Default for Run {
 
 impl Scenario {
     /// The average of the loss model that `network.errors` names, 0 to 1.
-    #[must_use]
     pub fn average_loss(&self) -> f64 {
         match self.errors.get(&self.network.errors) {
             None => 0.0,
@@ -313,7 +313,6 @@ impl Scenario {
     }
 
     /// How many clients there are: in a low-power network the topology and the workload say so.
-    #[must_use]
     pub fn client_count(&self) -> u32 {
         if !self.class.is_empty() {
             return self.class.iter().map(|class| class.count).fold(0, u32::saturating_add);
@@ -330,7 +329,6 @@ impl Scenario {
     }
 
     /// The loss model that `network.errors` names; `LossModel::None` if it names none.
-    #[must_use]
     pub fn loss_model(&self) -> LossModel {
         match self.errors.get(&self.network.errors) {
             None => LossModel::None,
@@ -341,7 +339,6 @@ impl Scenario {
 
 impl Errors {
     /// The model at work in both directions.
-    #[must_use]
     pub fn model(&self) -> LossModel {
         match *self {
             Self::Independent { average } => LossModel::Independent(Probability::new(average)),

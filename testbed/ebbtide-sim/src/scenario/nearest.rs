@@ -2,7 +2,6 @@
 
 /// A question to append to a message that rejects `wanted`; empty if no known name is near. A name
 /// is near if at most every third letter is wrong, missing, added or swapped.
-#[must_use]
 pub fn did_you_mean<'n>(wanted: &str, known: impl IntoIterator<Item = &'n str>) -> String {
     let near = (wanted.chars().count() / 3).max(1);
     let distance = |name: &&str| strsim::damerau_levenshtein(wanted, name);

@@ -142,7 +142,6 @@ mod defaults {
 
 impl LinkSpec {
     /// Whether the scenario has no such link.
-    #[must_use]
     pub const fn is_missing(&self) -> bool {
         self.rate.0 == 0
     }
@@ -194,7 +193,6 @@ impl From<Network> for NetworkKeys {
 
 impl Network {
     /// The low-power network, if it is one.
-    #[must_use]
     pub const fn mesh(&self) -> Option<&Mesh> {
         match &self.kind {
             NetworkKind::Mesh(mesh) => Some(mesh),
@@ -203,7 +201,6 @@ impl Network {
     }
 
     /// The Wi-Fi cell, if there is one.
-    #[must_use]
     pub const fn wifi(&self) -> Option<&Wifi> {
         match &self.kind {
             NetworkKind::Wifi(wifi) => Some(wifi),
@@ -212,7 +209,6 @@ impl Network {
     }
 
     /// The LoRaWAN cell, if there is one.
-    #[must_use]
     pub const fn lora(&self) -> Option<&Lora> {
         match &self.kind {
             NetworkKind::Lora(lora) => Some(lora),
@@ -221,7 +217,6 @@ impl Network {
     }
 
     /// The cell of NB-IoT, if there is one.
-    #[must_use]
     pub const fn nb_iot(&self) -> Option<&NbIot> {
         match &self.kind {
             NetworkKind::NbIot(cell) => Some(cell),

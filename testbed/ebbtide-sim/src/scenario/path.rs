@@ -20,20 +20,17 @@ pub struct LinkPath {
 
 impl LinkPath {
     /// Creates the path from the clients to the server.
-    #[must_use]
     pub fn up(network: &Network, loss: LossModel, streams: &Streams) -> Self {
         Self::named("up", &network.up, network.mtu, loss, streams)
     }
 
     /// The way back.
-    #[must_use]
     pub fn down(network: &Network, loss: LossModel, streams: &Streams) -> Self {
         Self::named("down", &network.down, network.mtu, loss, streams)
     }
 
     /// Creates a link under a name from which its streams of randomness are derived. `mtu` is the length of the longest
     /// packet in bytes.
-    #[must_use]
     pub fn named(
         name: &str,
         spec: &LinkSpec,

@@ -62,7 +62,6 @@ impl QBlock {
     }
 
     /// RFC 9177's parameters that follow from these parameters of RFC 7252.
-    #[must_use]
     pub fn parameters(&self, base: &Parameters) -> QBlockParameters {
         let quick = QBlockParameters::new(base);
         QBlockParameters {

@@ -115,7 +115,6 @@ const fn red_weight() -> f64 {
 
 impl QueueSpec {
     /// Whether it marks packets in place of dropping them early.
-    #[must_use]
     pub const fn ecn(self) -> bool {
         match self {
             Self::TailDrop {} => false,
@@ -127,7 +126,6 @@ impl QueueSpec {
     }
 
     /// The discipline that a link builds.
-    #[must_use]
     pub const fn model(self) -> QueueModel {
         const fn codel(target: Time, interval: Time) -> CoDelParameters {
             let (target, interval) = (target.0, interval.0);

@@ -53,14 +53,12 @@ impl Serialize for RequestLog {
 
 impl RequestLog {
     /// Whether no file is named.
-    #[must_use]
     pub const fn is_none(&self) -> bool {
         self.file.is_empty()
     }
 
     /// The instants of a client's requests, ns after the first request of all: those of the device with its number in
     /// the log, or of one before it where there are more clients than devices.
-    #[must_use]
     pub fn instants(&self, client: u32) -> &[u64] {
         let devices = self.content.as_ref().map_or(&[][..], |content| &content.devices);
         let place = client as usize % devices.len().max(1);
@@ -68,7 +66,6 @@ impl RequestLog {
     }
 
     /// The devices in the log; 0 until it has been read.
-    #[must_use]
     pub fn devices(&self) -> usize {
         self.content.as_ref().map_or(0, |content| content.devices.len())
     }

@@ -29,7 +29,8 @@ keys! {
         /// must leave to others.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub left_to_others: Option<f64> where SHARE,
-        /// The highest mean power of a device's radio, mW. For LoRaWAN, NB-IoT and meshes, and for all devices together.
+        /// The highest mean power of a device's radio, mW. For LoRaWAN, NB-IoT and meshes, and for
+        /// all devices together.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub power_mw: Option<f64> where ABOVE_ZERO,
     }
@@ -74,7 +75,6 @@ impl Required {
     ];
 
     /// Its key in `[require]` and in the JSON document.
-    #[must_use]
     pub const fn key(self) -> &'static str {
         match self {
             Self::Delivered => "delivered",
@@ -87,7 +87,6 @@ impl Required {
     }
 
     /// The side of the bound.
-    #[must_use]
     pub const fn bound(self) -> RequiredBound {
         match self {
             Self::Delivered | Self::InTime | Self::LeftToOthers => RequiredBound::AtLeast,
@@ -134,7 +133,6 @@ impl Scenario {
     }
 
     /// The requirements of `[require]`; those of classes are in their [views](Self::classes).
-    #[must_use]
     pub fn requirements(&self) -> Vec<Requirement> {
         let deadline_s = self.workload.deadline.0 as f64 / 1e9;
         let of = |figure: Required| {

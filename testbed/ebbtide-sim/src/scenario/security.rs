@@ -66,7 +66,6 @@ pub enum Timers {
 
 impl Security {
     /// Whether nothing is protected.
-    #[must_use]
     pub const fn is_none(&self) -> bool {
         matches!(self.mode, SecurityMode::None)
     }
@@ -76,7 +75,6 @@ impl Security {
     }
 
     /// Whether messages travel in sessions of DTLS.
-    #[must_use]
     pub const fn has_sessions(&self) -> bool {
         matches!(self.mode, SecurityMode::DtlsPsk)
     }

@@ -89,7 +89,6 @@ fn split_outside_brackets(values: &str) -> Vec<String> {
 }
 
 /// Every combination of the axes' values, the last axis changing fastest.
-#[must_use]
 pub fn combinations(axes: &[Axis]) -> Vec<Vec<Override>> {
     axes.iter().fold(vec![Vec::new()], |before, axis| {
         before

@@ -51,7 +51,6 @@ impl Serialize for Trace {
 
 impl Trace {
     /// The recorded rates; `None` until the file has been read.
-    #[must_use]
     pub fn schedule(&self) -> Option<Arc<Schedule>> {
         self.content.as_ref().map(|content| Arc::clone(&content.schedule))
     }
@@ -96,7 +95,7 @@ fn table(text: &str, delay: Delay) -> Result<Schedule, String> {
         };
         push(&mut steps, RateStep { from, bits_per_second: rate, delay })?;
     }
-    // What was recorded begins with the run.
+    // The recording begins with the run.
     if let Some(first) = steps.first_mut() {
         first.from = 0;
     }

@@ -80,13 +80,11 @@ impl WorkloadKeys {
 
 impl Workload {
     /// The kind, as the file names it.
-    #[must_use]
     pub const fn kind(&self) -> WorkloadKind {
         self.keys.kind
     }
 
     /// When requests are made, with the settings that this takes.
-    #[must_use]
     pub const fn activity(&self) -> &Activity {
         &self.activity
     }
@@ -97,7 +95,6 @@ impl Workload {
     }
 
     /// The settings of requests by the clock.
-    #[must_use]
     pub const fn clocked(&self) -> Option<&Clocked> {
         match &self.activity {
             Activity::Clocked(clocked) => Some(clocked),
@@ -106,7 +103,6 @@ impl Workload {
     }
 
     /// The log of the requests.
-    #[must_use]
     pub const fn log(&self) -> Option<&RequestLog> {
         match &self.activity {
             Activity::Clocked(Clocked { pattern: Pattern::Log(log), .. }) => Some(log),
@@ -115,7 +111,6 @@ impl Workload {
     }
 
     /// The settings of a flow.
-    #[must_use]
     pub const fn flow(&self) -> Option<&FlowTraffic> {
         match &self.activity {
             Activity::Flow(flow) => Some(flow),
@@ -124,7 +119,6 @@ impl Workload {
     }
 
     /// Whether clients send at fixed times, so that a flow has no completion time.
-    #[must_use]
     pub const fn keeps_time(&self) -> bool {
         match &self.activity {
             Activity::Clocked(_) => true,
@@ -134,31 +128,26 @@ impl Workload {
     }
 
     /// Whether only low-power networks have it.
-    #[must_use]
     pub const fn is_mesh(&self) -> bool {
         matches!(self.activity, Activity::Cloud(_) | Activity::Reporting(_))
     }
 
     /// Whether the nodes of a low-power network report to its sink.
-    #[must_use]
     pub const fn is_reporting(&self) -> bool {
         matches!(self.activity, Activity::Reporting(_))
     }
 
     /// Whether the server notifies the devices.
-    #[must_use]
     pub const fn is_notifying(&self) -> bool {
         matches!(&self.activity, Activity::Clocked(Clocked { pattern: Pattern::Notifications, .. }))
     }
 
     /// Whether requests follow each other.
-    #[must_use]
     pub const fn is_back_to_back(&self) -> bool {
         matches!(self.activity, Activity::BackToBack(_))
     }
 
     /// Bytes of the body that a device downloads; `None` if it downloads none.
-    #[must_use]
     pub const fn download(&self) -> Option<u32> {
         match self.activity {
             Activity::Firmware => Some(self.exchanges.saturating_mul(self.response_payload)),
@@ -167,7 +156,6 @@ impl Workload {
     }
 
     /// Requests that a device makes at once where they go by the clock.
-    #[must_use]
     pub const fn at_once(&self) -> u32 {
         match self.activity {
             Activity::Clocked(Clocked { pattern: Pattern::Bursts { size }, .. }) => size,
@@ -176,20 +164,17 @@ impl Workload {
     }
 
     /// Whether the exchanges begin at the server.
-    #[must_use]
     pub fn is_from_server(&self) -> bool {
         self.requester == Requester::Server || self.is_notifying()
     }
 
     /// The mean time between two requests of a device, ns, where they go by the clock.
-    #[must_use]
     pub fn interval_ns(&self) -> Option<u64> {
         let clocked = self.clocked()?;
         Some(clocked.period.0 / u64::from(self.at_once().max(1)))
     }
 
     /// The time from which on packets count for the fairness between flows.
-    #[must_use]
     pub const fn fair_from(&self) -> Time {
         self.keys.flow.fair_from
     }
@@ -213,7 +198,6 @@ impl Workload {
     }
 
     /// The exchanges of these clients together, as far as exchanges or bytes limit them.
-    #[must_use]
     pub fn exchanges_of(&self, clients: Range<u32>) -> f64 {
         match (self.messages(0), self.log()) {
             (Some(_), _) => clients.filter_map(|client| self.messages(client)).map(f64::from).sum(),

@@ -38,9 +38,10 @@ keys! {
         /// `bursts`: requests at once.
         #[serde(default = "defaults::burst", skip_serializing_if = "is_burst")]
         pub(super) burst: u32 where 1..=64 => "requests",
-        /// `log`: a file of lines `seconds,device`, one for each request, in the folder of the scenario's file; times count
-        /// from the first request. A log of fewer devices than there are is used again by the others. The number of requests
-        /// and the period are those of the log.
+        /// `log`: a file of lines `seconds,device`, one for each request, in the folder of the
+        /// scenario's file; times count from the first request. A log of fewer devices than there
+        /// are is used again by the others. The number of requests and the period are those of the
+        /// log.
         #[serde(default, skip_serializing_if = "RequestLog::is_none")]
         pub(super) log: RequestLog,
         /// Non-confirmable requests are sent once; without a response they fail after the time that the endpoint

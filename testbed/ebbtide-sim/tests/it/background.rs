@@ -3,7 +3,7 @@
 use crate::common::{assert_near, controls, run, scenario};
 use ebbtide_core::time::Instant;
 use ebbtide_sim::judge::{Demand, figures};
-use ebbtide_sim::net::{Delay, Fate, Link, Loss, LossModel, TargetedLoss};
+use ebbtide_sim::net::{Delay, Direction, Fate, Link, Loss, LossModel, TargetedLoss};
 use ebbtide_sim::random::Streams;
 use ebbtide_sim::record::{BackgroundFlow, RunRecord};
 use ebbtide_sim::run::{Details, Recorder, simulate_with};
@@ -171,7 +171,7 @@ struct Lost {
 
 impl Recorder for Lost {
     fn at_link(&mut self, _: Instant, packet: &Details<'_>) {
-        if packet.upwards {
+        if packet.direction == Direction::Up {
             let client = packet.tagged.client;
             let number = self.sent[client as usize];
             self.sent[client as usize] += 1;

@@ -50,8 +50,8 @@ fn the_alarms_in_time_under_the_default_timers_are_those_of_three_attempts() {
     assert_eq!(verdict.choose.as_deref(), Some("fasor-token"), "{}", verdict.sentence);
 }
 
-/// "How many meters can this cell take?": all report once within 10 s, and 99 % of the reports are to be answered within
-/// 1.5 s, before any timer expires.
+/// "How many meters can this cell take?": all report once within 10 s, and 99 % of the reports are
+/// to be answered within 1.5 s, before any timer expires.
 #[test]
 fn the_meters_that_a_cell_takes_are_those_of_a_queue_computed_by_hand() {
     let set = ["exchanges=1", "workload.deadline=1.5 s", "require.in_time=0.99"];

@@ -6,11 +6,16 @@ use ebbtide_sim::engine::Engine;
 use ebbtide_sim::medium::lora::{
     LinkParameters, Lora, LoraCell, LoraCounts, LoraEvent, required_snr,
 };
+use ebbtide_sim::net::Direction;
 use ebbtide_sim::random::Streams;
 use proptest::prelude::*;
 
 /// The counts after packets of 20 bytes to or from devices, 20 s apart.
-fn after(settings: &Lora, devices: u32, packets: impl Iterator<Item = (u32, bool)>) -> LoraCounts {
+fn after(
+    settings: &Lora,
+    devices: u32,
+    packets: impl Iterator<Item = (u32, Direction)>,
+) -> LoraCounts {
     at_slots(settings, devices, (0..).zip(packets))
 }
 
@@ -18,7 +23,7 @@ fn after(settings: &Lora, devices: u32, packets: impl Iterator<Item = (u32, bool
 fn at_slots(
     settings: &Lora,
     devices: u32,
-    packets: impl Iterator<Item = (u64, (u32, bool))>,
+    packets: impl Iterator<Item = (u64, (u32, Direction))>,
 ) -> LoraCounts {
     let mut cell = LoraCell::new(settings, devices, &Streams::new(5, 0));
     let mut engine: Engine<LoraEvent> = Engine::new(0);
@@ -28,17 +33,17 @@ fn at_slots(
             cell.handle(at, event, engine);
         }
     };
-    for (token, (slot, (device, upwards))) in (0..).zip(packets) {
+    for (token, (slot, (device, direction))) in (0..).zip(packets) {
         let now = slot * 20_000_000_000;
         run(&mut cell, &mut engine, now);
-        assert!(cell.send(Instant::from_nanos(now), device, upwards, token, 20, &mut engine));
+        assert!(cell.send(Instant::from_nanos(now), device, direction, token, 20, &mut engine));
     }
     run(&mut cell, &mut engine, u64::MAX);
     cell.counts()
 }
 
-fn uplinks(device: u32, count: u32) -> impl Iterator<Item = (u32, bool)> {
-    (0..count).map(move |_| (device, true))
+fn uplinks(device: u32, count: u32) -> impl Iterator<Item = (u32, Direction)> {
+    (0..count).map(move |_| (device, Direction::Up))
 }
 
 /// The algorithm as its authors write it down, in decibels: steps of 3 dB go into the data rate (SF7 is DR5) first and
@@ -104,12 +109,13 @@ fn a_request_whose_answer_is_lost_does_not_make_the_server_ask_for_less_power_ag
         adr_margin: Some(10.0),
         ..Lora::default()
     };
-    let own = (0..60).map(|slot| (slot, (0, true)));
+    let own = (0..60).map(|slot| (slot, (0, Direction::Up)));
     let alone = at_slots(&settings, 2, own.clone());
     assert_eq!((alone.frames.collided, alone.frames.adapted), (0, 1));
     // Another device transmits beside the uplink after the request, the 21st, which has the answer.
-    let both =
-        own.flat_map(|one| std::iter::once(one).chain((one.0 == 20).then_some((20, (1, true)))));
+    let both = own.flat_map(|one| {
+        std::iter::once(one).chain((one.0 == 20).then_some((20, (1, Direction::Up))))
+    });
     let counts = at_slots(&settings, 2, both);
     assert_eq!((counts.frames.collided, counts.frames.adapted), (2, 1));
     assert_eq!(counts.reduced_ns[1..], [0, 0, 0], "by one step only");
@@ -119,7 +125,8 @@ fn a_request_whose_answer_is_lost_does_not_make_the_server_ask_for_less_power_ag
 fn the_share_of_frames_that_cannot_be_read_is_that_of_one_gateway_and_of_four() {
     let faded = |gateways| {
         let settings = Lora { gateways, frame_loss: 0.3, ..Lora::default() };
-        let frames = after(&settings, 10_000, (0..10_000).map(|device| (device, true))).frames;
+        let frames =
+            after(&settings, 10_000, (0..10_000).map(|device| (device, Direction::Up))).frames;
         assert_eq!(frames.uplinks, 10_000);
         frames.faded
     };
@@ -170,7 +177,7 @@ fn a_gateway_covers_the_disc_that_the_path_loss_gives_and_further_ones_more() {
             ..Lora::default()
         };
         let devices = 2000;
-        let counts = after(&settings, devices, (0..devices).map(|device| (device, true)));
+        let counts = after(&settings, devices, (0..devices).map(|device| (device, Direction::Up)));
         1.0 - counts.frames.weak as f64 / f64::from(devices)
     };
     for factor in [7, 10] {
@@ -190,7 +197,8 @@ fn a_gateway_that_must_be_silent_leaves_the_first_window_to_another_one() {
         let settings =
             Lora { spreading_factors: vec![12], duty_cycle: 0.01, gateways, ..Lora::default() };
         // Each device sends once, and a packet waits for it. A gateway is silent for 130 s after each answer.
-        let packets = [(0, false), (0, true), (1, false), (1, true)];
+        let packets =
+            [(0, Direction::Down), (0, Direction::Up), (1, Direction::Down), (1, Direction::Up)];
         after(&settings, 2, packets.into_iter()).frames.downlinks
     };
     assert_eq!((windows(1), windows(2)), ([1, 1], [2, 0]));

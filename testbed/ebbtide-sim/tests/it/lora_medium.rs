@@ -6,13 +6,14 @@ use ebbtide_core::time::Instant;
 use ebbtide_sim::engine::Engine;
 use ebbtide_sim::medium::Crossing;
 use ebbtide_sim::medium::lora::{Lora, LoraCell, LoraCounts, LoraEvent};
+use ebbtide_sim::net::Direction;
 use ebbtide_sim::random::{Streams, exponential};
 use proptest::prelude::*;
 
 const SECOND: u64 = 1_000_000_000;
 
-/// A packet handed to the cell: after so many milliseconds, for this device, upwards or not, of this length.
-type Op = (u64, u32, bool, u32);
+/// A packet handed to the cell: after so many milliseconds, for this device, in this direction, of this length.
+type Op = (u64, u32, Direction, u32);
 
 /// A transmission of a device or (`None`) of the gateway.
 #[derive(Copy, Clone, Debug)]
@@ -67,11 +68,11 @@ fn watch(settings: &Lora, devices: u32, ops: &[Op]) -> Seen {
             note(&mut cell, at, event.device, before);
             continue;
         }
-        let Some((token, (_, device, upwards, bytes))) = ops.next() else { break };
+        let Some((token, (_, device, direction, bytes))) = ops.next() else { break };
         now = next.unwrap();
         let before = cell.counts();
         let token = token as u32;
-        if cell.send(Instant::from_nanos(now), *device, *upwards, token, *bytes, &mut engine) {
+        if cell.send(Instant::from_nanos(now), *device, *direction, token, *bytes, &mut engine) {
             taken.push(token);
         }
         note(&mut cell, now, *device, before);
@@ -90,7 +91,10 @@ fn assert_share<'s>(sent: impl Iterator<Item = &'s Sent>, share: f64) {
 }
 
 fn ops(devices: u32) -> impl Strategy<Value = Vec<Op>> {
-    prop::collection::vec((0..20_000u64, 0..devices, any::<bool>(), 1..40u32), 1..150)
+    prop::collection::vec(
+        (0..20_000u64, 0..devices, prop::sample::select(Direction::BOTH.to_vec()), 1..40u32),
+        1..150,
+    )
 }
 
 fn settings() -> impl Strategy<Value = Lora> {
@@ -152,7 +156,7 @@ proptest! {
             // A downlink ends with its outcome, which names the packet and so the device.
             let ends = seen.outcomes.iter().find(|(at, outcome)| {
                 *at == sent.end
-                    && matches!(outcome, Crossing::Down(_) | Crossing::Lost { upwards: false, .. })
+                    && matches!(outcome, Crossing::Down(_) | Crossing::Lost { direction: Direction::Down, .. })
             });
             let Some((_, Crossing::Down(token) | Crossing::Lost { token, .. })) = ends else {
                 panic!("no outcome of {sent:?}")
@@ -176,7 +180,7 @@ proptest! {
         ended.dedup();
         prop_assert_eq!(ended.len(), count, "a packet ended twice");
         for token in &seen.taken {
-            let is_up = ops[*token as usize].2;
+            let is_up = ops[*token as usize].2 == Direction::Up;
             // A packet for a device that transmits no more waits for ever.
             prop_assert!(!is_up || ended.binary_search(token).is_ok(), "{} vanished", token);
         }
@@ -203,7 +207,7 @@ fn uplinks_collide_as_in_pure_aloha() {
             }
             // Each device has long finished when its turn comes again.
             let at = Instant::from_nanos(now);
-            assert!(cell.send(at, frame % 1000, true, frame, 23, &mut engine));
+            assert!(cell.send(at, frame % 1000, Direction::Up, frame, 23, &mut engine));
         }
         let counts = cell.counts();
         assert_eq!(
@@ -222,7 +226,11 @@ fn uplinks_collide_as_in_pure_aloha() {
 fn a_device_asks_for_the_packets_that_the_gateway_announces() {
     // Two packets wait at the gateway when the device transmits once: the first answer announces the second.
     let settings = Lora { spreading_factors: vec![7], ..Lora::default() };
-    let seen = watch(&settings, 1, &[(0, 0, false, 5), (0, 0, false, 5), (0, 0, true, 20)]);
+    let seen = watch(
+        &settings,
+        1,
+        &[(0, 0, Direction::Down, 5), (0, 0, Direction::Down, 5), (0, 0, Direction::Up, 20)],
+    );
     let arrived: Vec<_> = seen.outcomes.iter().map(|(_, outcome)| *outcome).collect();
     assert_eq!(arrived, [Crossing::Up(2), Crossing::Down(0), Crossing::Down(1)]);
     assert_eq!((seen.counts.frames.uplinks, seen.counts.frames.polls), (2, 1));
@@ -232,7 +240,10 @@ fn a_device_asks_for_the_packets_that_the_gateway_announces() {
 fn devices_on_other_spreading_factors_do_not_disturb_each_other() {
     let both = |spreading_factors: Vec<u8>| {
         let settings = Lora { spreading_factors, channels: 1, ..Lora::default() };
-        watch(&settings, 2, &[(0, 0, true, 20), (10, 1, true, 20)]).counts.frames.collided
+        watch(&settings, 2, &[(0, 0, Direction::Up, 20), (10, 1, Direction::Up, 20)])
+            .counts
+            .frames
+            .collided
     };
     assert_eq!((both(vec![7]), both(vec![7, 8])), (2, 0));
 }
@@ -241,9 +252,10 @@ fn devices_on_other_spreading_factors_do_not_disturb_each_other() {
 fn a_radio_listens_for_eight_symbols_in_each_window_that_stays_empty() {
     let settings = Lora { spreading_factors: vec![7], ..Lora::default() };
     let symbol = |factor: u64| (1u64 << factor) * 8000;
-    let silent = watch(&settings, 1, &[(0, 0, true, 20)]).counts.radio;
+    let silent = watch(&settings, 1, &[(0, 0, Direction::Up, 20)]).counts.radio;
     assert_eq!(silent.transmit_ns, Lora::frame_ns(Lora::uplink(7), Some(20), 0));
     assert_eq!(silent.listen_ns, 8 * (symbol(7) + symbol(12)));
-    let answered = watch(&settings, 1, &[(0, 0, false, 5), (0, 0, true, 20)]).counts.radio;
+    let answered =
+        watch(&settings, 1, &[(0, 0, Direction::Down, 5), (0, 0, Direction::Up, 20)]).counts.radio;
     assert_eq!(answered.listen_ns, Lora::frame_ns(settings.downlink(7, 0), Some(5), 0));
 }

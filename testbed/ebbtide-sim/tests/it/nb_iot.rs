@@ -3,6 +3,7 @@
 
 use crate::common::{assert_near, run};
 use ebbtide_sim::medium::nb_iot::{NbIotCounts, NbIotPower};
+use ebbtide_sim::net::Direction;
 use ebbtide_sim::record::RunRecord;
 use ebbtide_sim::scenario::{NbIot, Override, Scenario, Source, load};
 
@@ -38,14 +39,17 @@ fn counts(record: &RunRecord) -> NbIotCounts {
 
 /// Seconds of a preamble, its answer and the signalling of a connection at the only level.
 fn access_s(cell: &NbIot) -> f64 {
-    let setup = |upwards| cell.transmission_ns(0, upwards, cell.setup_bytes);
-    (cell.preamble_ns(0) + cell.answer_ns(0) + setup(false) + setup(true)) as f64 / 1e9
+    let setup = |direction| cell.transmission_ns(0, direction, cell.setup_bytes);
+    (cell.preamble_ns(0) + cell.answer_ns(0) + setup(Direction::Down) + setup(Direction::Up)) as f64
+        / 1e9
 }
 
 /// Seconds of a request and its response.
 fn exchange_s(cell: &NbIot) -> f64 {
-    let (up, down) =
-        (cell.transmission_ns(0, true, REQUEST), cell.transmission_ns(0, false, RESPONSE));
+    let (up, down) = (
+        cell.transmission_ns(0, Direction::Up, REQUEST),
+        cell.transmission_ns(0, Direction::Down, RESPONSE),
+    );
     (up + down) as f64 / 1e9
 }
 
@@ -149,8 +153,8 @@ fn the_power_of_a_device_is_that_of_its_states() {
     let record = run(&scenario, "default", 1, 0);
     let counts = counts(&record);
     let transmitted = settings.preamble_ns(0)
-        + settings.transmission_ns(0, true, settings.setup_bytes)
-        + settings.transmission_ns(0, true, REQUEST);
+        + settings.transmission_ns(0, Direction::Up, settings.setup_bytes)
+        + settings.transmission_ns(0, Direction::Up, REQUEST);
     assert_eq!(counts.times.transmit_ns, transmitted);
     let connected = access_s(&settings) + exchange_s(&settings) + 20.0;
     let listened = connected - transmitted as f64 / 1e9;

@@ -4,6 +4,7 @@ use ebbtide_core::time::Instant;
 use ebbtide_sim::engine::Engine;
 use ebbtide_sim::medium::Crossing;
 use ebbtide_sim::medium::nb_iot::{NbIot, NbIotCell, NbIotCounts, NbIotEvent};
+use ebbtide_sim::net::Direction;
 use ebbtide_sim::random::Streams;
 use ebbtide_sim::units::Time;
 
@@ -34,14 +35,14 @@ impl Driven {
         self.now = until;
     }
 
-    fn send(&mut self, device: u32, upwards: bool, token: u32, bytes: u32) -> bool {
+    fn send(&mut self, device: u32, direction: Direction, token: u32, bytes: u32) -> bool {
         let now = Instant::from_nanos(self.now);
-        self.cell.send(now, device, upwards, token, bytes, &mut self.engine)
+        self.cell.send(now, device, direction, token, bytes, &mut self.engine)
     }
 
     /// Gives a device its connection, by a packet, which is over when this returns.
     fn connect(&mut self, device: u32) {
-        assert!(self.send(device, true, 1000 + device, 1));
+        assert!(self.send(device, Direction::Up, 1000 + device, 1));
         self.run(self.now + 5 * SECOND);
         assert_eq!(self.outcomes.pop().unwrap().1, Crossing::Up(1000 + device));
     }
@@ -57,22 +58,23 @@ fn settings() -> NbIot {
 
 #[test]
 fn the_queue_limits_a_device_with_a_connection_too() {
-    for upwards in [true, false] {
+    for (direction, reverse) in [(Direction::Up, Direction::Down), (Direction::Down, Direction::Up)]
+    {
         let mut driven = Driven::new(NbIot { queue: 2, ..settings() }, 1);
         driven.connect(0);
         // The first one is carried at once.
         let accepted: Vec<bool> =
-            (0..5).map(|token| driven.send(0, upwards, token, 1000)).collect();
+            (0..5).map(|token| driven.send(0, direction, token, 1000)).collect();
         assert_eq!(accepted, [true, true, true, false, false]);
-        assert_eq!(driven.counts().overflows[usize::from(!upwards)], 2);
-        assert_eq!(driven.cell.waiting(0, upwards), 2);
-        assert_eq!(driven.cell.waiting(0, !upwards), 0);
+        assert_eq!(driven.counts().overflows[direction as usize], 2);
+        assert_eq!(driven.cell.waiting(0, direction), 2);
+        assert_eq!(driven.cell.waiting(0, reverse), 0);
         driven.run(driven.now + 10 * SECOND);
-        let crossing = if upwards { Crossing::Up } else { Crossing::Down };
+        let crossing = |token| direction.select(Crossing::Up(token), Crossing::Down(token));
         let arrived: Vec<Crossing> = driven.outcomes.iter().map(|(_, outcome)| *outcome).collect();
         assert_eq!(arrived, [0, 1, 2].map(crossing));
-        assert_eq!(driven.cell.waiting(0, upwards), 0);
-        assert!(driven.send(0, upwards, 5, 1000));
+        assert_eq!(driven.cell.waiting(0, direction), 0);
+        assert!(driven.send(0, direction, 5, 1000));
     }
 }
 
@@ -80,19 +82,20 @@ fn the_queue_limits_a_device_with_a_connection_too() {
 fn only_what_has_been_transmitted_counts() {
     let mut driven = Driven::new(settings(), 1);
     driven.now = 1;
-    assert!(driven.send(0, true, 7, 1));
+    assert!(driven.send(0, Direction::Up, 7, 1));
     // The opportunity for preambles is still to come.
     driven.run(SECOND / 10);
     assert_eq!((driven.counts().preambles, driven.counts().times.transmit_ns), (1, 0));
     driven.run(5 * SECOND);
     let before = driven.counts().times;
-    let packet = driven.settings.transmission_ns(0, true, 1000);
-    let signalling = driven.settings.transmission_ns(0, true, driven.settings.setup_bytes);
-    let first =
-        driven.settings.preamble_ns(0) + signalling + driven.settings.transmission_ns(0, true, 1);
+    let packet = driven.settings.transmission_ns(0, Direction::Up, 1000);
+    let signalling = driven.settings.transmission_ns(0, Direction::Up, driven.settings.setup_bytes);
+    let first = driven.settings.preamble_ns(0)
+        + signalling
+        + driven.settings.transmission_ns(0, Direction::Up, 1);
     assert_eq!(before.transmit_ns, first);
     for token in 0..3 {
-        assert!(driven.send(0, true, token, 1000));
+        assert!(driven.send(0, Direction::Up, token, 1000));
     }
     assert_eq!(driven.counts().times, before);
     driven.run(driven.now + packet + packet / 2);
@@ -112,12 +115,12 @@ fn a_device_that_gives_up_falls_asleep_after_its_active_time() {
         ..settings()
     };
     let mut driven = Driven::new(settings, 1);
-    assert!(driven.send(0, true, 7, 1));
+    assert!(driven.send(0, Direction::Up, 7, 1));
     driven.run(SECOND);
-    assert_eq!(driven.outcomes[0].1, Crossing::Lost { token: 7, upwards: true });
+    assert_eq!(driven.outcomes[0].1, Crossing::Lost { token: 7, direction: Direction::Up });
     driven.run(3600 * SECOND);
     assert_eq!(driven.counts().times.idle_ns, 10 * SECOND);
-    assert!(driven.send(0, false, 8, 1));
+    assert!(driven.send(0, Direction::Down, 8, 1));
     driven.run(7200 * SECOND);
     assert_eq!((driven.counts().paged, driven.counts().accesses), (0, 1));
 }
@@ -130,16 +133,18 @@ fn the_channel_to_the_devices_is_free_until_a_preamble_is_answered() {
     let mut driven = Driven::new(settings, 2);
     driven.connect(0);
     let start = driven.now.next_multiple_of(driven.settings.preamble_period.0);
-    assert!(driven.send(1, true, 7, 1));
+    assert!(driven.send(1, Direction::Up, 7, 1));
     let end = start + driven.settings.preamble_ns(0);
     driven.run(end);
-    let time = driven.settings.transmission_ns(0, false, 33);
+    let time = driven.settings.transmission_ns(0, Direction::Down, 33);
     assert!(time < driven.settings.answer_ns(0));
-    assert!(driven.send(0, false, 8, 33));
+    assert!(driven.send(0, Direction::Down, 8, 33));
     driven.run(end + 5 * SECOND);
     assert_eq!(driven.outcomes[0], (end + time, Crossing::Down(8)));
-    let setup = |upwards| driven.settings.transmission_ns(0, upwards, driven.settings.setup_bytes);
-    let connected = end + driven.settings.answer_ns(0) + setup(false) + setup(true);
-    let sent = connected + driven.settings.transmission_ns(0, true, 1);
+    let setup =
+        |direction| driven.settings.transmission_ns(0, direction, driven.settings.setup_bytes);
+    let connected =
+        end + driven.settings.answer_ns(0) + setup(Direction::Down) + setup(Direction::Up);
+    let sent = connected + driven.settings.transmission_ns(0, Direction::Up, 1);
     assert_eq!(driven.outcomes[1], (sent, Crossing::Up(7)));
 }

@@ -4,7 +4,7 @@
 use crate::common::{controls, run, scenario};
 use ebbtide_core::cc::Registry;
 use ebbtide_core::time::Instant;
-use ebbtide_sim::net::{Fate, Loss};
+use ebbtide_sim::net::{Direction, Fate, Loss};
 use ebbtide_sim::random::Streams;
 use ebbtide_sim::record::Store;
 use ebbtide_sim::run::{Campaign, Details, Recorder, Results, Shard, report, simulate_with};
@@ -197,7 +197,7 @@ struct Seen {
 
 impl Recorder for Seen {
     fn at_link(&mut self, now: Instant, packet: &Details<'_>) {
-        if !packet.upwards {
+        if packet.direction == Direction::Down {
             return;
         }
         self.up.push((
@@ -215,7 +215,7 @@ impl Recorder for Seen {
         }
     }
     fn arrived(&mut self, _now: Instant, packet: &Details<'_>) {
-        if !packet.upwards
+        if packet.direction == Direction::Down
             && packet.tagged.client == 0
             && !self.answered.contains(&packet.tagged.exchange)
         {

@@ -2,32 +2,36 @@
 
 use crate::common::{controls, scenario};
 use ebbtide_core::time::{Duration, Instant};
-use ebbtide_sim::net::Fate;
+use ebbtide_sim::net::{Direction, Fate};
 use ebbtide_sim::record::RunRecord;
 use ebbtide_sim::run::{Details, Recorder, Transport, simulate_with};
 use ebbtide_sim::scenario::{Scenario, Source};
 
-/// What is handed to the links: when, whether upwards, bytes of the IPv4 packet, whether it got
+/// What is handed to the links: when, its direction, bytes of the IPv4 packet, whether it got
 /// through.
 #[derive(Default)]
-struct Seen(Vec<(Instant, bool, usize, bool)>);
+struct Seen(Vec<(Instant, Direction, usize, bool)>);
 
 impl Recorder for Seen {
     fn at_link(&mut self, now: Instant, packet: &Details<'_>) {
         assert_eq!(packet.transport, Transport::Tcp);
         let delivered = matches!(packet.fate, Fate::Delivered { .. });
-        self.0.push((now, packet.upwards, packet.datagram.len(), delivered));
+        self.0.push((now, packet.direction, packet.datagram.len(), delivered));
     }
 }
 
 impl Seen {
-    fn lengths(&self, upwards: bool) -> Vec<usize> {
-        self.0.iter().filter(|packet| packet.1 == upwards).map(|packet| packet.2).collect()
+    fn lengths(&self, direction: Direction) -> Vec<usize> {
+        self.0.iter().filter(|packet| packet.1 == direction).map(|packet| packet.2).collect()
     }
 
     /// When packets of this length left a client.
     fn left(&self, bytes: usize) -> Vec<Instant> {
-        self.0.iter().filter(|packet| packet.1 && packet.2 == bytes).map(|p| p.0).collect()
+        self.0
+            .iter()
+            .filter(|packet| packet.1 == Direction::Up && packet.2 == bytes)
+            .map(|p| p.0)
+            .collect()
     }
 }
 
@@ -86,12 +90,12 @@ fn packets_have_the_sizes_of_the_papers() {
     let mut up = vec![52, 40, 47, 40];
     up.extend([48; 50]);
     up.extend([40, 40]);
-    assert_eq!(seen.lengths(true), up);
+    assert_eq!(seen.lengths(Direction::Up), up);
     // SYN-ACK; CSM, ACK of the CSM; ACK of the first request; responses; FIN.
     let mut down = vec![52, 47, 40, 40];
     down.extend([105; 50]);
     down.push(40);
-    assert_eq!(seen.lengths(false), down);
+    assert_eq!(seen.lengths(Direction::Down), down);
     assert_eq!(record.totals.up.bytes, up.iter().sum::<usize>() as u64);
 }
 
@@ -148,7 +152,7 @@ fn an_acknowledgement_waits_200_ms_for_a_request_to_go_with() {
 fn the_server_acknowledges_what_it_is_slow_to_answer() {
     let (_, seen) = observe(&still(&[("server.processing", "1 s"), ("exchanges", "2")]), "tcp");
     // After the handshake: an acknowledgement before each response.
-    assert_eq!(seen.lengths(false)[3..], [40, 105, 40, 105, 40]);
+    assert_eq!(seen.lengths(Direction::Down)[3..], [40, 105, 40, 105, 40]);
 }
 
 #[test]
@@ -184,9 +188,10 @@ fn a_lost_segment_is_repeated_and_what_was_there_already_is_counted() {
     let (record, seen) = observe(&scenario, "tcp:quick-ack=off");
     let client = &record.clients[0];
     assert_eq!((client.completed, client.failed), (2000, 0));
-    let lost =
-        |upwards, bytes| seen.0.iter().filter(|p| p.1 == upwards && p.2 == bytes && !p.3).count();
-    let (requests, responses) = (lost(true, 48), lost(false, 105));
+    let lost = |direction, bytes| {
+        seen.0.iter().filter(|p| p.1 == direction && p.2 == bytes && !p.3).count()
+    };
+    let (requests, responses) = (lost(Direction::Up, 48), lost(Direction::Down, 105));
     assert!(requests > 20 && responses > 20, "{requests} {responses}");
     // Each is sent again. With a request the acknowledgement of the last response is lost, so the
     // server repeats that; with a response the acknowledgement of its request, so the client does.
@@ -204,7 +209,7 @@ fn a_repeated_segment_and_the_next_are_acknowledged_at_once() {
     let pure = |cc| {
         let (record, seen) = observe(&scenario, cc);
         assert_eq!(record.clients[0].completed, 500);
-        seen.lengths(false).iter().filter(|bytes| **bytes == 40).count()
+        seen.lengths(Direction::Down).iter().filter(|bytes| **bytes == 40).count()
     };
     // With every acknowledgement that waits for the answer goes one that tells of the repetition.
     let (quick, patient) = (pure("tcp"), pure("tcp:quick-ack=off"));

@@ -45,17 +45,17 @@ impl Recorder for Seen {
             Fate::Dropped => 1,
             Fate::Lost { .. } => 2,
         };
-        self.cell[usize::from(!packet.upwards)][fate] += 1;
+        self.cell[packet.direction as usize][fate] += 1;
         self.note_first(now, packet);
     }
     fn at_link(&mut self, now: Instant, packet: &Details<'_>) {
-        let way = usize::from(!packet.upwards);
+        let way = packet.direction as usize;
         self.link[way] += 1;
         self.delivered[way] += u64::from(matches!(packet.fate, Fate::Delivered { .. }));
         self.note_first(now, packet);
     }
     fn arrived(&mut self, now: Instant, packet: &Details<'_>) {
-        self.arrived[usize::from(!packet.upwards)] += 1;
+        self.arrived[packet.direction as usize] += 1;
         self.note_first(now, packet);
     }
 }

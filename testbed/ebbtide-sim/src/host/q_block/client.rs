@@ -15,7 +15,6 @@ use ebbtide_core::endpoint::{Endpoint, Failure, Output, Received, Sent};
 use ebbtide_core::q_block::{QBlockParameters, Sender, Sending};
 use ebbtide_core::time::Instant;
 use ebbtide_core::wire::{Code, Content, Message, MissingBlocks, Opt, OptionNumber, encode_uint};
-use std::any::Any;
 use std::collections::VecDeque;
 
 /// A client and its measurements. All messages of its workload are the blocks of one body.
@@ -178,10 +177,6 @@ impl QBlockClient {
 }
 
 impl Host for QBlockClient {
-    fn as_any(&mut self) -> &mut dyn Any {
-        self
-    }
-
     fn agenda(&self) -> &Agenda {
         &self.agenda
     }

@@ -1,6 +1,6 @@
 //! A client behind DTLS.
 
-use super::{HANDSHAKE, KEY, config, timing};
+use super::{HANDSHAKE, KEY, SecureServer, config, meet_before, timing};
 use crate::host::agenda::Agenda;
 use crate::host::flow::MessageFlow;
 use crate::host::{
@@ -16,7 +16,6 @@ use ebbtide_core::endpoint::Flight;
 use ebbtide_core::testbed::OutputBuffers;
 use ebbtide_core::time::Instant;
 use ebbtide_dtls::{Config, Credentials, Endpoint, Event, Output, Psk, SessionId, Timing};
-use std::any::Any;
 use std::sync::Arc;
 
 /// A client whose messages travel in records of a session, which it opens first.
@@ -155,10 +154,6 @@ impl SecureClient {
 }
 
 impl Host for SecureClient {
-    fn as_any(&mut self) -> &mut dyn Any {
-        self
-    }
-
     fn agenda(&self) -> &Agenda {
         self.client.agenda()
     }
@@ -197,6 +192,14 @@ impl Host for SecureClient {
 
     fn swap_buffers(&mut self, other: &mut OutputBuffers) {
         self.client.swap_buffers(other);
+    }
+
+    fn meet_before(&mut self, server: &mut SecureServer) {
+        meet_before(self, server);
+    }
+
+    fn handshakes(&self) -> Handshakes {
+        self.measured
     }
 }
 

@@ -56,7 +56,7 @@ fn timing(timers: Timers) -> Timing {
 }
 
 /// A session from before the run: a client that was there, and went away.
-pub(crate) fn meet_before(client: &mut SecureClient, server: &mut SecureServer) {
+fn meet_before(client: &mut SecureClient, server: &mut SecureServer) {
     let from = earlier_address(client.number());
     client.begin_before();
     loop {

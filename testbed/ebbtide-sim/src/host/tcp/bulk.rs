@@ -4,14 +4,15 @@ use super::ledger::{ArrivedBytes, Sent};
 use super::segment::Segment;
 use super::socket::{Setup, Socket};
 use crate::host::{SERVER, Tag, client_host, digits};
+use crate::net::Direction;
 use crate::random::Streams;
 use crate::record::BackgroundFlow;
-use crate::scenario::{Background, CrossDirection, Scenario, Tcp};
+use crate::scenario::{Background, Scenario, Tcp};
 use ebbtide_core::time::{Duration, Instant};
 use rand_core::Rng;
 use std::net::SocketAddrV4;
 
-/// The receiver's port: who listens there discards what arrives (RFC 863).
+/// The receiver's port, that of the discard protocol (RFC 863).
 const DISCARD: u16 = 9;
 /// The sender's port, of the dynamic ones (RFC 6335 section 6).
 const FROM: u16 = 50_000;
@@ -68,13 +69,13 @@ impl Bulk {
         let buffer = scenario.network.background.window as usize;
         let mut setup = || Setup { settings: tcp, mtu, buffer, seed: rng.next_u64() };
         let (from, to) = match scenario.network.background.direction {
-            CrossDirection::Up => (client_host(number), SERVER),
-            CrossDirection::Down => (SERVER, client_host(number)),
+            Direction::Up => (client_host(number), SERVER),
+            Direction::Down => (SERVER, client_host(number)),
         };
         let (here, there) = (SocketAddrV4::new(from, FROM), SocketAddrV4::new(to, DISCARD));
         let sender = Socket::connect(now, setup(), here, there);
         let mut receiver = Socket::listen(now, setup(), there);
-        // It has nothing to say, so its acknowledgements wait for a second segment.
+        // The receiver sends no data, so it acknowledges every second segment.
         receiver.becomes_interactive();
         let settings = scenario.network.background.clone();
         Self {
@@ -95,7 +96,7 @@ impl Bulk {
         }
     }
 
-    /// When the application writes for the `n`-th time, from 0.
+    /// The instant of the application's write `n`, counted from 0.
     fn write_at(&self, n: u64) -> Instant {
         let bits = u128::from(n) * u128::from(self.settings.write) * 8;
         let after = bits * 1_000_000_000 / u128::from(self.settings.rate.0.max(1));
@@ -103,7 +104,7 @@ impl Bulk {
         Instant::from_nanos(self.record.start_ns.saturating_add(after))
     }
 
-    /// When it writes next; `None` when it has stopped.
+    /// The instant of the next write; `None` after the last one.
     fn next_write(&self) -> Option<Instant> {
         let at = self.write_at(self.writes);
         let stop = Instant::from_nanos(self.settings.stop.0);

@@ -21,7 +21,6 @@ use ebbtide_core::time::Instant;
 use ebbtide_core::wire::{Code, Content, Opt, OptionNumber};
 use rand_chacha::ChaCha8Rng;
 use rand_core::Rng;
-use std::any::Any;
 use std::collections::VecDeque;
 use std::net::{Ipv4Addr, SocketAddrV4};
 
@@ -249,10 +248,6 @@ impl TcpClient {
 }
 
 impl Host for TcpClient {
-    fn as_any(&mut self) -> &mut dyn Any {
-        self
-    }
-
     fn agenda(&self) -> &Agenda {
         &self.agenda
     }

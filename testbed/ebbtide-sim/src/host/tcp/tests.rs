@@ -6,6 +6,7 @@ use super::socket::{Setup, Socket};
 use crate::host::{
     ArrivingPacket, ClientSetup, Host, ObservedHost, PORT, SERVER, ServerEnd, Tag, client_host,
 };
+use crate::net::Direction;
 use crate::random::{Probability, Streams};
 use crate::record::Discard;
 use crate::scenario::units::Time;
@@ -20,8 +21,8 @@ const ONE_WAY: Duration = Duration::from_millis(100);
 /// A client with the server's ends, and the packets between them.
 struct Pair {
     client: TcpClient,
-    /// By time and order: whether upwards, the packet and its tag.
-    under_way: BTreeMap<(Instant, u32), (bool, Vec<u8>, Tag)>,
+    /// By time and order: its direction, the packet and its tag.
+    under_way: BTreeMap<(Instant, u32), (Direction, Vec<u8>, Tag)>,
     packets: u32,
 }
 
@@ -37,16 +38,16 @@ impl Pair {
 
     /// Lets time pass until nothing is left to happen; packets for which `loses` are lost. Returns
     /// when that was.
-    fn run(&mut self, mut loses: impl FnMut(bool, &Segment) -> bool) -> Instant {
+    fn run(&mut self, mut loses: impl FnMut(Direction, &Segment) -> bool) -> Instant {
         let mut now = Instant::ZERO;
         self.client.act(now);
         loop {
-            let mut sent: Vec<(bool, Vec<u8>, Tag)> = Vec::new();
+            let mut sent: Vec<(Direction, Vec<u8>, Tag)> = Vec::new();
             let mut recorder = Discard::new();
             let client_at = loop {
                 let (at, wants_to_act) =
                     self.client.drain(now, &mut recorder, &mut |_, packet, tag| {
-                        sent.push((true, packet.to_vec(), tag));
+                        sent.push((Direction::Up, packet.to_vec(), tag));
                     });
                 if !wants_to_act || self.client.is_done() {
                     break at;
@@ -54,12 +55,12 @@ impl Pair {
                 self.client.act(now);
             };
             let server_at = self.client.server.drain(now, &mut |packet, tag| {
-                sent.push((false, packet.to_vec(), tag));
+                sent.push((Direction::Down, packet.to_vec(), tag));
             });
-            for (upwards, packet, tag) in sent {
-                if !loses(upwards, &Segment::parse(&packet).unwrap()) {
+            for (direction, packet, tag) in sent {
+                if !loses(direction, &Segment::parse(&packet).unwrap()) {
                     self.packets += 1;
-                    self.under_way.insert((now + ONE_WAY, self.packets), (upwards, packet, tag));
+                    self.under_way.insert((now + ONE_WAY, self.packets), (direction, packet, tag));
                 }
             }
             let arrival = self.under_way.keys().next().map(|key| key.0);
@@ -68,8 +69,8 @@ impl Pair {
             };
             now = next;
             while let Some(entry) = self.under_way.first_entry().filter(|e| e.key().0 <= now) {
-                let (upwards, packet, tag) = entry.remove();
-                if upwards {
+                let (direction, packet, tag) = entry.remove();
+                if direction == Direction::Up {
                     self.client.server.receive(now, &packet, tag);
                 } else if self.client.receive(now, arriving(&packet, tag), &mut recorder) {
                     self.client.act(now);
@@ -126,14 +127,14 @@ fn every_loss_is_repaired_and_nothing_is_left_either() {
 fn severed(
     settings: Tcp,
     from: usize,
-    kind: impl Fn(bool, &Segment) -> bool,
+    kind: impl Fn(Direction, &Segment) -> bool,
 ) -> (Pair, Vec<Segment>) {
     let scenario = scenario(&[("exchanges", "2")]);
     let mut pair = Pair::new(&scenario, settings);
     let (mut seen, mut syns) = (0, Vec::new());
-    pair.run(|upwards, segment| {
-        seen += usize::from(kind(upwards, segment));
-        if upwards && segment.syn {
+    pair.run(|direction, segment| {
+        seen += usize::from(kind(direction, segment));
+        if direction == Direction::Up && segment.syn {
             syns.push(*segment);
         }
         seen >= from
@@ -144,7 +145,8 @@ fn severed(
 #[test]
 fn on_a_link_that_loses_everything_data_is_given_up_and_the_next_exchange_has_a_new_connection() {
     // The client's CSM, then its requests.
-    let data = |upwards: bool, segment: &Segment| upwards && segment.payload > 0;
+    let data =
+        |direction: Direction, segment: &Segment| direction == Direction::Up && segment.payload > 0;
     let settings = Tcp { data_retries: 8, syn_retries: 2, ..Tcp::default() };
     let (pair, syns) = severed(settings, 2, data);
     assert_eq!((pair.client.ledger.record.completed, pair.client.ledger.record.failed), (0, 2));
@@ -157,9 +159,9 @@ fn on_a_link_that_loses_everything_data_is_given_up_and_the_next_exchange_has_a_
 fn once_the_link_is_back_the_new_connection_goes_on_with_the_next_exchange() {
     let mut pair = Pair::new(&scenario(&[("exchanges", "5")]), Tcp::default());
     let (mut first, mut data) = (None, 0);
-    let end = pair.run(|upwards, segment| {
-        data += u32::from(upwards && segment.payload > 0);
-        let port = if upwards { segment.source } else { segment.destination };
+    let end = pair.run(|direction, segment| {
+        data += u32::from(direction == Direction::Up && segment.payload > 0);
+        let port = direction.select(segment.source, segment.destination);
         // From the client's second data on, until it connects again.
         data >= 2 && *first.get_or_insert(port) == port
     });
@@ -173,7 +175,9 @@ fn once_the_link_is_back_the_new_connection_goes_on_with_the_next_exchange() {
 #[test]
 fn a_response_that_never_comes_is_given_up_although_its_request_is_acknowledged() {
     // The acknowledgement of the request leaves before the first response.
-    let response = |upwards: bool, segment: &Segment| !upwards && segment.payload > 40;
+    let response = |direction: Direction, segment: &Segment| {
+        direction == Direction::Down && segment.payload > 40
+    };
     let settings = Tcp { data_retries: 8, syn_retries: 2, ..Tcp::default() };
     let (pair, _) = severed(settings, 1, response);
     assert_eq!((pair.client.ledger.record.completed, pair.client.ledger.record.failed), (0, 2));
@@ -186,11 +190,11 @@ fn a_segment_of_no_connection_is_refused() {
     let mut pair = Pair::new(&scenario, Tcp::default());
     let (mut fins, mut resets) = (0, 0);
     let mut last_ack = 0;
-    pair.run(|upwards, segment| {
-        resets += u32::from(upwards && segment.rst);
-        fins += u32::from(!upwards && segment.fin);
+    pair.run(|direction, segment| {
+        resets += u32::from(direction == Direction::Up && segment.rst);
+        fins += u32::from(direction == Direction::Down && segment.fin);
         // The acknowledgement of the server's FIN is lost until the client has forgotten it.
-        let is_last = upwards && fins > 0 && !segment.rst;
+        let is_last = direction == Direction::Up && fins > 0 && !segment.rst;
         last_ack += u32::from(is_last);
         is_last
     });

@@ -35,7 +35,6 @@ impl LinkParameters {
 
     /// The parameters that the network server wants, given the best signal-to-noise ratio of the last uplinks and the
     /// margin that it keeps, both in thousandths of a decibel. It never raises a spreading factor.
-    #[must_use]
     pub fn adapted(self, best_snr: i32, margin: i32) -> Self {
         let spare = best_snr - required_snr(self.spreading_factor) - margin;
         // Division rounds towards zero, as the algorithm does.

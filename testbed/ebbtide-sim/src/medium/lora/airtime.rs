@@ -19,7 +19,6 @@ pub struct Modulation {
 
 impl Modulation {
     /// The time of a symbol, `2^SF / BW`, ns.
-    #[must_use]
     pub const fn symbol_ns(self) -> u64 {
         (1_000_000_000 << self.spreading_factor) / self.bandwidth as u64
     }
@@ -31,7 +30,6 @@ impl Modulation {
 }
 
 /// The time on the air of a frame of `bytes` (PHYPayload) with an explicit header, ns.
-#[must_use]
 pub const fn airtime(modulation: Modulation, bytes: u32) -> u64 {
     let factor = modulation.spreading_factor as i64;
     let crc = if modulation.has_crc { 16 } else { 0 };

@@ -9,6 +9,7 @@ use super::settings::Lora;
 use crate::engine::Engine;
 use crate::growth::push_back;
 use crate::medium::{Crossing, DeviceEvent, at_device};
+use crate::net::Direction;
 use crate::random::{Streams, uniform};
 use ebbtide_core::time::Instant;
 use rand_chacha::ChaCha8Rng;
@@ -114,7 +115,6 @@ pub struct LoraCell {
 
 impl LoraCell {
     /// A cell of so many devices.
-    #[must_use]
     pub fn new(settings: &Lora, devices: u32, streams: &Streams) -> Self {
         Self {
             settings: settings.clone(),
@@ -132,16 +132,14 @@ impl LoraCell {
     }
 
     /// The frames so far.
-    #[must_use]
     pub const fn counts(&self) -> LoraCounts {
         self.counts
     }
 
     /// Packets that wait at a device, or for it at the network server, without the one on the air.
-    #[must_use]
-    pub fn waiting(&self, device: u32, upwards: bool) -> usize {
+    pub fn waiting(&self, device: u32, direction: Direction) -> usize {
         let device = &self.devices[device as usize];
-        if upwards { device.up.len() } else { device.down.len() }
+        direction.select(device.up.len(), device.down.len())
     }
 
     /// The next outcome.
@@ -154,19 +152,19 @@ impl LoraCell {
         &mut self,
         now: Instant,
         device: u32,
-        upwards: bool,
+        direction: Direction,
         token: u32,
         bytes: u32,
         engine: &mut Engine<E>,
     ) -> bool {
         let own = &mut self.devices[device as usize];
-        let queue = if upwards { &mut own.up } else { &mut own.down };
+        let queue = direction.select(&mut own.up, &mut own.down);
         if queue.len() >= self.settings.queue as usize {
-            self.counts.frames.overflows[usize::from(!upwards)] += 1;
+            self.counts.frames.overflows[direction as usize] += 1;
             return false;
         }
         push_back(queue, (token, bytes));
-        if upwards {
+        if direction == Direction::Up {
             self.transmit(now, device, engine);
         }
         // A packet for the device waits for the windows after its next uplink.
@@ -272,7 +270,7 @@ impl LoraCell {
         own.adaptive.confirms = false;
         let is_read = heard.is_ok();
         if let Some(token) = packet {
-            let lost = Crossing::Lost { token, upwards: true };
+            let lost = Crossing::Lost { token, direction: Direction::Up };
             push_back(&mut self.outcomes, if is_read { Crossing::Up(token) } else { lost });
         }
         let end = now.as_nanos();
@@ -350,7 +348,7 @@ impl LoraCell {
         own.wakes = None;
         own.polls = is_read && !own.down.is_empty();
         if let Some(token) = own.on_air.take() {
-            let lost = Crossing::Lost { token, upwards: false };
+            let lost = Crossing::Lost { token, direction: Direction::Down };
             push_back(&mut self.outcomes, if is_read { Crossing::Down(token) } else { lost });
         }
         self.transmit(now, device, engine);

@@ -97,7 +97,6 @@ impl LoraCounts {
     }
 
     /// The energy of all radios of devices, in mJ, of which `elapsed_ns` have passed, all added up.
-    #[must_use]
     pub fn millijoules(&self, elapsed_ns: u64) -> f64 {
         let full = Energy::SX1276;
         let spared = self.reduced_ns.iter().zip(REDUCED_MW);

@@ -113,21 +113,18 @@ impl Lora {
     }
 
     /// The spreading factor of a device.
-    #[must_use]
     pub fn spreading_factor(&self, device: u32) -> u8 {
         let place = device as usize % self.spreading_factors.len().max(1);
         self.spreading_factors.get(place).copied().unwrap_or(12)
     }
 
     /// The modulation of a transmission of a device.
-    #[must_use]
     pub const fn uplink(spreading_factor: u8) -> Modulation {
         Self::modulation(spreading_factor, true)
     }
 
     /// The modulation in the first (0) or second (1) window after an uplink: the first has the spreading factor of the
     /// uplink (RX1DROffset 0).
-    #[must_use]
     pub const fn downlink(&self, spreading_factor: u8, window: usize) -> Modulation {
         let second = self.second_window_spreading_factor;
         Self::modulation(if window == 0 { spreading_factor } else { second }, false)
@@ -139,14 +136,12 @@ impl Lora {
 
     /// The time on the air of a packet of so many bytes or, without one, of an empty frame, with so many bytes of
     /// options (FOpts), ns.
-    #[must_use]
     pub fn frame_ns(modulation: Modulation, packet: Option<u32>, options: u32) -> u64 {
         airtime(modulation, FRAME + options + packet.map_or(0, |bytes| PORT + bytes))
     }
 
     /// The shortest time between the starts of two uplinks of packets of `bytes`, with the fastest modulation
     /// in use, s.
-    #[must_use]
     pub fn least_interval_s(&self, bytes: f64) -> f64 {
         let factor = match self.adr_margin {
             Some(_) => 7,
@@ -158,7 +153,6 @@ impl Lora {
 
     /// The longest packet that every device can send and receive in both windows, bytes. With the adaptive data rate a
     /// device may come to SF12.
-    #[must_use]
     pub fn longest_packet(&self) -> u32 {
         let factors = self.spreading_factors.iter().chain([&self.second_window_spreading_factor]);
         let largest = factors.max().filter(|_| self.adr_margin.is_none());

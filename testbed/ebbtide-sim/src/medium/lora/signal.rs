@@ -19,7 +19,6 @@ const HEARD_BY_ALL: i32 = 100_000;
 
 /// The least signal-to-noise ratio at which a frame can be read: -7.5 dB with SF7 and 2.5 dB less with each further
 /// factor (SX1276/77/78/79 data sheet, table 13).
-#[must_use]
 pub const fn required_snr(spreading_factor: u8) -> i32 {
     -7_500 - 2_500 * (spreading_factor as i32 - 7)
 }

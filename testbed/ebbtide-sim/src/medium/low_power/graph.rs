@@ -20,7 +20,6 @@ pub struct MeshGraph {
 
 impl MeshGraph {
     /// The graph of a mesh. `average_loss` is lost on every path on top.
-    #[must_use]
     pub fn new(mesh: &Mesh, average_loss: f64) -> Self {
         let places = mesh.topology.places();
         let mut quality = Vec::with_capacity(places.len() * places.len());
@@ -34,13 +33,11 @@ impl MeshGraph {
     }
 
     /// How many nodes there are.
-    #[must_use]
     pub fn nodes(&self) -> u32 {
         self.places.len() as u32
     }
 
     /// The share of frames received on the way from one node to another.
-    #[must_use]
     pub fn quality(&self, from: u32, to: u32) -> f64 {
         self.quality[from as usize * self.places.len() + to as usize]
     }

@@ -37,7 +37,7 @@ pub(crate) struct ElidedAddresses {
 /// The frames of a datagram: `count` of them, all but first and last of one length.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Fragments {
-    /// How many.
+    /// Their number.
     pub(crate) count: u32,
     first: u32,
     middle: u32,
@@ -46,7 +46,6 @@ pub(crate) struct Fragments {
 
 impl Fragments {
     /// The length of a frame in bytes, MAC header and checksum included.
-    #[must_use]
     pub(crate) const fn bytes(&self, index: u32) -> u32 {
         if index == 0 {
             self.first
@@ -69,7 +68,6 @@ const fn mac_bytes(addresses: Addresses) -> u32 {
 /// Bytes of the compressed IPv6 and UDP headers: IPHC 2, hop limit 1 unless it is still 64,
 /// interface identifiers as far as the link-layer addresses do not say them, a full address for a
 /// host in the Internet (RFC 6282 section 3); UDP 1, both ports 4, checksum 2 (section 4.3).
-#[must_use]
 pub(crate) const fn compressed_header(addresses: Addresses, ends: ElidedAddresses) -> u32 {
     let identifier = match addresses {
         Addresses::Long => 8,
@@ -91,7 +89,6 @@ pub(crate) const fn compressed_header(addresses: Addresses, ends: ElidedAddresse
 /// The frames of a datagram with `payload` bytes of UDP payload and `header` bytes of compressed
 /// headers. Only the last fragment may end elsewhere than at a multiple of 8 bytes of the
 /// uncompressed datagram.
-#[must_use]
 pub(crate) const fn fragments(addresses: Addresses, header: u32, payload: u32) -> Fragments {
     let mac = mac_bytes(addresses);
     let room = LARGEST_FRAME - mac;

@@ -102,7 +102,6 @@ pub struct Mac {
 
 impl Mac {
     /// Idle stations over `air`.
-    #[must_use]
     pub fn new(
         air: Air,
         stations: u32,
@@ -139,7 +138,6 @@ impl Mac {
     }
 
     /// Whether a station accepts a frame.
-    #[must_use]
     pub fn is_idle(&self, station: u32) -> bool {
         self.stations[station as usize].frame.is_none()
     }
@@ -162,7 +160,6 @@ impl Mac {
     }
 
     /// The current frame of a station.
-    #[must_use]
     pub fn in_hand(&self, station: u32) -> Option<MacFrame> {
         self.stations[station as usize].frame
     }
@@ -173,13 +170,11 @@ impl Mac {
     }
 
     /// The frames of a station.
-    #[must_use]
     pub fn counts(&self, station: u32) -> FrameCounts {
         self.stations[station as usize].counts
     }
 
     /// How long a station's radio was on until `now`.
-    #[must_use]
     pub fn radio_time(&self, station: u32, now: Instant) -> RadioTime {
         let time = self.stations[station as usize].time;
         let elapsed = now.as_nanos();

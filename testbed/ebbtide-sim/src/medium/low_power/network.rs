@@ -9,7 +9,7 @@ use super::record::{Causes, NodeRecord};
 use super::{DutyCycle, DutyCycling, Mesh, MeshGraph, PhaseLock, Routes};
 use crate::engine::Engine;
 use crate::medium::{Energy, FrameOutcome, Indication, MacFrame};
-use crate::net::LossModel;
+use crate::net::{Direction, LossModel};
 use crate::random::Streams;
 use ebbtide_core::time::{Duration, Instant};
 use std::collections::VecDeque;
@@ -20,8 +20,8 @@ use std::collections::VecDeque;
 pub(crate) struct MeshDatagram {
     /// The caller's identifier.
     pub(crate) token: u32,
-    /// Whether it is on its way to a server: the caller's as well.
-    pub(crate) upwards: bool,
+    /// Its direction, which is the caller's as well.
+    pub(crate) direction: Direction,
     pub(crate) from: u32,
     pub(crate) to: u32,
     /// Bytes of the CoAP message.

@@ -18,7 +18,6 @@ impl Routes {
     /// The tree of least expected transmission count, the sum over hops of one over the product of
     /// the two directions' receptions (RFC 6551 section 4.3.2). Equal ones are decided by lot, as
     /// the order of RPL's messages decides them.
-    #[must_use]
     pub fn new(topology: &MeshGraph, streams: &Streams) -> Self {
         let nodes = topology.nodes();
         let mut lots = streams.stream("routes");
@@ -57,7 +56,6 @@ impl Routes {
 
     /// The same tree, where the root's table has room for `most` motes. By lot, as the order in which
     /// their announcements (DAO, RFC 6550 section 6.4) arrive decides it.
-    #[must_use]
     pub fn limited(mut self, most: Option<u32>, root: u32, streams: &Streams) -> Self {
         let Some(most) = most else { return self };
         let mut motes: Vec<u32> = (0..self.nodes).filter(|node| *node != root).collect();
@@ -72,25 +70,21 @@ impl Routes {
     }
 
     /// Whether the root has a route to a node.
-    #[must_use]
     pub fn has(&self, node: u32) -> bool {
         self.in_table[node as usize]
     }
 
     /// Where a node sends a datagram for another one.
-    #[must_use]
     pub fn next_hop(&self, at: u32, to: u32) -> u32 {
         self.next[at as usize * self.nodes as usize + to as usize]
     }
 
     /// A node's parent; none for the root.
-    #[must_use]
     pub fn parent(&self, node: u32) -> Option<u32> {
         self.parents[node as usize]
     }
 
     /// Hops from one node to another.
-    #[must_use]
     pub fn hops(&self, from: u32, to: u32) -> u32 {
         let (mut at, mut hops) = (from, 0);
         while at != to && hops < self.nodes {

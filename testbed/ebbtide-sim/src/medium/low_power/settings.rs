@@ -206,7 +206,6 @@ fn buffers(mesh: &Mesh) -> Check {
 
 impl Topology {
     /// The places of all nodes.
-    #[must_use]
     pub fn places(&self) -> Vec<[f64; 2]> {
         match self {
             Self::Grid { n, spacing } => {
@@ -220,7 +219,6 @@ impl Topology {
     }
 
     /// The number of nodes.
-    #[must_use]
     pub fn nodes(&self) -> u32 {
         match self {
             Self::Grid { n, .. } => n * n,
@@ -229,7 +227,6 @@ impl Topology {
     }
 
     /// The root of the routes.
-    #[must_use]
     pub const fn root(&self) -> u32 {
         match *self {
             Self::Grid { n, .. } => n / 2 * n + n / 2,
@@ -240,7 +237,6 @@ impl Topology {
 
 impl Radio {
     /// The share of frames that are received at a distance (m) without interference.
-    #[must_use]
     pub fn reception(&self, distance: f64) -> f64 {
         if distance <= self.reliable {
             return 1.0;

@@ -19,14 +19,12 @@ pub const LARGEST_FRAME: u32 = 127;
 pub const ACK_WAIT: u64 = 54 * SYMBOL;
 
 /// How long a frame of `bytes` is on the air, preamble included.
-#[must_use]
 pub const fn airtime(bytes: u32) -> u64 {
     (PHY_BYTES + bytes) as u64 * 2 * SYMBOL
 }
 
 /// The time that a receiver needs before the next frame: macMinSIFSPeriod, 12 symbols, after at
 /// most aMaxSIFSFrameSize (18) bytes, otherwise macMinLIFSPeriod, 40 symbols (section 7.5.1.3).
-#[must_use]
 pub const fn interframe_spacing(bytes: u32) -> u64 {
     if bytes <= 18 { 12 * SYMBOL } else { 40 * SYMBOL }
 }

@@ -48,8 +48,8 @@ impl RandomAccess {
         }
     }
 
-    /// A device sends a preamble at the next opportunity of its level from `now` on. Returns that, and whether the device
-    /// is the first one in it.
+    /// A device sends a preamble at the next opportunity of its level from `now` on. Returns that,
+    /// and whether the device is the first one in it.
     pub(super) fn choose(&mut self, now: u64, device: u32, level: usize) -> (Occasion, bool) {
         let start = now.div_ceil(self.period).saturating_mul(self.period);
         let occasion = Occasion { start, level };

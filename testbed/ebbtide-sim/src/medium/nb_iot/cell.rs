@@ -6,6 +6,7 @@ use super::settings::NbIot;
 use crate::engine::Engine;
 use crate::growth::push_back;
 use crate::medium::{Crossing, DeviceEvent, at_device};
+use crate::net::Direction;
 use crate::random::{Streams, uniform};
 use ebbtide_core::time::Instant;
 use std::collections::VecDeque;
@@ -81,10 +82,10 @@ struct NbIotDevice {
 
 impl NbIotDevice {
     /// Packets that wait one way, also for their time on the shared channel, without the first that is being carried.
-    fn waiting(&self, upwards: bool) -> usize {
-        let (queue, carried) = match upwards {
-            true => (&self.up, &self.carried_up),
-            false => (&self.down, &self.carried_down),
+    fn waiting(&self, direction: Direction) -> usize {
+        let (queue, carried) = match direction {
+            Direction::Up => (&self.up, &self.carried_up),
+            Direction::Down => (&self.down, &self.carried_down),
         };
         queue.len() + carried.len().saturating_sub(1)
     }
@@ -104,7 +105,6 @@ pub struct NbIotCell {
 
 impl NbIotCell {
     /// A cell of so many devices.
-    #[must_use]
     pub fn new(settings: &NbIot, devices: u32, streams: &Streams) -> Self {
         let mut paging = streams.stream("nb_iot/paging");
         let first = match settings.active_time {
@@ -127,7 +127,6 @@ impl NbIotCell {
     }
 
     /// The counts until `now`.
-    #[must_use]
     pub fn counts(&self, now: Instant) -> NbIotCounts {
         let mut counts = self.counts;
         for device in &self.devices {
@@ -146,9 +145,8 @@ impl NbIotCell {
     }
 
     /// Packets that wait at a device, or for it in the network, without the one that is being carried.
-    #[must_use]
-    pub fn waiting(&self, device: u32, upwards: bool) -> usize {
-        self.devices[device as usize].waiting(upwards)
+    pub fn waiting(&self, device: u32, direction: Direction) -> usize {
+        self.devices[device as usize].waiting(direction)
     }
 
     /// The next outcome.
@@ -161,23 +159,25 @@ impl NbIotCell {
         &mut self,
         now: Instant,
         device: u32,
-        upwards: bool,
+        direction: Direction,
         token: u32,
         bytes: u32,
         engine: &mut Engine<E>,
     ) -> bool {
         let own = &mut self.devices[device as usize];
-        if own.waiting(upwards) >= self.settings.queue as usize {
-            self.counts.overflows[usize::from(!upwards)] += 1;
+        if own.waiting(direction) >= self.settings.queue as usize {
+            self.counts.overflows[direction as usize] += 1;
             return false;
         }
-        let queue = if upwards { &mut own.up } else { &mut own.down };
+        let queue = direction.select(&mut own.up, &mut own.down);
         push_back(queue, (token, bytes));
         match own.connection {
             DeviceState::Connected => self.carry(now, device, engine),
             // What waits is carried when the connection is there.
             DeviceState::Accessing => {}
-            DeviceState::Idle | DeviceState::Asleep if upwards => self.ask(now, device, engine),
+            DeviceState::Idle | DeviceState::Asleep if direction == Direction::Up => {
+                self.ask(now, device, engine)
+            }
             DeviceState::Idle => self.page(now, device, engine),
             // A device that sleeps is not reached until it sends.
             DeviceState::Asleep => {}
@@ -199,12 +199,12 @@ impl NbIotCell {
             NbIotStep::Retry => self.send_preamble(now, device, engine),
             NbIotStep::Answer => {
                 let (level, bytes) = (own.level, self.settings.setup_bytes);
-                let at = self.reserve(now, level, false, bytes);
+                let at = self.reserve(now, level, Direction::Down, bytes);
                 engine.schedule(at, at_device(NbIotStep::SetupHalf, device));
             }
             NbIotStep::SetupHalf => {
                 let (level, bytes) = (own.level, self.settings.setup_bytes);
-                let at = self.reserve(now, level, true, bytes);
+                let at = self.reserve(now, level, Direction::Up, bytes);
                 engine.schedule(at, at_device(NbIotStep::Connected, device));
             }
             NbIotStep::Connected => self.connected(now, device, engine),
@@ -334,7 +334,8 @@ impl NbIotCell {
     ) {
         self.counts.given_up += 1;
         let own = &mut self.devices[device as usize];
-        let lost = own.up.drain(..).map(|(token, _)| Crossing::Lost { token, upwards: true });
+        let lost =
+            own.up.drain(..).map(|(token, _)| Crossing::Lost { token, direction: Direction::Up });
         self.outcomes.extend(lost);
         let is_wanted = !own.down.is_empty();
         self.idles(now, device, engine);
@@ -365,23 +366,23 @@ impl NbIotCell {
     ) {
         let level = self.devices[device as usize].level;
         while let Some((token, bytes)) = self.devices[device as usize].up.pop_front() {
-            let at = self.reserve(now, level, true, bytes);
+            let at = self.reserve(now, level, Direction::Up, bytes);
             push_back(&mut self.devices[device as usize].carried_up, token);
             engine.schedule(at, at_device(NbIotStep::UplinkEnd, device));
         }
         while let Some((token, bytes)) = self.devices[device as usize].down.pop_front() {
-            let at = self.reserve(now, level, false, bytes);
+            let at = self.reserve(now, level, Direction::Down, bytes);
             push_back(&mut self.devices[device as usize].carried_down, token);
             engine.schedule(at, at_device(NbIotStep::DownlinkEnd, device));
         }
     }
 
     /// Takes the next free time of a shared channel for so many bytes. Returns when it ends.
-    fn reserve(&mut self, now: Instant, level: usize, upwards: bool, bytes: u32) -> Instant {
-        let time = self.settings.transmission_ns(level, upwards, bytes);
-        let busy = &mut self.busy_until[usize::from(!upwards)];
+    fn reserve(&mut self, now: Instant, level: usize, direction: Direction, bytes: u32) -> Instant {
+        let time = self.settings.transmission_ns(level, direction, bytes);
+        let busy = &mut self.busy_until[direction as usize];
         *busy = now.as_nanos().max(*busy).saturating_add(time);
-        if upwards {
+        if direction == Direction::Up {
             self.counts.times.transmit_ns += time;
         }
         Instant::from_nanos(*busy)

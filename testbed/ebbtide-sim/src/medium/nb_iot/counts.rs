@@ -60,7 +60,6 @@ impl NbIotPower {
         Self { transmit_mw: 500.0, listen_mw: 80.0, idle_mw: 3.0, sleep_mw: 0.015 };
 
     /// The energy, in mJ, of `times` within `elapsed_ns`.
-    #[must_use]
     pub fn millijoules(&self, times: NbIotTimes, elapsed_ns: u64) -> f64 {
         let seconds = |ns: u64| ns as f64 / 1e9;
         let awake = times.transmit_ns + times.listen_ns + times.idle_ns;

@@ -1,6 +1,7 @@
 //! The settings of a cell of NB-IoT, which are also the keys of `[network.nb_iot]`.
 
 use crate::keys::{Check, FASTEST, LONGEST, keys, require};
+use crate::net::Direction;
 use crate::units::{Rate, Time};
 use serde::{Deserialize, Serialize};
 
@@ -140,7 +141,6 @@ impl NbIot {
     }
 
     /// The coverage level of a device. Neighbouring numbers are spread over the levels.
-    #[must_use]
     pub fn level(&self, device: u32) -> usize {
         // A fraction of 1 that is evenly spread (Knuth's multiplicative hash).
         let place = f64::from(device.wrapping_mul(2_654_435_769)) / 4_294_967_296.0;
@@ -153,24 +153,21 @@ impl NbIot {
     }
 
     /// The time of a preamble at a level with its repetitions, ns.
-    #[must_use]
     pub fn preamble_ns(&self, level: usize) -> u64 {
         let times = u64::from(self.preamble_repetitions[level]);
         PREAMBLE_NS * times + GAP_NS * (times.saturating_sub(1) / 64)
     }
 
     /// The time from the end of a preamble at a level to its answer, ns.
-    #[must_use]
     pub fn answer_ns(&self, level: usize) -> u64 {
         ANSWER_NS[usize::from(self.preamble_repetitions[level] >= 64)]
     }
 
     /// The time that so many bytes take at a level with their repetitions, ns.
-    #[must_use]
-    pub fn transmission_ns(&self, level: usize, upwards: bool, bytes: u32) -> u64 {
-        let (rate, times) = match upwards {
-            true => (self.uplink_rate, self.uplink_repetitions[level]),
-            false => (self.downlink_rate, self.downlink_repetitions[level]),
+    pub fn transmission_ns(&self, level: usize, direction: Direction, bytes: u32) -> u64 {
+        let (rate, times) = match direction {
+            Direction::Up => (self.uplink_rate, self.uplink_repetitions[level]),
+            Direction::Down => (self.downlink_rate, self.downlink_repetitions[level]),
         };
         let bits = u128::from(bytes) * 8 * u128::from(times) * 1_000_000_000;
         // A rate is at least 1 bit/s.

@@ -6,7 +6,7 @@ use super::record::{StationRecord, WifiRecord};
 use super::settings::Wifi;
 use crate::engine::Engine;
 use crate::medium::{Air, AirPath, Crossing, Fading, Indication, MacFrame};
-use crate::net::{Loss, LossModel};
+use crate::net::{Direction, Loss, LossModel};
 use crate::random::{Probability, Streams};
 use ebbtide_core::time::Instant;
 use std::collections::VecDeque;
@@ -74,13 +74,13 @@ impl WifiCell {
         &mut self,
         now: Instant,
         client: u32,
-        upwards: bool,
+        direction: Direction,
         place: u32,
         bytes: u32,
         engine: &mut Engine<E>,
     ) -> bool {
         let station = client + 1;
-        let (from, to) = if upwards { (station, ACCESS_POINT) } else { (ACCESS_POINT, station) };
+        let (from, to) = direction.select((station, ACCESS_POINT), (ACCESS_POINT, station));
         let sender = &mut self.stations[from as usize];
         if sender.queue.len() >= self.settings.queue as usize {
             sender.overflows += 1;
@@ -93,8 +93,8 @@ impl WifiCell {
     }
 
     /// How many packets wait at a client or, of all clients, at the access point.
-    pub(crate) fn waiting(&self, client: u32, upwards: bool) -> usize {
-        let station = if upwards { client + 1 } else { ACCESS_POINT };
+    pub(crate) fn waiting(&self, client: u32, direction: Direction) -> usize {
+        let station = direction.select(client + 1, ACCESS_POINT);
         self.stations[station as usize].queue.len()
     }
 
@@ -128,8 +128,9 @@ impl WifiCell {
                     let has_arrived = std::mem::take(&mut station.has_arrived);
                     self.next(now, frame.from, engine);
                     if !has_arrived {
-                        let upwards = frame.to == ACCESS_POINT;
-                        return Some(Crossing::Lost { token: frame.token, upwards });
+                        let is_up = frame.to == ACCESS_POINT;
+                        let direction = if is_up { Direction::Up } else { Direction::Down };
+                        return Some(Crossing::Lost { token: frame.token, direction });
                     }
                 }
             }

@@ -70,7 +70,6 @@ pub struct Mac {
 
 impl Mac {
     /// Idle stations over `air`.
-    #[must_use]
     pub fn new(air: Air, stations: u32, dcf: Dcf, streams: &Streams) -> Self {
         let hearers = |from| {
             let hears = |number: &u32| *number == from || air.hears(*number, from);
@@ -92,7 +91,6 @@ impl Mac {
     }
 
     /// Whether a station accepts a frame.
-    #[must_use]
     pub fn is_idle(&self, station: u32) -> bool {
         self.stations[station as usize].frame.is_none()
     }
@@ -123,14 +121,12 @@ impl Mac {
     }
 
     /// The frames of a station. A station senses the channel all the time: it counts no assessments.
-    #[must_use]
     pub fn counts(&self, station: u32) -> FrameCounts {
         self.stations[station as usize].counts
     }
 
     /// How long a station has heard a transmission, its own included, ns, until it last was
     /// silent.
-    #[must_use]
     pub fn busy_ns(&self, station: u32) -> u64 {
         self.stations[station as usize].contention.busy_ns()
     }

@@ -25,7 +25,6 @@ pub struct WifiRecord {
 
 impl WifiRecord {
     /// All stations together; the largest of their queues.
-    #[must_use]
     pub fn total(&self) -> StationRecord {
         let mut total = StationRecord::default();
         for station in &self.stations {

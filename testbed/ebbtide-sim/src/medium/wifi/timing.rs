@@ -11,32 +11,27 @@ const LOWEST: Rate = Rate(1_000_000);
 
 impl Dcf {
     /// The length of the frame around an IP packet of `bytes`.
-    #[must_use]
     pub const fn frame_bytes(&self, bytes: u32) -> u32 {
         bytes.saturating_add(self.mac_header).saturating_add(self.llc_header)
     }
 
     /// How long a data frame of `bytes`, MAC header included, is on the air.
-    #[must_use]
     pub const fn data_airtime(&self, bytes: u32) -> u64 {
         self.airtime(bytes, self.data_rate)
     }
 
     /// How long an acknowledgement is on the air.
-    #[must_use]
     pub const fn ack_airtime(&self) -> u64 {
         self.airtime(ACK_BYTES, self.basic_rate)
     }
 
     /// DIFS: SIFS and two slots (section 9.2.10).
-    #[must_use]
     pub const fn difs(&self) -> u64 {
         self.sifs.0 + 2 * self.slot.0
     }
 
     /// EIFS, in place of DIFS after a frame that could not be read: SIFS, an acknowledgement at the
     /// lowest rate, DIFS (section 9.2.10).
-    #[must_use]
     pub const fn eifs(&self) -> u64 {
         self.sifs.0 + self.airtime(ACK_BYTES, LOWEST) + self.difs()
     }
@@ -45,14 +40,12 @@ impl Dcf {
     /// duration field announces it (section 7.2.2), and the sender waits for it: the standard
     /// gives no value for ACKTimeout, and with this one the sender and other stations agree on the
     /// end of the attempt.
-    #[must_use]
     pub const fn ack_wait(&self) -> u64 {
         self.sifs.0 + self.ack_airtime()
     }
 
     /// The minimum duration of one delivery, from one idle channel to the next, without waiting
     /// for slots.
-    #[must_use]
     pub const fn exchange(&self, bytes: u32) -> u64 {
         self.difs() + self.data_airtime(bytes) + self.ack_wait()
     }

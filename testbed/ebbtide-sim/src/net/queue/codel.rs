@@ -160,7 +160,6 @@ pub struct CoDel {
 
 impl CoDel {
     /// An empty queue.
-    #[must_use]
     pub fn new(parameters: CoDelParameters, link: &LinkFacts) -> Self {
         let (facts, buffer) = (QueueFacts::of_link(link), link.buffer);
         Self { parameters, facts, buffer, queue: Fifo::default(), state: CodelState::default() }

@@ -61,7 +61,6 @@ pub struct FqCoDel {
 
 impl FqCoDel {
     /// Empty queues.
-    #[must_use]
     pub fn new(parameters: FqCoDelParameters, link: &LinkFacts, mut rng: ChaCha8Rng) -> Self {
         let quantum = i64::from(parameters.quantum.unwrap_or(link.mtu).max(1));
         Self {

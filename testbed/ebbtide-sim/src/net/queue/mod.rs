@@ -79,7 +79,6 @@ pub struct LinkFacts {
 
 impl QueueModel {
     /// An empty queue; `rng` draws what the discipline leaves to chance.
-    #[must_use]
     pub fn build(self, link: &LinkFacts, rng: ChaCha8Rng) -> Box<dyn Discipline> {
         match self {
             Self::TailDrop => Box::new(TailDrop::new(link)),

@@ -54,7 +54,6 @@ pub struct Pie {
 
 impl Pie {
     /// An empty queue.
-    #[must_use]
     pub fn new(parameters: PieParameters, link: &LinkFacts, rng: ChaCha8Rng) -> Self {
         Self {
             parameters,

@@ -36,7 +36,6 @@ pub struct Red {
 
 impl Red {
     /// An empty queue.
-    #[must_use]
     pub fn new(parameters: RedParameters, link: &LinkFacts, rng: ChaCha8Rng) -> Self {
         Self {
             parameters,

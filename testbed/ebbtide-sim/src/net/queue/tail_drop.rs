@@ -12,7 +12,6 @@ pub struct TailDrop {
 
 impl TailDrop {
     /// An empty queue of the link's buffer.
-    #[must_use]
     pub fn new(link: &LinkFacts) -> Self {
         Self { queue: Fifo::default(), buffer: link.buffer }
     }

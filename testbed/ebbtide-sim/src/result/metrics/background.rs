@@ -1,6 +1,6 @@
 //! The figures of TCP that shares the bottleneck with the clients.
 
-use crate::record::BackgroundFlow;
+use crate::record::{BackgroundFlow, RunRecord};
 use crate::result::figures::Value;
 use crate::result::metric::{Better, Format, Group, Metric, Unit};
 use crate::result::sample::Replications;
@@ -9,9 +9,10 @@ fn flows<'s>(sample: &Replications<'s>) -> impl Iterator<Item = &'s BackgroundFl
     sample.records.iter().flat_map(|record| &record.totals.background)
 }
 
-/// The sum of a field over all flows; `None` without such flows.
-fn sum(sample: &Replications<'_>, field: fn(&BackgroundFlow) -> u32) -> Option<Value> {
-    flows(sample).map(|flow| u64::from(field(flow))).reduce(|sum, one| sum + one).map(Value::Count)
+/// The sum of a field over the flows of a replication; `None` without such flows.
+fn count(record: &RunRecord, field: fn(&BackgroundFlow) -> u32) -> Option<u64> {
+    let flows = record.totals.background.iter();
+    flows.map(|flow| u64::from(field(flow))).reduce(|sum, one| sum + one)
 }
 
 /// The rate of a replication's flows together, bit/s, mean over replications.
@@ -60,20 +61,18 @@ pub static BACKGROUND: Group = Group {
         .better(Better::More)
         .page("delivered", Format::BitRate)
         .terminal("delivered, kb/s", 16, Format::Kilo),
-        Metric::measured(
+        Metric::count(
             "background.retransmissions",
             "Segments that their senders repeated.",
-            Unit::Count,
-            |s| sum(s, |flow| flow.retransmissions),
+            |run| count(run, |flow| flow.retransmissions),
         )
         .better(Better::Less)
         .page("retransmissions", Format::Count)
         .terminal("rexmits", 9, Format::Count),
-        Metric::measured(
+        Metric::count(
             "background.unnecessary",
             "Segments that arrived although all that they carry was there.",
-            Unit::Count,
-            |s| sum(s, |flow| flow.unnecessary),
+            |run| count(run, |flow| flow.unnecessary),
         )
         .better(Better::Less)
         .page("unnecessary", Format::Count)

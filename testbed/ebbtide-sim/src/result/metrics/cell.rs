@@ -114,25 +114,21 @@ pub static CELL: Group = Group {
             |s| utilisation(s, |record| record.totals.down),
         )
         .page("link used down", Format::Percent(1)),
-        Metric::measured(
+        Metric::average(
             "goodput_bps",
             "Useful payload delivered to the applications, all clients together.",
             Unit::BitRate,
-            |s| {
-                s.mean(|record| {
-                    let bytes: u64 = record.clients.iter().map(|one| one.payload_bytes).sum();
-                    bytes as f64 * 8.0 / (record.totals.done_ns.max(1) as f64 / 1e9)
-                })
+            |run| {
+                let bytes: u64 = run.clients.iter().map(|one| one.payload_bytes).sum();
+                Some(bytes as f64 * 8.0 / (run.totals.done_ns.max(1) as f64 / 1e9))
             },
         )
         .better(Better::More)
         .of_classes()
         .page("goodput", Format::BitRate),
-        Metric::measured("jain", "Jain's fairness index over the clients.", Unit::Ratio, |s| {
-            s.mean(|record| {
-                let rate = |one: &ClientRecord| one.payload_bytes as f64 / seconds(one).max(1e-9);
-                jain(&record.clients.iter().map(rate).collect::<Vec<f64>>())
-            })
+        Metric::average("jain", "Jain's fairness index over the clients.", Unit::Ratio, |run| {
+            let rate = |one: &ClientRecord| one.payload_bytes as f64 / seconds(one).max(1e-9);
+            Some(jain(&run.clients.iter().map(rate).collect::<Vec<f64>>()))
         })
         .better(Better::More)
         .of_classes()

@@ -1,50 +1,45 @@
 //! The figures of a LoRaWAN cell: its frames, summed over replications, and the time on the air.
 
-use crate::medium::lora::{LoraCounts, LoraFrames};
+use crate::medium::lora::LoraFrames;
 use crate::record::RunRecord;
 use crate::result::figures::Value;
 use crate::result::metric::{Better, Format, Group, Metric, Unit};
 use crate::result::model::Cell;
 use crate::result::sample::Replications;
 
-fn counts(record: &RunRecord) -> Option<LoraCounts> {
-    record.totals.lora
-}
-
-/// The frames of all replications; `None` for other networks.
-fn frames(sample: &Replications<'_>, field: fn(&LoraFrames) -> u64) -> Option<Value> {
-    let runs = sample.records.iter().filter_map(counts);
-    runs.map(|one| field(&one.frames)).reduce(|sum, one| sum + one).map(Value::Count)
+fn count(record: &RunRecord, field: fn(&LoraFrames) -> u64) -> Option<u64> {
+    record.totals.lora.map(|lora| field(&lora.frames))
 }
 
 /// The frames of all replications in first and second windows, or of devices and the gateway.
 fn pair(sample: &Replications<'_>, field: fn(&LoraFrames) -> [u64; 2]) -> Option<Value> {
-    let runs = sample.records.iter().filter_map(counts).map(|one| field(&one.frames));
-    let sum = runs.reduce(|sum, one| [sum[0] + one[0], sum[1] + one[1]])?;
+    let runs = sample.records.iter().filter_map(|run| run.totals.lora);
+    let sum = runs.map(|one| field(&one.frames));
+    let sum = sum.reduce(|sum, one| [sum[0] + one[0], sum[1] + one[1]])?;
     Some(Value::Counts(sum.to_vec()))
 }
 
-fn devices(record: &RunRecord) -> f64 {
-    record.clients.len().max(1) as f64
+/// The time of a replication, ns.
+fn duration(record: &RunRecord) -> f64 {
+    record.totals.sim_ns.max(1) as f64
 }
 
-fn nanoseconds(record: &RunRecord) -> u64 {
-    record.totals.sim_ns.max(1)
+fn uplinks(cell: &Cell) -> f64 {
+    cell.number("lora.uplinks")
 }
 
-/// A count as a share of the uplinks.
-fn of_uplinks(cell: &Cell, part: &str) -> f64 {
-    cell.number(part) / cell.number("lora.uplinks").max(1.0)
-}
-
-/// A count as a share of the frames both ways.
-fn of_frames(cell: &Cell, part: &str) -> f64 {
-    let frames = cell.number("lora.uplinks") + both(cell, "lora.downlinks");
-    cell.number(part) / frames.max(1.0)
+/// The frames both ways.
+fn all_frames(cell: &Cell) -> f64 {
+    uplinks(cell) + both(cell, "lora.downlinks")
 }
 
 fn both(cell: &Cell, name: &str) -> f64 {
     cell.counts(name).iter().sum::<u64>() as f64
+}
+
+/// The downlinks in first windows, or in second ones.
+fn in_window(cell: &Cell, window: usize) -> f64 {
+    cell.counts("lora.downlinks").get(window).copied().unwrap_or(0) as f64
 }
 
 /// The table.
@@ -62,77 +57,55 @@ pub static LORA: Group = Group {
     terminal_title: "",
     terminal_note: "",
     metrics: &[
-        Metric::measured("lora.uplinks", "Frames that devices sent.", Unit::Count, |s| {
-            frames(s, |all| all.uplinks)
+        Metric::count("lora.uplinks", "Frames that devices sent.", |run| {
+            count(run, |all| all.uplinks)
         })
         .page("uplinks", Format::Count),
-        Metric::measured(
+        Metric::count(
             "lora.polls",
             "Uplinks without a packet: they ask for an announced one, or answer a request.",
-            Unit::Count,
-            |s| frames(s, |all| all.polls),
-        ),
-        Metric::derived("lora.polls_share", "Their share.", Unit::Share, |cell| {
-            of_uplinks(cell, "lora.polls")
-        })
+            |run| count(run, |all| all.polls),
+        )
+        .share_of(uplinks)
         .page("empty", Format::Percent(1)),
-        Metric::measured(
+        Metric::count(
             "lora.collided",
             "Uplinks that no gateway read because they met another one on their channel.",
-            Unit::Count,
-            |s| frames(s, |all| all.collided),
-        ),
-        Metric::derived("lora.collided_share", "Their share.", Unit::Share, |cell| {
-            of_uplinks(cell, "lora.collided")
-        })
-        .better(Better::Less)
+            |run| count(run, |all| all.collided),
+        )
+        .share_of(uplinks)
         .page("collided", Format::Percent(1)),
-        Metric::measured(
-            "lora.deaf",
-            "Uplinks that no gateway read because it transmitted.",
-            Unit::Count,
-            |s| frames(s, |all| all.deaf),
-        ),
-        Metric::derived("lora.deaf_share", "Their share.", Unit::Share, |cell| {
-            of_uplinks(cell, "lora.deaf")
+        Metric::count("lora.deaf", "Uplinks that no gateway read because it transmitted.", |run| {
+            count(run, |all| all.deaf)
         })
-        .better(Better::Less)
+        .share_of(uplinks)
         .page("gateway deaf", Format::Percent(1)),
-        Metric::measured(
+        Metric::count(
             "lora.faded",
             "Frames that could not be read for another reason, both ways.",
-            Unit::Count,
-            |s| frames(s, |all| all.faded),
-        ),
-        Metric::derived("lora.faded_share", "Their share.", Unit::Share, |cell| {
-            of_frames(cell, "lora.faded")
-        })
-        .better(Better::Less)
+            |run| count(run, |all| all.faded),
+        )
+        .share_of(all_frames)
         .page("unreadable", Format::Percent(1)),
-        Metric::measured("lora.weak", "Frames that were too weak, both ways.", Unit::Count, |s| {
-            frames(s, |all| all.weak)
-        }),
-        Metric::derived("lora.weak_share", "Their share.", Unit::Share, |cell| {
-            of_frames(cell, "lora.weak")
+        Metric::count("lora.weak", "Frames that were too weak, both ways.", |run| {
+            count(run, |all| all.weak)
         })
-        .better(Better::Less)
+        .share_of(all_frames)
         .page("too weak", Format::Percent(1)),
-        Metric::measured(
+        Metric::average(
             "lora.spreading_factor",
             "Mean spreading factor of the uplinks.",
             Unit::Ratio,
-            |s| {
-                s.mean_of(counts, |_, one| {
-                    one.spreading_factors as f64 / one.frames.uplinks.max(1) as f64
-                })
+            |run| {
+                let all = run.totals.lora?;
+                Some(all.spreading_factors as f64 / all.frames.uplinks.max(1) as f64)
             },
         )
         .page("SF", Format::Fixed(2)),
-        Metric::measured(
+        Metric::count(
             "lora.adapted",
             "Requests of the adaptive data rate that reached their device.",
-            Unit::Count,
-            |s| frames(s, |all| all.adapted),
+            |run| count(run, |all| all.adapted),
         )
         .page("adapted", Format::Count),
         Metric::measured(
@@ -142,11 +115,11 @@ pub static LORA: Group = Group {
             |s| pair(s, |all| all.downlinks),
         ),
         Metric::derived("lora.window_1", "Those in first windows.", Unit::Count, |cell| {
-            cell.counts("lora.downlinks").first().copied().unwrap_or(0) as f64
+            in_window(cell, 0)
         })
         .page("window 1", Format::Count),
         Metric::derived("lora.window_2", "Those in second windows.", Unit::Count, |cell| {
-            cell.counts("lora.downlinks").get(1).copied().unwrap_or(0) as f64
+            in_window(cell, 1)
         })
         .page("window 2", Format::Count),
         Metric::measured(
@@ -157,42 +130,38 @@ pub static LORA: Group = Group {
         ),
         Metric::derived("lora.overflows_share", "Their share.", Unit::Share, |cell| {
             let dropped = both(cell, "lora.overflows");
-            let uplinks = cell.number("lora.uplinks");
-            let carried = uplinks - cell.number("lora.polls").min(uplinks);
+            let carried = uplinks(cell) - cell.number("lora.polls").min(uplinks(cell));
             dropped / (carried + both(cell, "lora.downlinks") + dropped).max(1.0)
         })
         .better(Better::Less)
         .page("dropped", Format::Percent(1)),
-        Metric::measured(
+        Metric::average(
             "lora.device_share",
             "Share of the time for which a device transmitted, mean over devices.",
             Unit::Share,
-            |s| {
-                s.mean_of(counts, |record, one| {
-                    let ns = nanoseconds(record) as f64;
-                    one.radio.transmit_ns as f64 / devices(record) / ns
-                })
+            |run| {
+                let sent = run.totals.lora?.radio.transmit_ns as f64;
+                Some(sent / run.clients.len().max(1) as f64 / duration(run))
             },
         )
         .better(Better::Less)
         .page("device sends", Format::Percent(2)),
-        Metric::measured(
+        Metric::average(
             "lora.gateway_share",
             "Share of the time for which a gateway transmitted, mean over gateways.",
             Unit::Share,
-            |s| {
-                s.mean_of(counts, |record, one| {
-                    let ns = nanoseconds(record) as f64 * f64::from(one.gateways.max(1));
-                    one.downlink_ns.iter().sum::<u64>() as f64 / ns
-                })
+            |run| {
+                let all = run.totals.lora?;
+                let ns = duration(run) * f64::from(all.gateways.max(1));
+                Some(all.downlink_ns.iter().sum::<u64>() as f64 / ns)
             },
         )
         .page("gateway sends", Format::Percent(1)),
-        Metric::measured(
+        Metric::average(
             "lora.power_mw",
             "Mean power of a device's radio.",
             Unit::Milliwatts,
-            |s| s.mean_of(counts, |record, _| record.power_mw().unwrap_or(f64::NAN)),
+            |run| run.totals.lora.and_then(|_| run.power_mw()),
         )
         .better(Better::Less)
         .page("radio power", Format::Milliwatts(3)),

@@ -9,9 +9,12 @@ fn stations(record: &RunRecord) -> Option<StationRecord> {
     record.totals.wifi.as_ref().map(|wifi| wifi.total())
 }
 
-/// A count as a share of the transmissions.
-fn share(cell: &Cell, part: &str) -> f64 {
-    cell.number(part) / cell.number("wifi.transmitted").max(1.0)
+fn count(record: &RunRecord, field: fn(&StationRecord) -> u64) -> Option<u64> {
+    stations(record).as_ref().map(field)
+}
+
+fn transmissions(cell: &Cell) -> f64 {
+    cell.number("wifi.transmitted")
 }
 
 /// The table.
@@ -25,64 +28,49 @@ pub static WIFI: Group = Group {
     terminal_title: "Wi-Fi cell",
     terminal_note: "",
     metrics: &[
-        Metric::measured("wifi.packets", "Packets that were to be sent.", Unit::Count, |s| {
-            s.sum(stations, |all| all.frames.accepted + all.overflows)
+        Metric::count("wifi.packets", "Packets that were to be sent.", |run| {
+            count(run, |all| all.frames.accepted + all.overflows)
         })
         .page("packets", Format::Count)
         .terminal("packets", 10, Format::Count),
-        Metric::measured(
-            "wifi.overflows",
-            "Packets for which a queue was full.",
-            Unit::Count,
-            |s| s.sum(stations, |all| all.overflows),
-        )
+        Metric::count("wifi.overflows", "Packets for which a queue was full.", |run| {
+            count(run, |all| all.overflows)
+        })
         .better(Better::Less)
         .page("dropped", Format::Count)
         .terminal("dropped", 9, Format::Count),
-        Metric::measured(
+        Metric::count(
             "wifi.given_up",
             "Packets that were not acknowledged after all retries; some of them arrived.",
-            Unit::Count,
-            |s| s.sum(stations, |all| all.frames.no_ack),
+            |run| count(run, |all| all.frames.no_ack),
         )
         .better(Better::Less)
         .page("given up", Format::Count)
         .terminal("given up", 10, Format::Count),
-        Metric::measured(
+        Metric::count(
             "wifi.transmitted",
             "Transmissions, repetitions included, acknowledgements not.",
-            Unit::Count,
-            |s| s.sum(stations, |all| all.frames.transmitted),
+            |run| count(run, |all| all.frames.transmitted),
         )
         .page("transmissions", Format::Count),
-        Metric::measured("wifi.collided", "Transmissions lost to another one.", Unit::Count, |s| {
-            s.sum(stations, |all| all.frames.collided + all.frames.deaf)
-        }),
-        Metric::derived("wifi.collided_share", "Their share.", Unit::Share, |cell| {
-            share(cell, "wifi.collided")
+        Metric::count("wifi.collided", "Transmissions lost to another one.", |run| {
+            count(run, |all| all.frames.collided + all.frames.deaf)
         })
-        .better(Better::Less)
+        .share_of(transmissions)
         .page("collided", Format::Percent(1))
         .terminal("collided", 11, Format::Percent(1)),
-        Metric::measured(
+        Metric::count(
             "wifi.faded",
             "Transmissions that could not be read though nothing collided with them.",
-            Unit::Count,
-            |s| s.sum(stations, |all| all.frames.faded),
-        ),
-        Metric::derived("wifi.faded_share", "Their share.", Unit::Share, |cell| {
-            share(cell, "wifi.faded")
-        })
-        .better(Better::Less)
+            |run| count(run, |all| all.frames.faded),
+        )
+        .share_of(transmissions)
         .page("unreadable", Format::Percent(1))
         .terminal("unreadable", 12, Format::Percent(1)),
-        Metric::measured("wifi.acks_lost", "Lost acknowledgements.", Unit::Count, |s| {
-            s.sum(stations, |all| all.frames.acks_lost)
-        }),
-        Metric::derived("wifi.acks_lost_share", "Their share.", Unit::Share, |cell| {
-            share(cell, "wifi.acks_lost")
+        Metric::count("wifi.acks_lost", "Lost acknowledgements.", |run| {
+            count(run, |all| all.frames.acks_lost)
         })
-        .better(Better::Less)
+        .share_of(transmissions)
         .page("ACKs lost", Format::Percent(1)),
         Metric::measured(
             "wifi.peak_queue",
@@ -94,17 +82,14 @@ pub static WIFI: Group = Group {
             },
         )
         .page("longest queue", Format::Count),
-        Metric::measured(
+        Metric::average(
             "wifi.busy",
             "Share of the time that something was on the air.",
             Unit::Share,
-            |s| {
+            |run| {
                 // What is still in a queue when the last client is done counts no more.
-                let part =
-                    |record: &RunRecord| record.totals.wifi.as_ref().map(|wifi| wifi.busy_ns);
-                s.mean_of(part, |record, busy| {
-                    (*busy as f64 / record.totals.done_ns.max(1) as f64).min(1.0)
-                })
+                let busy = run.totals.wifi.as_ref()?.busy_ns as f64;
+                Some((busy / run.totals.done_ns.max(1) as f64).min(1.0))
             },
         )
         .page("busy", Format::Percent(1))

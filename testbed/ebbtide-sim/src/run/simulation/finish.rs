@@ -1,7 +1,8 @@
 //! The end of a replication: its measurements.
 
 use super::Simulation;
-use crate::host::{Arrivals, Client, SecureClient, as_kind};
+use crate::host::Arrivals;
+use crate::net::Direction;
 use crate::record::{
     ClassRecord, Delivery, DirectionCounts, FlowRecord, Handshakes, MeasuredLosses, MeshRecord,
     RunRecord, SparseHistogram, Totals,
@@ -15,8 +16,8 @@ use std::sync::Arc;
 
 impl<R: Recorder> Simulation<R> {
     pub(super) fn finish(mut self, replication: u32) -> (RunRecord, R) {
-        if let Some(until) = self.until {
-            self.done_at = until;
+        if let Some(until) = self.end.until {
+            self.end.done_at = until;
         }
         let mesh = self.mesh();
         // The records of many clients take the room that their packets had.
@@ -41,7 +42,7 @@ impl<R: Recorder> Simulation<R> {
             if roster.is_named {
                 let topology = self.net.topology.as_ref();
                 let access = topology.and_then(|topology| topology.own_record(class));
-                let done_ns = self.until.unwrap_or(self.undone_by_class[index].1).as_nanos();
+                let done_ns = self.end.of_class(index).as_nanos();
                 classes.push(ClassRecord { done_ns, access, ..own });
             }
         }
@@ -53,21 +54,21 @@ impl<R: Recorder> Simulation<R> {
                     replies: delivery.replies,
                     ..Delivery::default()
                 };
-                (self.ends(true, sent.0), self.ends(false, sent.1))
+                (self.ends(Direction::Up, sent.0), self.ends(Direction::Down, sent.1))
             }
             None => (self.net.up.counts().into(), self.net.down_counts()),
         };
-        let sim_ns = if mesh.is_some() { self.done_at } else { self.engine.now() }.as_nanos();
+        let sim_ns = if mesh.is_some() { self.end.done_at } else { self.engine.now() }.as_nanos();
         let record = RunRecord {
             replication,
-            clients: self.clients.iter().map(|client| client.ledger().record).collect(),
+            clients: self.clients.hosts.iter().map(|client| client.ledger().record).collect(),
             totals: Totals {
                 by_retransmissions,
                 up: sides.0,
                 down: sides.1,
                 rtt: SparseHistogram::default(),
                 durations: SparseHistogram::default(),
-                done_ns: self.done_at.as_nanos(),
+                done_ns: self.end.done_at.as_nanos(),
                 sim_ns,
                 events: self.engine.handled(),
                 series: None,
@@ -103,7 +104,7 @@ impl<R: Recorder> Simulation<R> {
         let mut by_retransmissions: Vec<u64> = Vec::new();
         let workload = &class.scenario.workload;
         for number in class.clients() {
-            let Some(client) = self.clients.get_mut(number as usize) else { continue };
+            let Some(client) = self.clients.hosts.get_mut(number as usize) else { continue };
             let flow = flows.get(number as usize).filter(|_| workload.flow().is_some());
             let asked = match workload.activity() {
                 Activity::Firmware => Some(workload.exchanges),
@@ -111,7 +112,7 @@ impl<R: Recorder> Simulation<R> {
                     .messages(number)
                     .or_else(|| flow.map(|flow| u32::try_from(flow.offered).unwrap_or(u32::MAX))),
             };
-            let arrived = self.at_server.get(number as usize).map_or(0, Arrivals::count);
+            let arrived = self.clients.arrived.get(number as usize).map_or(0, Arrivals::count);
             client.note_asked(asked, arrived);
             if let Some((least, most)) = client.ledger().gave_up() {
                 let nanos = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
@@ -134,11 +135,11 @@ impl<R: Recorder> Simulation<R> {
 
     /// The packets of one direction from end to end, through a low-power network and its wired side, of which
     /// so many were sent.
-    fn ends(&mut self, upwards: bool, sent: u64) -> DirectionCounts {
-        let mesh = self.net.low_power().map(|mesh| *mesh.direction(upwards)).unwrap_or_default();
-        let wire = if upwards { self.net.up.counts() } else { self.net.down.counts() };
+    fn ends(&mut self, direction: Direction, sent: u64) -> DirectionCounts {
+        let mesh = self.net.low_power().map(|mesh| *mesh.counts(direction)).unwrap_or_default();
+        let wire = direction.select(self.net.up.counts(), self.net.down.counts());
         let links = self.net.link_records();
-        let links = links.iter().map(|link| if upwards { link.up } else { link.down });
+        let links = links.iter().map(|link| direction.select(link.up, link.down));
         links.chain([wire.into()]).fold(DirectionCounts { sent, ..mesh }, |sum, link| {
             DirectionCounts {
                 dropped_queue: sum.dropped_queue + link.dropped_queue,
@@ -151,29 +152,23 @@ impl<R: Recorder> Simulation<R> {
 
     /// The measurements of a low-power network, with the messages of the sensors on it.
     fn mesh(&mut self) -> Option<MeshRecord> {
-        let mesh = self.net.low_power()?.record(self.done_at);
-        let messages = self.clients.iter_mut().map(|client| {
-            as_kind::<Client>(&mut **client).map(|client| client.messages()).unwrap_or_default()
-        });
+        let mesh = self.net.low_power()?.record(self.end.done_at);
+        let messages = self.clients.hosts.iter().map(|client| client.messages());
         Some(MeshRecord { messages: messages.collect(), ..mesh })
     }
 
     /// The handshakes of all clients, and what the server sent in them.
     fn security(&mut self) -> Option<Handshakes> {
-        let mut total = self.sessions.as_ref()?.measured;
-        for client in
-            self.clients.iter_mut().filter_map(|client| as_kind::<SecureClient>(&mut **client))
-        {
-            total += &client.measured;
-        }
+        let mut total = self.servers.sessions.as_ref()?.measured;
+        self.clients.hosts.iter().for_each(|client| total += &client.handshakes());
         Some(total)
     }
 
     /// Losses as both ends measured them, if they have.
     fn measured(&self) -> Option<MeasuredLosses> {
         let mut losses = MeasuredLosses::default();
-        for (number, client) in (0..).zip(&self.clients) {
-            losses.up += self.server.measured(number).unwrap_or_default();
+        for (number, client) in (0..).zip(&self.clients.hosts) {
+            losses.up += self.servers.constant.measured(number).unwrap_or_default();
             losses.down += client.measured().unwrap_or_default();
         }
         (losses != MeasuredLosses::default()).then_some(losses)
@@ -181,18 +176,19 @@ impl<R: Recorder> Simulation<R> {
 
     /// Completes the clients' flows and returns their records.
     fn flows(&mut self) -> Vec<FlowRecord> {
-        if self.clients.iter_mut().all(|client| client.flow().is_none()) {
+        if self.clients.hosts.iter_mut().all(|client| client.flow().is_none()) {
             return Vec::new();
         }
-        let end = self.until.unwrap_or_else(|| self.engine.now());
+        let end = self.end.until.unwrap_or_else(|| self.engine.now());
         let spans: Vec<Range<Instant>> =
-            self.clients.iter_mut().filter_map(|client| client.flow_span(end)).collect();
-        let from = spans.iter().map(|span| span.start).chain(self.fair_from).max();
+            self.clients.hosts.iter_mut().filter_map(|client| client.flow_span(end)).collect();
+        let from = spans.iter().map(|span| span.start).chain(self.end.fair_from).max();
         let to = spans.iter().map(|span| span.end).min();
         let together = from.unwrap_or(end)..to.unwrap_or(end);
         let mut spans = spans.iter();
         let mut flows: Vec<FlowRecord> = self
             .clients
+            .hosts
             .iter_mut()
             .map(|client| match client.flow() {
                 None => FlowRecord::default(),

@@ -41,10 +41,10 @@ impl<R: Recorder> Simulation<R> {
     /// An event of a lane is handled next: reads what it and those behind it need, unless that was read.
     #[inline]
     pub(super) fn read_ahead(&mut self, lane: Lane) {
-        if !self.ahead.is_worth_it {
+        if !self.clients.ahead.is_worth_it {
             return;
         }
-        match self.ahead.known_of(lane) {
+        match self.clients.ahead.known_of(lane) {
             0 => self.read_batch(lane),
             known => *known -= 1,
         }
@@ -57,7 +57,7 @@ impl<R: Recorder> Simulation<R> {
             black_box(self.read(event));
             known += 1;
         }
-        *self.ahead.known_of(lane) = known;
+        *self.clients.ahead.known_of(lane) = known;
     }
 
     /// Reads what an event needs. The result has no meaning.
@@ -66,16 +66,18 @@ impl<R: Recorder> Simulation<R> {
         match event {
             NetEvent::AtServer(place) => {
                 let (client, byte) = self.read_packet(place);
-                byte ^ self.at_server.get(client).map_or(0, |arrivals| arrivals.read_ahead())
+                byte ^ self.clients.arrived.get(client).map_or(0, |arrivals| arrivals.read_ahead())
             }
             NetEvent::AtClient(place) => {
                 let (client, byte) = self.read_packet(place);
-                let is_wanted = self.timers.get(client).is_some_and(|timer| timer.is_wanted());
+                let is_wanted =
+                    self.clients.timers.get(client).is_some_and(|timer| timer.is_wanted());
                 byte ^ u64::from(is_wanted) ^ self.read_client(client)
             }
             NetEvent::Timer(client) => {
                 let client = client as usize;
-                let is_wanted = self.timers.get(client).is_some_and(|timer| timer.is_wanted());
+                let is_wanted =
+                    self.clients.timers.get(client).is_some_and(|timer| timer.is_wanted());
                 if is_wanted { self.read_client(client) } else { 0 }
             }
             _ => 0,
@@ -91,7 +93,7 @@ impl<R: Recorder> Simulation<R> {
 
     #[inline]
     fn read_client(&self, client: usize) -> u64 {
-        self.clients.get(client).map_or(0, |client| client.read_ahead())
+        self.clients.hosts.get(client).map_or(0, |client| client.read_ahead())
     }
 }
 
@@ -106,8 +108,8 @@ mod tests {
         let scenario = load("nb-iot").unwrap().scenario(&changes).unwrap();
         let controls = [scenario.control_config(cc).unwrap()];
         let mut simulation = Simulation::new(&scenario, &controls, 1, 0, Discard::new());
-        assert!(simulation.ahead.is_worth_it, "there are enough clients");
-        simulation.ahead.is_worth_it = reads_ahead;
+        assert!(simulation.clients.ahead.is_worth_it, "there are enough clients");
+        simulation.clients.ahead.is_worth_it = reads_ahead;
         simulation.run().unwrap();
         simulation.finish(0).0
     }

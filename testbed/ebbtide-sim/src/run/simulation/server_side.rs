@@ -2,6 +2,7 @@
 
 use super::Simulation;
 use crate::host::{OutgoingPacket, client_address};
+use crate::net::Direction;
 use crate::record::Recorder;
 use crate::run::client_timer::due;
 use crate::run::event::{Moment, NetEvent};
@@ -15,13 +16,13 @@ impl<R: Recorder> Simulation<R> {
         now: Instant,
         place: u32,
         packet: PooledPacket,
-        upwards: bool,
+        direction: Direction,
     ) {
         let datagram = self.net.pool.bytes(place, packet.length);
         let client = packet.client;
         // Without that the server need not touch the client.
-        if self.has_ends
-            && let Some(server) = self.clients[client as usize].server_end()
+        if self.clients.has_ends
+            && let Some(server) = self.clients.hosts[client as usize].server_end()
         {
             let arrived = server.receive(now, datagram, packet.tag);
             self.net.pool.release(place);
@@ -32,36 +33,41 @@ impl<R: Recorder> Simulation<R> {
             return;
         }
         // The answer takes a place of its own before this one is free.
-        self.request.clear();
-        self.request.extend_from_slice(datagram);
+        self.servers.request.clear();
+        self.servers.request.extend_from_slice(datagram);
         if !packet.tag.probe {
             self.delivered(now, client, packet.tag.exchange);
         }
         let from = client_address(client);
         let class = self.roster.class_of(client);
-        self.server.serve(class);
+        self.servers.constant.serve(class);
         let net = &mut self.net;
         let moment = &mut Moment { now, engine: &mut self.engine, recorder: &mut self.recorder };
         let mut send = |client, datagram: &[u8], tag| {
             let packet = OutgoingPacket { client, datagram, tag };
-            match upwards {
-                true => net.server_sends(packet, moment),
-                false => net.client_sends(packet, moment),
+            match direction {
+                Direction::Up => net.server_sends(packet, moment),
+                Direction::Down => net.client_sends(packet, moment),
             }
         };
-        if let Some(server) = &mut self.downloads[class] {
-            server.answer(now, client, &self.request, |to, bytes| send(to, bytes, packet.tag));
+        if let Some(server) = &mut self.servers.downloads[class] {
+            server.answer(now, client, &self.servers.request, |to, bytes| {
+                send(to, bytes, packet.tag)
+            });
             self.net.pool.release(place);
             return;
         }
-        match &mut self.sessions {
+        match &mut self.servers.sessions {
             None if self.roster.observes(class) => {
-                self.observers.receive(now, from, &self.request, packet.tag, send);
+                self.servers.observers.receive(now, from, &self.servers.request, packet.tag, send);
             }
-            None => self.server.receive(now, from, &self.request, packet.tag, send),
+            None => {
+                self.servers.constant.receive(now, from, &self.servers.request, packet.tag, send)
+            }
             Some(sessions) => {
-                let packet = OutgoingPacket { client, datagram: &self.request, tag: packet.tag };
-                let timeout = sessions.receive(now, packet, &mut self.server, &mut send);
+                let packet =
+                    OutgoingPacket { client, datagram: &self.servers.request, tag: packet.tag };
+                let timeout = sessions.receive(now, packet, &mut self.servers.constant, &mut send);
                 if let Some(at) = due(timeout, &mut sessions.timer, now) {
                     self.engine.schedule(at, NetEvent::SessionTimer);
                 }
@@ -72,9 +78,9 @@ impl<R: Recorder> Simulation<R> {
 
     /// The timer of the server's DTLS sessions.
     pub(super) fn session_timer(&mut self, now: Instant) {
-        let Some(sessions) = &mut self.sessions else { return };
+        let Some(sessions) = &mut self.servers.sessions else { return };
         // Only the timer event that was scheduled last counts: others are left over.
-        if self.is_over || sessions.timer != Some(now) {
+        if self.end.is_over || sessions.timer != Some(now) {
             return;
         }
         sessions.timer = None;
@@ -91,18 +97,18 @@ impl<R: Recorder> Simulation<R> {
 
     /// A message of a flow arrives at the server.
     pub(super) fn delivered(&mut self, now: Instant, client: u32, number: u32) {
-        if self.has_flows
-            && let Some(flow) = self.clients[client as usize].flow()
+        if self.clients.has_flows
+            && let Some(flow) = self.clients.hosts[client as usize].flow()
             && flow.arrives(now, number)
         {
             self.recorder.delivered(now, client);
         }
-        self.at_server[client as usize].note(number);
+        self.clients.arrived[client as usize].note(number);
     }
 
     /// The timer of what the server keeps for a client.
     pub(super) fn server_timer(&mut self, now: Instant, client: u32) {
-        if let Some(server) = self.clients[client as usize].server_end()
+        if let Some(server) = self.clients.hosts[client as usize].server_end()
             && *server.timer() == Some(now)
         {
             *server.timer() = None;
@@ -115,7 +121,7 @@ impl<R: Recorder> Simulation<R> {
     fn drain_server(&mut self, now: Instant, client: u32) {
         let net = &mut self.net;
         let moment = &mut Moment { now, engine: &mut self.engine, recorder: &mut self.recorder };
-        let Some(server) = self.clients[client as usize].server_end() else { return };
+        let Some(server) = self.clients.hosts[client as usize].server_end() else { return };
         let timeout = server.drain(now, &mut |datagram, tag| {
             net.server_sends(OutgoingPacket { client, datagram, tag }, moment);
         });

@@ -81,7 +81,6 @@ impl<T: Write, C: Write> Trace<T, C> {
     }
 
     /// Writes a timeline of each exchange to `sink` as well, as [`Spans`] describes it.
-    #[must_use]
     pub fn with_spans(mut self, sink: T) -> Self {
         self.spans = Some(Spans::new(sink, self.only));
         self
@@ -138,7 +137,7 @@ impl<T: Write, C: Write> Trace<T, C> {
             return;
         }
         let (client, server) = (client_address(packet.tagged.client), server_address());
-        let ends = if packet.upwards { (client, server) } else { (server, client) };
+        let ends = packet.direction.select((client, server), (server, client));
         let bytes = packet.datagram.to_vec();
         let own = Leaving { place, ends, transport: packet.transport, bytes };
         if at <= now {
@@ -204,7 +203,7 @@ fn fate_at_link(packet: &Details<'_>) -> Value {
         Fate::Dropped => ("dropped", None),
         Fate::Lost { left } => ("lost", Some(left)),
     };
-    let direction = if packet.upwards { "up" } else { "down" };
+    let direction = packet.direction.name();
     let mut rest = json!({
         "direction": direction, "bytes": packet.datagram.len(),
         "queued_bytes": packet.queued, "fate": fate,
@@ -241,7 +240,7 @@ impl<T: Write, C: Write> Recorder for Trace<T, C> {
         if let Some(spans) = &mut self.spans {
             spans.lost_at(now, tagged, at);
         }
-        let direction = if at.upwards { "up" } else { "down" };
+        let direction = at.direction.name();
         let rest = json!({"node": at.node, "direction": direction, "cause": at.cause});
         self.line(now, "lost", tagged, rest);
     }
@@ -274,7 +273,7 @@ impl<T: Write, C: Write> Recorder for Trace<T, C> {
             Fate::Dropped => "dropped",
             Fate::Lost { .. } => "lost",
         };
-        let direction = if packet.upwards { "up" } else { "down" };
+        let direction = packet.direction.name();
         let rest = json!({
             "direction": direction, "bytes": packet.datagram.len(),
             "queued_packets": packet.queued, "fate": fate,
@@ -321,9 +320,9 @@ impl<T: Write, C: Write> Recorder for Trace<T, C> {
         if let Some(spans) = &mut self.spans {
             spans.arrived(now, packet);
         }
-        self.packet(now, now, if packet.upwards { AT_SERVER } else { AT_CLIENTS }, packet);
+        self.packet(now, now, packet.direction.select(AT_SERVER, AT_CLIENTS), packet);
         if self.lines.is_some() {
-            let at = if packet.upwards { "server" } else { "client" };
+            let at = packet.direction.select("server", "client");
             let rest = match packet.transport {
                 Transport::Udp => {
                     let message = Message::parse(packet.datagram);

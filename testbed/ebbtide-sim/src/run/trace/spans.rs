@@ -2,7 +2,7 @@
 
 use super::filter::TraceFilter;
 use super::perfetto::{Perfetto, Slice, Track, micros};
-use crate::net::Fate;
+use crate::net::{Direction, Fate};
 use crate::record::{Details, ExchangeRecord, LostAt, Tagged};
 use crate::scenario::Transport;
 use ebbtide_core::cc::Metrics;
@@ -34,7 +34,7 @@ pub struct Spans<W: Write> {
     /// Packets under way, oldest first.
     packets: BTreeMap<SpanKey, Vec<PacketSpan>>,
     /// When the last packet so far leaves each link: name, direction, and the client that it is alone.
-    left: BTreeMap<(String, bool, u32), Instant>,
+    left: BTreeMap<(String, Direction, u32), Instant>,
     /// The track of the exchange that ended last, and when.
     last: Option<(Tagged, Track)>,
     arrows: u64,
@@ -54,7 +54,7 @@ struct SentCopy {
 }
 
 /// Client, exchange, ordinal, whether it is a probe, and the direction.
-type SpanKey = (u32, u32, u8, bool, bool);
+type SpanKey = (u32, u32, u8, bool, Direction);
 
 /// A packet under way.
 #[derive(Debug)]
@@ -69,8 +69,8 @@ struct PacketSpan {
     mark: Option<String>,
 }
 
-const fn key(tagged: Tagged, upwards: bool) -> SpanKey {
-    (tagged.client, tagged.exchange, tagged.ordinal, tagged.probe, upwards)
+const fn key(tagged: Tagged, direction: Direction) -> SpanKey {
+    (tagged.client, tagged.exchange, tagged.ordinal, tagged.probe, direction)
 }
 
 impl PacketSpan {
@@ -95,8 +95,8 @@ impl PacketSpan {
     }
 
     /// Before the first link on its way down a packet is at the server, or between server and bottleneck.
-    fn meets_first_link(&mut self, now: Instant, upwards: bool) {
-        if !upwards && !self.has_met_link {
+    fn meets_first_link(&mut self, now: Instant, direction: Direction) {
+        if direction == Direction::Down && !self.has_met_link {
             self.leg("server".to_owned(), now);
         }
         self.has_met_link = true;
@@ -174,7 +174,7 @@ impl<W: Write> Spans<W> {
             has_met_link: false,
             mark: None,
         };
-        self.packets.entry(key(tagged, packet.upwards)).or_default().push(own);
+        self.packets.entry(key(tagged, packet.direction)).or_default().push(own);
     }
 
     /// A packet crossed the air, or did not.
@@ -189,7 +189,7 @@ impl<W: Write> Spans<W> {
     pub(super) fn joins_queue(&mut self, now: Instant, packet: &Details<'_>) {
         self.now = now;
         if let Some(own) = self.under_way(packet) {
-            own.meets_first_link(now, packet.upwards);
+            own.meets_first_link(now, packet.direction);
         }
     }
 
@@ -197,13 +197,13 @@ impl<W: Write> Spans<W> {
     /// fate and from the packet before it.
     pub(super) fn at_link(&mut self, now: Instant, link: &str, packet: &Details<'_>) {
         self.now = now;
-        let upwards = packet.upwards;
+        let direction = packet.direction;
         let alone = if link == "access" { packet.tagged.client } else { u32::MAX };
-        let free = self.left.entry((link.to_owned(), upwards, alone)).or_insert(Instant::ZERO);
+        let free = self.left.entry((link.to_owned(), direction, alone)).or_insert(Instant::ZERO);
         let start = now.max(*free);
         *free = packet.left.unwrap_or(*free);
         let Some(own) = self.under_way(packet) else { return };
-        own.meets_first_link(now, upwards);
+        own.meets_first_link(now, direction);
         if let Some(left) = packet.left {
             own.leg(format!("{link} queue"), start);
             own.leg(format!("{link} wire"), left);
@@ -218,19 +218,19 @@ impl<W: Write> Spans<W> {
 
     pub(super) fn arrived(&mut self, now: Instant, packet: &Details<'_>) {
         self.now = now;
-        if let Some(mut own) = self.take(packet.tagged, packet.upwards) {
+        if let Some(mut own) = self.take(packet.tagged, packet.direction) {
             own.leg("beyond".to_owned(), now);
-            self.packet(key(packet.tagged, packet.upwards), own);
+            self.packet(key(packet.tagged, packet.direction), own);
         }
     }
 
     /// A packet was lost at a node of a low-power network.
     pub(super) fn lost_at(&mut self, now: Instant, tagged: Tagged, at: &LostAt<'_>) {
         self.now = now;
-        if let Some(mut own) = self.take(tagged, at.upwards) {
+        if let Some(mut own) = self.take(tagged, at.direction) {
             own.leg("mesh".to_owned(), now);
             own.mark = Some(format!("lost: {} at node {}", at.cause, at.node));
-            self.packet(key(tagged, at.upwards), own);
+            self.packet(key(tagged, at.direction), own);
         }
     }
 
@@ -307,18 +307,18 @@ impl<W: Write> Spans<W> {
 
     /// Writes a packet that has arrived or was lost.
     fn packet(&mut self, key: SpanKey, mut packet: PacketSpan) {
-        let (client, _, _, is_probe, upwards) = key;
+        let (client, _, _, is_probe, direction) = key;
         if !self.only.overlaps(client, packet.sent, packet.reached) {
             return;
         }
         packet.last_a_microsecond();
         let (from, to) = (packet.sent, packet.reached);
         let track = self.out.track(client, PACKETS, from, to);
-        let name = match (upwards, is_probe) {
-            (true, false) => "to the server",
-            (false, false) => "to the client",
-            (true, true) => "probe",
-            (false, true) => "answer to a probe",
+        let name = match (direction, is_probe) {
+            (Direction::Up, false) => "to the server",
+            (Direction::Down, false) => "to the client",
+            (Direction::Up, true) => "probe",
+            (Direction::Down, true) => "answer to a probe",
         };
         self.out.slice(track, &Slice { name, from, to, args: packet.args });
         for (name, from, to) in packet.legs {
@@ -337,11 +337,11 @@ impl<W: Write> Spans<W> {
 
     /// The oldest packet of this description.
     fn under_way(&mut self, packet: &Details<'_>) -> Option<&mut PacketSpan> {
-        self.packets.get_mut(&key(packet.tagged, packet.upwards))?.first_mut()
+        self.packets.get_mut(&key(packet.tagged, packet.direction))?.first_mut()
     }
 
-    fn take(&mut self, tagged: Tagged, upwards: bool) -> Option<PacketSpan> {
-        let key = key(tagged, upwards);
+    fn take(&mut self, tagged: Tagged, direction: Direction) -> Option<PacketSpan> {
+        let key = key(tagged, direction);
         let packets = self.packets.get_mut(&key)?;
         let oldest = packets.remove(0);
         if packets.is_empty() {
@@ -357,9 +357,9 @@ impl<W: Write> Spans<W> {
             Fate::Dropped => "dropped",
             Fate::Lost { .. } => "lost",
         };
-        if let Some(mut own) = self.take(packet.tagged, packet.upwards) {
+        if let Some(mut own) = self.take(packet.tagged, packet.direction) {
             own.mark = Some(format!("{what}: {place}"));
-            self.packet(key(packet.tagged, packet.upwards), own);
+            self.packet(key(packet.tagged, packet.direction), own);
         }
     }
 }

@@ -1,12 +1,14 @@
-//! A whole server by seeds: handlers, blocks, observers, DTLS sessions, OSCORE and connections, while it is killed and starts again with
-//! its state, disks fail and tear what they write, clocks jump, links lose, double, reorder and break, connections die in mid-transfer, and
-//! strangers forge and replay. What must hold for every seed:
+//! A whole server by seeds: handlers, blocks, observers, DTLS sessions, OSCORE and connections,
+//! while it is killed and starts again with its state, disks fail and tear what they write, clocks
+//! jump, links lose, double, reorder and break, connections die in mid-transfer, and strangers
+//! forge and replay. What must hold for every seed:
 //!
 //! - what was acknowledged was done, and stays;
 //! - no request is done twice in one life of the server;
 //! - memory and the stored state stay within their bounds;
 //! - strangers of two addresses keep no device from its share;
-//! - no stranger gets more than three times the bytes that came from its address and port, but for what a killed server had not stored.
+//! - no stranger gets more than three times the bytes that came from its address and port, but for
+//!   what a killed server had not stored.
 
 mod application;
 mod devices;
@@ -22,8 +24,9 @@ use std::thread::{Builder, available_parallelism, scope};
 use world::{conditions, story};
 
 const SEEDS: u64 = 100;
-/// Further ones that have found a fault: an observation under OSCORE was renewed, only notifications of an earlier registration
-/// answered, which a restarted server had restored, and the client waited for ever.
+/// Further ones that have found a fault: an observation under OSCORE was renewed, only
+/// notifications of an earlier registration answered, which a restarted server had restored, and
+/// the client waited for ever.
 const FOUND: [u64; 3] = [496, 716, 878];
 /// The environment variable with the seeds of the long test: `FROM..TO`.
 const SEEDS_VARIABLE: &str = "EBBTIDE_TEST_SEEDS";
