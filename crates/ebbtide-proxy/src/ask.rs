@@ -4,6 +4,7 @@ use crate::cell::Applicant;
 use crate::options::Forwarded;
 use crate::target::{Target, TargetScheme};
 use bytes::Bytes;
+use ebbtide::server::BodyStream;
 use ebbtide_core::wire::{Code, OptionNumber};
 use std::net::IpAddr;
 use tokio::time::Instant;
@@ -20,6 +21,8 @@ pub(crate) struct Ask {
     pub(crate) deadline: Instant,
     pub(crate) freshness: StoredUse,
     pub(crate) body: BodyForm,
+    /// The request's own body, if it is sent on as it arrives.
+    pub(crate) arriving: Option<BodyStream>,
 }
 
 /// How the client receives a long body.

@@ -8,7 +8,7 @@ use crate::ask::Ask;
 use crate::open::Counted;
 use crate::options;
 use crate::outcome::ForwardOutcome;
-use crate::remainder::Remainder;
+use crate::remainder::{ClaimedRest, HELD, Remainder};
 use crate::shared::RequestProgress;
 use crate::system;
 use crate::upstream::{RoundTrip, SharedUpstream, Upstream};
@@ -19,16 +19,12 @@ use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// The longest body, and the longest beginning of a body, that the gateway holds for a client that receives or sends
-/// it block by block. Few constrained devices have longer ones.
-pub(crate) const HELD: usize = 32 << 10;
-
 /// The part of a body that one client still receives, until it is dropped.
 #[derive(Debug)]
 pub(crate) struct BodyRest {
     pub(crate) upstream: SharedUpstream,
     pub(crate) ask: Ask,
-    pub(crate) rest: Box<Remainder>,
+    pub(crate) rest: ClaimedRest,
     /// How long each block may take.
     pub(crate) patience: Duration,
     /// Its place among the open requests.
@@ -68,7 +64,8 @@ impl Upstream {
             }
         }
         let answer = answer.payload(beginning.freeze());
-        Ok(ForwardOutcome::Beginning(answer, Box::new(Remainder { download, address })))
+        let rest = Remainder::Device { download: Box::new(download), address };
+        Ok(ForwardOutcome::Beginning(answer, rest))
     }
 
     async fn next_block(
@@ -96,12 +93,19 @@ impl BodyRest {
     /// Returns an error if the body cannot be completed.
     pub(crate) async fn next(&mut self) -> io::Result<Option<Bytes>> {
         let Self { upstream, ask, rest, patience, .. } = self;
-        let Remainder { download, address } = rest.as_mut();
         let deadline = system::now() + *patience;
         let progress = RequestProgress::new(deadline);
-        let next = upstream.next_block(ask, download, *address, &progress);
-        let next = tokio::time::timeout_at(deadline, next).await;
-        next.unwrap_or_else(|_| Err(progress.too_late()))
-            .map_err(|refusal| io::Error::other(refusal.text().into_owned()))
+        match rest {
+            ClaimedRest::Device { download, address } => {
+                let next = upstream.next_block(ask, download, *address, &progress);
+                let next = tokio::time::timeout_at(deadline, next).await;
+                next.unwrap_or_else(|_| Err(progress.too_late()))
+                    .map_err(|refusal| io::Error::other(refusal.text().into_owned()))
+            }
+            ClaimedRest::Web(body) => match tokio::time::timeout_at(deadline, body.next()).await {
+                Ok(next) => next.map_err(|broken| io::Error::other(broken.0)),
+                Err(_) => Err(io::Error::other("the server sends no more")),
+            },
+        }
     }
 }

@@ -2,18 +2,21 @@
 
 use crate::ask::{Ask, BodyForm, StoredUse};
 use crate::cell::Applicant;
-use crate::gateway::Gateway;
+use crate::gateway::{Answered, Gateway};
 use crate::observed;
 use crate::options::Forwarded;
 use crate::outcome;
 use crate::system;
-use crate::target::Target;
+use crate::target::{Target, TargetScheme};
 use bytes::Bytes;
 use ebbtide::Response;
-use ebbtide::server::{Call, Handler, Reply, Resource, Router, Subject, get};
+use ebbtide::server::{BodyStream, Call, FromCall, Handler, Reply, Resource, Router, Subject, get};
 use ebbtide_core::sharing_prefix;
-use ebbtide_core::wire::{Code, Message, OptionNumber};
+use ebbtide_core::wire::{Block, Code, Message, OptionNumber};
 use std::net::Ipv4Addr;
+
+/// The size of blocks for a client that names none: 1024 bytes.
+const LARGEST: u8 = 6;
 
 /// The urgency of a request that does not state it (RFC 9218 section 4.1).
 pub(crate) const URGENCY: u8 = 3;
@@ -47,7 +50,15 @@ impl Gateway {
 fn router(gateway: &Gateway) -> Router {
     let router = Router::new().forward_proxy(resource(gateway, TargetRole::Forward));
     gateway.inner.backends.paths().fold(router, |router, path| {
-        router.route(&format!("{path}/{{*below}}"), resource(gateway, TargetRole::Reverse).hidden())
+        let below = format!("{path}/{{*below}}");
+        let router = router.route(&below, resource(gateway, TargetRole::Reverse).hidden());
+        match &*path {
+            // The list of resources is the backend's as well, which a route with parameters does not match.
+            "" => {
+                router.route("/.well-known/core", resource(gateway, TargetRole::Reverse).hidden())
+            }
+            _ => router,
+        }
     })
 }
 
@@ -65,6 +76,12 @@ fn resource(gateway: &Gateway, role: TargetRole) -> Resource {
         .conditional()
         .observable_by(move |message| observed.subject(message))
         .max_body(gateway.inner.max_body)
+        .streamed_if(is_web_upload)
+}
+
+/// Whether a request has a body in blocks for an HTTP server, which receives it as it arrives.
+fn is_web_upload(message: &Message<'_>) -> bool {
+    message.option(OptionNumber::BLOCK1).is_some() && Target::is_of_web(message)
 }
 
 impl Handler<Forward, ()> for Forward {
@@ -75,6 +92,11 @@ impl Handler<Forward, ()> for Forward {
         };
         if registers(&call.message()) && ask.is_observable() {
             return self.observe(ask);
+        }
+        if let TargetScheme::Web(_) = ask.target.scheme
+            && ask.code == Code::GET
+        {
+            return self.download(call, ask);
         }
         if let Some(stored) = self.gateway.stored(&ask) {
             return Reply::now(stored);
@@ -119,6 +141,29 @@ impl Forward {
         })
     }
 
+    /// An answer of an HTTP server, or a block of one that is too long to be held.
+    fn download(&self, call: &Call<'_>, ask: Ask) -> Reply {
+        let wanted = call.message().option(OptionNumber::BLOCK2);
+        let wanted = wanted.and_then(|opt| Block::from_reliable(&opt).ok());
+        let Some(wanted) = wanted.or_else(|| Block::new(0, false, LARGEST).ok()) else {
+            return Reply::now(Response::new(Code::BAD_OPTION));
+        };
+        let (gateway, key) = (self.gateway.clone(), (call.remote(), ask.key()));
+        let known = gateway.inner.downloads.find(&key).filter(|_| wanted.num() > 0);
+        if let Some(known) = known {
+            return Reply::later(async move { known.block(wanted).await });
+        }
+        if let Some(stored) = gateway.stored(&ask) {
+            return Reply::now(stored);
+        }
+        Reply::later(async move {
+            let Answered { response, rest } = gateway.answer(ask).await;
+            let Some(rest) = rest else { return response };
+            let patience = gateway.inner.deadline;
+            gateway.inner.downloads.begin(key, response, rest, patience).block(wanted).await
+        })
+    }
+
     /// The subject that a request observes: [`Self::observe`] has been called for it, or it is that of an observer
     /// before a restart.
     fn subject(&self, message: &Message<'_>) -> Option<Subject> {
@@ -133,6 +178,7 @@ impl Forward {
             deadline: now + inner.deadline,
             freshness: StoredUse::Stored,
             body: BodyForm::Held,
+            arriving: None,
         };
         let key = ask.key();
         let known = inner.observations.subject(&key);
@@ -154,15 +200,20 @@ impl Forward {
             // Only the first block of a body has it.
             forwarded.options.push(OptionNumber::IF_NONE_MATCH, &[]);
         }
+        let arriving = is_web_upload(&message).then(|| {
+            let Ok(body) = BodyStream::from_call(call, &());
+            body
+        });
         Ok(Ask {
             applicant: Applicant { client: sharing_prefix(client), urgency: URGENCY },
             target: self.target(&message)?,
             code: call.method(),
             forwarded,
-            payload: call.body(),
+            payload: if arriving.is_some() { Bytes::new() } else { call.body() },
             deadline: system::now() + self.gateway.inner.deadline,
             freshness: StoredUse::Stored,
             body: BodyForm::Held,
+            arriving,
         })
     }
 }

@@ -6,6 +6,7 @@ use crate::blocks::BodyRest;
 use crate::cache::{self, Cache, Found};
 use crate::cell::{Cells, GateLoad};
 use crate::config::GatewayConfig;
+use crate::downloads::WebDownloads;
 use crate::observed::{Observations, State};
 use crate::open::{Counted, FairPlaces};
 use crate::outcome::{self, ForwardOutcome};
@@ -47,6 +48,7 @@ pub(crate) struct GatewayInner {
     cache: Cache,
     pub(crate) flights: Arc<SharedRequests>,
     pub(crate) observations: Arc<Observations>,
+    pub(crate) downloads: Arc<WebDownloads>,
     open: Arc<FairPlaces>,
     pub(crate) backends: Backends,
     pub(crate) deadline: Duration,
@@ -86,6 +88,7 @@ impl Gateway {
             cache: Cache::new(config.cache_bytes),
             flights: Arc::default(),
             observations: Arc::default(),
+            downloads: Arc::default(),
             open: FairPlaces::new(config.max_requests),
             backends: config.backends,
             deadline: config.deadline,
@@ -146,18 +149,31 @@ impl Gateway {
             let progress = RequestProgress::new(deadline);
             let answered = {
                 let work = pin!(self.change(&ask, &progress));
-                tokio::time::timeout_at(deadline, work).await
+                match &ask.arriving {
+                    None => tokio::time::timeout_at(deadline, work).await,
+                    Some(_) => progress.within(work).await,
+                }
             };
             (progress, answered)
         };
         let Ok(outcome) = answered else { return progress.too_late().into() };
         let (response, remainder) = outcome.into_parts();
         let response = versioned(&ask, response);
-        let remainder = remainder.filter(|_| response.code() == Code::CONTENT);
+        let Some(remainder) = remainder.filter(|_| response.code() == Code::CONTENT) else {
+            return response.into();
+        };
         let upstream = self.inner.upstream.clone();
-        let rest =
-            remainder.map(|rest| BodyRest { upstream, ask, rest, patience, _counted: counted });
-        Answered { response, rest }
+        match remainder.claim() {
+            Some(rest) => {
+                let rest = BodyRest { upstream, ask, rest, patience, _counted: counted };
+                Answered { response, rest: Some(rest) }
+            }
+            None => {
+                // Another client that asked for the same receives it.
+                let why = "another client receives the answer, which is too long to be shared";
+                outcome::unavailable(Duration::from_secs(1), why).into()
+            }
+        }
     }
 
     /// A place among the open requests.
@@ -213,7 +229,7 @@ impl Gateway {
     }
 
     /// A request that may change the resource.
-    async fn change(&self, ask: &Ask, progress: &RequestProgress) -> ForwardOutcome {
+    async fn change(&self, ask: &Ask, progress: &Arc<RequestProgress>) -> ForwardOutcome {
         let outcome = self.inner.upstream.exchange(ask, progress).await;
         if matches!(&outcome, ForwardOutcome::Answer(response) if response.is_success()) {
             self.changed(&CacheKey::of_uri(&ask.target));

@@ -26,6 +26,7 @@ mod cache;
 mod cell;
 mod config;
 mod directory;
+mod downloads;
 mod explore;
 mod forward;
 mod gateway;
@@ -45,6 +46,7 @@ mod timeline;
 mod uploads;
 mod upstream;
 mod web;
+mod web_body;
 mod web_link;
 mod web_uri;
 

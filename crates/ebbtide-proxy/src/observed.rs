@@ -132,7 +132,7 @@ impl Entered {
             Err(error) => return Some(outcome::failed(&error)),
         };
         let first = tokio::time::timeout_at(ask.deadline, observation.next()).await;
-        place.end(ExchangeEnd::Unmeasured);
+        place.end(system::now(), ExchangeEnd::Unmeasured);
         let mut next = match first {
             Ok(next) => next,
             Err(_) => return Some(outcome::timed_out()),

@@ -10,7 +10,7 @@ pub(crate) enum ForwardOutcome {
     /// The server's answer.
     Answer(Response),
     /// The server's answer with the beginning of its body, which goes on.
-    Beginning(Response, Box<Remainder>),
+    Beginning(Response, Remainder),
     /// The gateway's own, which is not stored.
     Refusal(Response),
 }
@@ -24,7 +24,7 @@ impl ForwardOutcome {
         }
     }
 
-    pub(crate) fn into_parts(self) -> (Response, Option<Box<Remainder>>) {
+    pub(crate) fn into_parts(self) -> (Response, Option<Remainder>) {
         match self {
             Self::Answer(response) | Self::Refusal(response) => (response, None),
             Self::Beginning(response, remainder) => (response, Some(remainder)),

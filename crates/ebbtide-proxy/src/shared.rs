@@ -2,15 +2,16 @@
 
 use crate::ask::CacheKey;
 use crate::outcome::{self, ForwardOutcome};
-use crate::system;
 use ebbtide::Response;
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, Shared, WeakShared};
 use std::collections::BTreeMap;
+use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
+use tokio::time::error::Elapsed;
 
 /// The progress of a request that several clients may wait for.
 #[derive(Debug)]
@@ -29,9 +30,9 @@ impl RequestProgress {
         Arc::new(Self { sent, outdated, deadline: Mutex::new(deadline) })
     }
 
-    pub(crate) fn set_sent(&self) {
+    pub(crate) fn set_sent(&self, now: Instant) {
         // A request is sent once.
-        let _ = self.sent.set(system::now());
+        let _ = self.sent.set(now);
     }
 
     pub(crate) fn is_sent(&self) -> bool {
@@ -56,6 +57,21 @@ impl RequestProgress {
 
     pub(crate) fn deadline(&self) -> Instant {
         *self.deadline.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits for work until the deadline, which may be extended meanwhile.
+    pub(crate) async fn within<T>(
+        &self,
+        mut work: Pin<&mut impl Future<Output = T>>,
+    ) -> Result<T, Elapsed> {
+        loop {
+            let deadline = self.deadline();
+            match tokio::time::timeout_at(deadline, work.as_mut()).await {
+                Err(elapsed) if self.deadline() <= deadline => return Err(elapsed),
+                Err(_) => {}
+                answered => return answered,
+            }
+        }
     }
 
     /// It is awaited until then, or longer.

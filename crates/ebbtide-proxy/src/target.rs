@@ -97,6 +97,16 @@ impl Target {
         Ok(Self { scheme, host, address, port, path, query, named_by: NamedBy::Client })
     }
 
+    /// Whether a request names a resource of HTTP, as far as it is well formed.
+    pub(crate) fn is_of_web(message: &Message<'_>) -> bool {
+        let option = |number| message.option(number).and_then(|opt| opt.as_str());
+        match option(OptionNumber::PROXY_URI) {
+            Some(uri) => web_uri::parse(uri).is_some(),
+            None => option(OptionNumber::PROXY_SCHEME)
+                .is_some_and(|scheme| WebScheme::parse(scheme).is_some()),
+        }
+    }
+
     /// The target of a Proxy-Uri.
     ///
     /// # Errors

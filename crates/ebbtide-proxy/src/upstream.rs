@@ -11,7 +11,8 @@ use crate::target::{NamedBy, Target, TargetScheme};
 use crate::timeline::{Timeline, TimelineEntry};
 use crate::uploads::UploadsUnderWay;
 use crate::web::WebClient;
-use ebbtide::{Client, Code, Error, Request, Response, Uri};
+use ebbtide::client::DirectRequest;
+use ebbtide::{Client, Code, Error, Request, Response, Scheme, Uri};
 use ebbtide_core::wire::OptionNumber;
 use std::net::SocketAddr;
 use std::pin::pin;
@@ -64,6 +65,51 @@ struct Places {
     cell: Permit,
 }
 
+impl Places {
+    /// The exchange has ended.
+    fn end(self, end: PlaceEnd) {
+        let now = system::now();
+        let of = |place: &Permit| match end {
+            PlaceEnd::Answered => ExchangeEnd::Answered(place.age(now)),
+            PlaceEnd::Other(end) => end,
+        };
+        // The device was occupied from before the wait for the cell on.
+        let (cell, device) = (of(&self.cell), of(&self.device));
+        self.cell.end(now, cell);
+        self.device.end(now, device);
+    }
+}
+
+/// The end of an exchange, whose time each place counts from its own beginning.
+#[derive(Copy, Clone)]
+enum PlaceEnd {
+    Answered,
+    Other(ExchangeEnd),
+}
+
+impl PlaceEnd {
+    fn of<T>(answered: &Result<T, Error>, round_trip: impl FnOnce(&T) -> RoundTrip) -> Self {
+        match answered {
+            Ok(answer) => match round_trip(answer) {
+                RoundTrip::OfPath => Self::Answered,
+                RoundTrip::Repeated => Self::Other(ExchangeEnd::Repeated),
+                RoundTrip::OfManyMessages => Self::Other(ExchangeEnd::Unmeasured),
+            },
+            Err(error) if error.is_timeout() => Self::Other(ExchangeEnd::Lost),
+            Err(_) => Self::Other(ExchangeEnd::Unmeasured),
+        }
+    }
+}
+
+/// The meaning of the time of an exchange that may have had several messages.
+fn of_bodies(ask: &Ask, response: &Response) -> RoundTrip {
+    match response.body().len().max(ask.payload.len()) > ONE_MESSAGE {
+        _ if response.is_repeated() => RoundTrip::Repeated,
+        true => RoundTrip::OfManyMessages,
+        false => RoundTrip::OfPath,
+    }
+}
+
 /// The meaning of an exchange's time.
 #[derive(Copy, Clone, Debug)]
 pub(crate) enum RoundTrip {
@@ -91,12 +137,16 @@ impl Upstream {
         Ok(Route { uri: target.at(address)?, address })
     }
 
-    async fn address(&self, target: &Target) -> Result<SocketAddr, Response> {
-        let permitted = |address: &SocketAddr| match target.scheme {
+    fn permits(&self, target: &Target, address: &SocketAddr) -> bool {
+        match target.scheme {
             _ if target.named_by == NamedBy::Operator => true,
             TargetScheme::Coap(_) => self.access.may_reach(address.ip()),
             TargetScheme::Web(_) => self.access.may_reach_web(address.ip()),
-        };
+        }
+    }
+
+    async fn address(&self, target: &Target) -> Result<SocketAddr, Response> {
+        let permitted = |address: &SocketAddr| self.permits(target, address);
         let address = match target.address {
             Some(address) => Some(SocketAddr::new(address, target.port)).filter(permitted),
             None => {
@@ -128,42 +178,87 @@ impl Upstream {
     }
 
     /// Asks the server, when it is the request's turn.
-    pub(crate) async fn exchange(&self, ask: &Ask, progress: &RequestProgress) -> ForwardOutcome {
+    pub(crate) async fn exchange(
+        &self,
+        ask: &Ask,
+        progress: &Arc<RequestProgress>,
+    ) -> ForwardOutcome {
         let mut noted = self.note(ask, progress);
-        let answered = match self.ask(ask, progress).await {
-            Ok(outcome) => outcome,
-            Err(refusal) => ForwardOutcome::Refusal(refusal),
+        let answered = match self.at_once(ask, progress) {
+            Some((request, places)) => {
+                let answered = request.await;
+                places.end(PlaceEnd::of(&answered, |response| of_bodies(ask, response)));
+                match answered {
+                    Ok(response) => Ok(self.answer(response)),
+                    Err(error) => Err(outcome::failed(&error)),
+                }
+            }
+            // What is rare is in a box: moving a future costs as much as the work on a request.
+            None => Box::pin(self.ask(ask, progress)).await,
         };
+        let answered = answered.unwrap_or_else(ForwardOutcome::Refusal);
         noted.code = Some(answered.code());
         answered
     }
 
-    async fn ask(&self, ask: &Ask, progress: &RequestProgress) -> Result<ForwardOutcome, Response> {
+    fn answer(&self, response: Response) -> ForwardOutcome {
+        ForwardOutcome::Answer(options::of_response(response, &self.name))
+    }
+
+    /// Begins what most requests are: one message to an address, for which there are places.
+    fn at_once(&self, ask: &Ask, progress: &RequestProgress) -> Option<(DirectRequest, Places)> {
+        let target = &ask.target;
+        let is_streamed = ask.body == BodyForm::Streamed && ask.code == Code::GET;
+        if target.scheme != TargetScheme::Coap(Scheme::Coap) || is_streamed {
+            return None;
+        }
+        let address = SocketAddr::new(target.address?, target.port);
+        if !self.permits(target, &address) {
+            return None;
+        }
+        let now = system::now();
+        let patience = progress.deadline().saturating_duration_since(now);
+        let device = self.cells.device(address).try_enter(now, patience)?;
+        let unused = PlaceEnd::Other(ExchangeEnd::Unmeasured);
+        let Some(cell) = self.cells.cell(address.ip()).try_enter(now, patience) else {
+            device.end(now, ExchangeEnd::Unmeasured);
+            return None;
+        };
+        let places = Places { device, cell };
+        let request = target.at(address).ok().and_then(|uri| Self::request(ask, uri).ok());
+        let is_short = |request: &Request| ask.payload.len() <= self.client.block_size(request);
+        let request = request.filter(is_short).and_then(|request| self.client.direct(&request));
+        let Some(request) = request else {
+            places.end(unused);
+            return None;
+        };
+        progress.set_sent(now);
+        Some((request, places))
+    }
+
+    async fn ask(
+        &self,
+        ask: &Ask,
+        progress: &Arc<RequestProgress>,
+    ) -> Result<ForwardOutcome, Response> {
         if let TargetScheme::Web(scheme) = ask.target.scheme {
             let address = self.address(&ask.target).await?;
             let exchange = self.web.exchange(ask, scheme, address, &self.name, progress);
-            return Ok(Box::pin(exchange).await);
+            return Ok(exchange.await);
         }
         let (request, address) = self.prepare(ask).await?;
         if ask.body == BodyForm::Streamed && ask.code == Code::GET {
-            return Box::pin(self.begin(ask, request, address, progress)).await;
+            return self.begin(ask, request, address, progress).await;
         }
         let mut _alone = None;
         if ask.payload.len() > self.client.block_size(&request) {
             let uri = CacheKey::of_uri(&ask.target);
-            _alone = Some(Box::pin(self.uploads.turn(&uri)).await);
+            _alone = Some(self.uploads.turn(&uri).await);
         }
-        // Pinned where it is made: moving a future of this size costs much of the work on a request. That is why the others
-        // are in boxes.
-        let exchange = pin!(self.client.request(request));
-        let answered = self.turn(ask, address, progress, exchange, |response| {
-            match response.body().len().max(ask.payload.len()) > ONE_MESSAGE {
-                _ if response.is_repeated() => RoundTrip::Repeated,
-                true => RoundTrip::OfManyMessages,
-                false => RoundTrip::OfPath,
-            }
-        });
-        Ok(ForwardOutcome::Answer(options::of_response(answered.await?, &self.name)))
+        let exchange = self.client.request(request);
+        let answered =
+            self.turn(ask, address, progress, exchange, |response| of_bodies(ask, response));
+        Ok(self.answer(answered.await?))
     }
 
     /// The request in the form in which it leaves, and the address to which it goes.
@@ -191,24 +286,9 @@ impl Upstream {
         round_trip: impl FnOnce(&T) -> RoundTrip,
     ) -> Result<T, Response> {
         let places = self.enter(ask, address, progress).await?;
-        progress.set_sent();
+        progress.set_sent(system::now());
         let answered = exchange.await;
-        let end = match &answered {
-            Ok(answer) => match round_trip(answer) {
-                RoundTrip::OfPath => ExchangeEnd::Answered(places.cell.age()),
-                RoundTrip::Repeated => ExchangeEnd::Repeated,
-                RoundTrip::OfManyMessages => ExchangeEnd::Unmeasured,
-            },
-            Err(error) if error.is_timeout() => ExchangeEnd::Lost,
-            Err(_) => ExchangeEnd::Unmeasured,
-        };
-        // The device was occupied from before the wait for the cell on.
-        let device_end = match end {
-            ExchangeEnd::Answered(_) => ExchangeEnd::Answered(places.device.age()),
-            end => end,
-        };
-        places.cell.end(end);
-        places.device.end(device_end);
+        places.end(PlaceEnd::of(&answered, round_trip));
         answered.map_err(|error| outcome::failed(&error))
     }
 
@@ -250,8 +330,7 @@ impl Upstream {
         let place = cell.enter(ask.applicant).await;
         if let Err(refusal) = self.check(cell.mean(), progress) {
             // Nothing was sent: the places are free at once.
-            place.end(ExchangeEnd::Unmeasured);
-            device.end(ExchangeEnd::Unmeasured);
+            Places { device, cell: place }.end(PlaceEnd::Other(ExchangeEnd::Unmeasured));
             return Err(refusal);
         }
         Ok(Places { device, cell: place })

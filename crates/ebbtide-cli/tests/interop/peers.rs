@@ -72,6 +72,11 @@ impl Peer {
         self.0.to_str().unwrap()
     }
 
+    /// The Python in whose environment it is.
+    pub(crate) fn python(&self) -> String {
+        self.0.with_file_name("bin").join("python").to_str().unwrap().to_owned()
+    }
+
     /// Starts its server.
     pub(crate) fn serve(&self, host: &str) -> (Running, SocketAddr) {
         let address = free_address(host);

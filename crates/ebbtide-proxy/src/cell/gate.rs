@@ -98,13 +98,25 @@ impl CellGate {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Takes a place if one is free, no request waits, and a mean round trip takes no longer than `patience`.
+    pub(crate) fn try_enter(self: &Arc<Self>, now: Instant, patience: Duration) -> Option<Permit> {
+        let mut state = self.lock();
+        if state.budget.mean().is_some_and(|mean| mean > patience) {
+            return None;
+        }
+        state.enter(now).map(|number| self.permit(number, now))
+    }
+
+    fn permit(self: &Arc<Self>, number: u64, since: Instant) -> Permit {
+        Permit { gate: self.clone(), number, since, left: false }
+    }
+
     /// Waits for a place. Cancel safe: a future that is dropped waits no longer.
     pub(crate) async fn enter(self: &Arc<Self>, applicant: Applicant) -> Permit {
         let (granted, place) = {
-            let mut state = self.lock();
-            if state.queue.len() == 0 && state.has_place() {
-                let (number, since) = state.take();
-                return Permit { gate: self.clone(), number, since, left: false };
+            let (mut state, now) = (self.lock(), system::now());
+            if let Some(number) = state.enter(now) {
+                return self.permit(number, now);
             }
             let (grant, granted) = oneshot::channel();
             (granted, state.queue.push(applicant, grant))
@@ -120,8 +132,9 @@ impl CellGate {
         drop(waiting);
         permit.unwrap_or_else(|_| {
             // Only a grant takes a request from the queue of a gate that is in use.
-            let (number, since) = self.lock().take();
-            Permit { gate: self.clone(), number, since, left: false }
+            let now = system::now();
+            let number = self.lock().take(now);
+            self.permit(number, now)
         })
     }
 
@@ -155,13 +168,14 @@ impl CellGate {
     }
 
     fn free_overdue(self: &Arc<Self>) {
-        let overdue: Vec<_> = self.lock().overdue(system::now()).collect();
+        let now = system::now();
+        let overdue: Vec<_> = self.lock().overdue(now).collect();
         for number in overdue {
-            self.leave(number, ExchangeEnd::Lost);
+            self.leave(now, number, ExchangeEnd::Lost);
         }
     }
 
-    fn leave(self: &Arc<Self>, number: u64, end: ExchangeEnd) {
+    fn leave(self: &Arc<Self>, now: Instant, number: u64, end: ExchangeEnd) {
         let mut granted = Vec::new();
         {
             let mut state = self.lock();
@@ -170,18 +184,18 @@ impl CellGate {
                 return;
             }
             let demand = if state.queue.len() > 0 { Demand::Waiting } else { Demand::Satisfied };
-            state.budget.on_end(system::now(), end, demand);
+            state.budget.on_end(now, end, demand);
             while state.has_place() {
                 let Some(grant) = state.queue.pop() else { break };
-                let (number, since) = state.take();
-                granted.push((grant, Permit { gate: self.clone(), number, since, left: false }));
+                let number = state.take(now);
+                granted.push((grant, self.permit(number, now)));
             }
         }
         // Without the lock: a permit that nobody waits for any more is dropped here, and leaves.
         for (grant, permit) in granted {
             if let Err(mut unused) = grant.send(permit) {
                 unused.left = true;
-                self.leave(unused.number, ExchangeEnd::Unmeasured);
+                self.leave(now, unused.number, ExchangeEnd::Unmeasured);
             }
         }
     }
@@ -192,12 +206,15 @@ impl GateState {
         self.taken.len() < self.budget.size() as usize
     }
 
-    /// Takes a place now.
-    fn take(&mut self) -> (u64, Instant) {
-        let now = system::now();
+    /// Takes a place if one is free and no request waits.
+    fn enter(&mut self, now: Instant) -> Option<u64> {
+        (self.queue.len() == 0 && self.has_place()).then(|| self.take(now))
+    }
+
+    fn take(&mut self, now: Instant) -> u64 {
         self.next += 1;
         self.taken.insert(self.next, now);
-        (self.next, now)
+        self.next
     }
 
     /// The numbers of the places whose requests are overdue.
@@ -211,14 +228,14 @@ impl GateState {
 
 impl Permit {
     /// The request has ended.
-    pub(crate) fn end(mut self, end: ExchangeEnd) {
+    pub(crate) fn end(mut self, now: Instant, end: ExchangeEnd) {
         self.left = true;
-        self.gate.leave(self.number, end);
+        self.gate.leave(now, self.number, end);
     }
 
     /// The time since the place was taken.
-    pub(crate) fn age(&self) -> Duration {
-        self.since.elapsed()
+    pub(crate) fn age(&self, now: Instant) -> Duration {
+        now.saturating_duration_since(self.since)
     }
 }
 
@@ -234,10 +251,10 @@ impl Drop for Permit {
             Ok(runtime) => {
                 runtime.spawn(async move {
                     tokio::time::sleep_until(until).await;
-                    gate.leave(number, ExchangeEnd::Unmeasured);
+                    gate.leave(system::now(), number, ExchangeEnd::Unmeasured);
                 });
             }
-            Err(_) => gate.leave(number, ExchangeEnd::Unmeasured),
+            Err(_) => gate.leave(system::now(), number, ExchangeEnd::Unmeasured),
         }
     }
 }
@@ -270,11 +287,11 @@ mod tests {
         });
         tokio::task::yield_now().await;
         assert_eq!(counts(&gate), (2, 1));
-        first.end(ExchangeEnd::Answered(Duration::from_secs(1)));
+        first.end(system::now(), ExchangeEnd::Answered(Duration::from_secs(1)));
         let third = third.await.unwrap();
         assert_eq!(counts(&gate), (2, 0));
-        second.end(ExchangeEnd::Lost);
-        third.end(ExchangeEnd::Lost);
+        second.end(system::now(), ExchangeEnd::Lost);
+        third.end(system::now(), ExchangeEnd::Lost);
         assert_eq!(counts(&gate), (0, 0));
     }
 
@@ -287,7 +304,7 @@ mod tests {
         let began = crate::system::now();
         let next = gate.enter(of(1)).await;
         assert_eq!(began.elapsed(), FIRST_TIMEOUT);
-        next.end(ExchangeEnd::Lost);
+        next.end(system::now(), ExchangeEnd::Lost);
     }
 
     #[tokio::test(start_paused = true)]
@@ -299,7 +316,7 @@ mod tests {
             assert!(tokio::time::timeout(Duration::ZERO, waits).await.is_err());
         }
         assert_eq!(counts(&gate), (1, 0));
-        first.end(ExchangeEnd::Lost);
+        first.end(system::now(), ExchangeEnd::Lost);
         assert_eq!(counts(&gate), (0, 0));
     }
 
@@ -312,16 +329,16 @@ mod tests {
         assert_eq!(began.elapsed(), FIRST_TIMEOUT);
         // Its place is another's by now.
         let load = cell.load();
-        dead.into_iter().for_each(|permit| permit.end(ExchangeEnd::Lost));
+        dead.into_iter().for_each(|permit| permit.end(system::now(), ExchangeEnd::Lost));
         assert_eq!(cell.load(), load);
-        next.end(ExchangeEnd::Answered(Duration::from_secs(1)));
+        next.end(system::now(), ExchangeEnd::Answered(Duration::from_secs(1)));
         assert_eq!(counts(&cell), (0, 0));
 
         let device = CellGate::new(1, Overdue::Kept);
         let dead = device.enter(of(1)).await;
         let waits = tokio::time::timeout(Duration::from_secs(60), device.enter(of(2)));
         assert!(waits.await.is_err());
-        dead.end(ExchangeEnd::Lost);
+        dead.end(system::now(), ExchangeEnd::Lost);
         assert_eq!(counts(&device), (0, 0));
     }
 }

@@ -74,8 +74,18 @@ impl Explorer {
         let deadline = system::now() + inner.deadline;
         let forwarded = Forwarded { options, hop_limit: HOPS - 1 };
         let (code, payload, body) = (Code::GET, Bytes::new(), BodyForm::Held);
-        let freshness = StoredUse::Stored;
-        let ask = Ask { applicant, target, code, forwarded, payload, deadline, freshness, body };
+        let (freshness, arriving) = (StoredUse::Stored, None);
+        let ask = Ask {
+            applicant,
+            target,
+            code,
+            forwarded,
+            payload,
+            deadline,
+            freshness,
+            body,
+            arriving,
+        };
         let answer = self.gateway.answer(ask).await.response;
         if !answer.is_success() {
             return Err(format!("{} {}", answer.code(), answer.text()));

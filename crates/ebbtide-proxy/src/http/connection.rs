@@ -1,9 +1,9 @@
 //! Connections of HTTP clients: their number, their time and what they may send are bounded.
 
-use super::events;
 use super::request::{self, Form, Refused};
 use super::response::{self, AnswerBody};
 use super::upload::{self, RequestBody};
+use super::{discovery, events};
 use crate::gateway::{Answered, Gateway};
 use crate::open::FairPlaces;
 use crate::system;
@@ -178,6 +178,9 @@ async fn ask(
     if is_of_another_site(&parts.headers) && parts.method != Method::GET {
         // A page of another site would act in the name of whoever looks at it.
         return Err(forbidden("requests of other sites' pages are not forwarded"));
+    }
+    if let Some(own) = discovery::of(gateway, &parts) {
+        return Ok(own);
     }
     let body = upload::read(body, gateway.inner.max_body).await?;
     let wanted = request::read(gateway, client, &parts, body.beginning())?;

@@ -1,6 +1,7 @@
 //! Requests of HTTP clients (RFC 8075).
 
 mod connection;
+mod discovery;
 mod events;
 mod request;
 mod response;

@@ -72,13 +72,27 @@ fn target(gateway: &Gateway, uri: &Uri) -> Result<Target, Refused> {
                 return backend.ok_or_else(|| refused(StatusCode::NOT_FOUND, why()));
             };
             // Clients may escape the colon and the slashes (RFC 8075 section 5.3).
-            match rest.split_once("%3A//").or_else(|| rest.split_once("%3a//")) {
+            let text = match rest.split_once("%3A//").or_else(|| rest.split_once("%3a//")) {
                 Some((scheme, rest)) if !scheme.contains('/') => format!("{scheme}://{rest}"),
                 _ => rest.to_owned(),
-            }
+            };
+            with_brackets(text)
         }
     };
     Target::parse(&text).map_err(|refusal| bad(refusal.text().into_owned()))
+}
+
+/// A target URI in which the brackets around an address are as they are in a URI: in the path of another one they have to be
+/// escaped (RFC 8075 section 5.3.2).
+fn with_brackets(uri: String) -> String {
+    let Some((scheme, rest)) = uri.split_once("://") else { return uri };
+    let is_open = rest.get(..3).is_some_and(|first| first.eq_ignore_ascii_case("%5B"));
+    let (authority, path) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
+    let closed = authority.find("%5D").or_else(|| authority.find("%5d")).filter(|_| is_open);
+    match closed.map(|at| (authority.get(3..at), authority.get(at + 3..))) {
+        Some((Some(address), Some(port))) => format!("{scheme}://[{address}]{port}{path}"),
+        _ => uri,
+    }
 }
 
 /// Reads a request's head; `payload` is its body, or the beginning of a long one.
@@ -141,6 +155,7 @@ pub(super) fn read(
             Version::HTTP_09 | Version::HTTP_10 => BodyForm::Held,
             _ => BodyForm::Streamed,
         },
+        arriving: None,
     };
     Ok(Wanted { ask, form })
 }

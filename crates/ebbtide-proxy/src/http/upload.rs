@@ -3,10 +3,11 @@
 
 use super::request::Refused;
 use crate::ask::{Ask, CacheKey};
-use crate::blocks::{self, HELD};
+use crate::blocks;
 use crate::gateway::Gateway;
 use crate::options;
 use crate::outcome;
+use crate::remainder::HELD;
 use crate::shared::RequestProgress;
 use crate::system;
 use bytes::{Bytes, BytesMut};

@@ -110,6 +110,15 @@ async fn without_a_gateway_a_server_refuses_proxy_requests_and_its_own_resources
 }
 
 #[tokio::test]
+async fn a_backend_of_all_paths_has_its_own_list_of_resources() {
+    let server = serve(Router::new().route("/own", get(echo)));
+    let all = GatewayConfig::new().backend("/", &format!("coap://{server}/").parse().unwrap());
+    let gateway = serve(crate::Gateway::new(all).router());
+    let listed = ebbtide::Client::new().get(format!("coap://{gateway}/.well-known/core")).await;
+    assert_eq!(listed.unwrap().text(), "</own>");
+}
+
+#[tokio::test]
 async fn two_gateways_that_take_each_other_for_the_server_end_a_request_at_its_time_limit() {
     // The port of the second one is known before it serves.
     let port = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();

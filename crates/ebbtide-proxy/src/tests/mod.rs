@@ -8,8 +8,10 @@ mod forward;
 mod http;
 mod observe;
 mod oscore;
+mod rfc_examples;
 mod sharing;
 mod web;
+mod web_bodies;
 
 use crate::{Gateway, GatewayConfig};
 use ebbtide::server::Router;

@@ -5,22 +5,24 @@ mod response;
 mod tls;
 
 use crate::ask::Ask;
-use crate::open::FairPlaces;
+use crate::open::{Counted, FairPlaces};
 use crate::outcome::{self, ForwardOutcome};
+use crate::remainder::{HELD, Remainder};
 use crate::shared::RequestProgress;
+use crate::system;
+use crate::web_body::{Beginning, Broken, WebBody};
 use crate::web_uri::WebScheme;
-use bytes::Bytes;
 use ebbtide::{Code, Response};
-use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
-use hyper::body::Incoming;
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
+use request::RequestBody;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use tls::WebTls;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
+use tokio::task::AbortHandle;
 
 /// Connections to HTTP servers at the same time. A client's address has at most as many as are free.
 const MAX_CONNECTIONS: usize = 256;
@@ -35,10 +37,6 @@ pub(crate) struct WebClient {
     max_body: usize,
 }
 
-/// The reason why there is no answer of a server.
-#[derive(Debug)]
-pub(super) struct Broken(&'static str);
-
 impl WebClient {
     /// Answers with bodies of at most `max_body` bytes.
     pub(crate) fn new(max_body: usize) -> Self {
@@ -52,70 +50,77 @@ impl WebClient {
         scheme: WebScheme,
         address: SocketAddr,
         name: &str,
-        progress: &RequestProgress,
+        progress: &Arc<RequestProgress>,
     ) -> ForwardOutcome {
-        let request = match request::of(ask, name) {
+        let request = match request::of(ask, name, progress) {
             Ok(request) => request,
             Err(refusal) => return ForwardOutcome::Refusal(refusal),
         };
-        let Some(_place) = self.places.admit(ask.applicant.client) else {
+        let Some(place) = self.places.admit(ask.applicant.client) else {
             let why = "too many connections to HTTP servers are open";
             return ForwardOutcome::Refusal(outcome::unavailable(Duration::from_secs(1), why));
         };
-        progress.set_sent();
+        progress.set_sent(system::now());
         let answered = async {
             let stream = TcpStream::connect(address).await;
             let stream = stream.map_err(|_| Broken("the server accepts no connection"))?;
             match scheme {
-                WebScheme::Http => self.converse(stream, request).await,
+                WebScheme::Http => converse(stream, request, place).await,
                 WebScheme::Https => {
                     let stream = self.tls.connect(&ask.target.host, stream).await?;
-                    self.converse(stream, request).await
+                    converse(stream, request, place).await
                 }
             }
         };
+        let answered = async {
+            let (head, mut body) = answered.await?;
+            let passes = ask.code == Code::GET;
+            let most = if passes { HELD.min(self.max_body) } else { self.max_body };
+            match body.beginning(most).await? {
+                Beginning::Whole(bytes) => Ok(response::of(ask, &head, bytes)),
+                Beginning::GoesOn(_) if !passes => Err(Broken("the answer is too long")),
+                Beginning::GoesOn(bytes) => Ok(match response::of(ask, &head, bytes) {
+                    ForwardOutcome::Answer(answer) if answer.code() == Code::CONTENT => {
+                        ForwardOutcome::Beginning(answer, Remainder::of_web(body))
+                    }
+                    other => other,
+                }),
+            }
+        };
         match answered.await {
-            Ok((head, body)) => response::of(ask, &head, body),
+            Ok(outcome) => outcome,
             Err(Broken(why)) => {
                 ForwardOutcome::Refusal(Response::error(Code::BAD_GATEWAY, why).max_age(1))
             }
         }
     }
+}
 
-    /// Sends one request over a connection, which then ends: the next one may come much later.
-    async fn converse(
-        &self,
-        stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
-        request: hyper::Request<Full<Bytes>>,
-    ) -> Result<(hyper::http::response::Parts, Bytes), Broken> {
-        let broken = |_| Broken("the server does not speak HTTP");
-        let mut http = http1::Builder::new();
-        http.max_buf_size(MAX_HEAD);
-        let (mut sender, connection) =
-            http.handshake(TokioIo::new(stream)).await.map_err(broken)?;
-        let answered = async {
-            let response = sender.send_request(request).await.map_err(broken)?;
-            let (head, body) = response.into_parts();
-            Ok((head, self.read(body).await?))
-        };
-        let mut connection = std::pin::pin!(connection);
-        let mut answered = std::pin::pin!(answered);
-        tokio::select! {
-            answered = &mut answered => return answered,
-            // It may end with the last byte of the answer.
-            _ = &mut connection => {}
-        }
-        answered.await
-    }
+/// Ends a connection unless its body goes on.
+struct Connection(Option<AbortHandle>);
 
-    async fn read(&self, body: Incoming) -> Result<Bytes, Broken> {
-        let whole = Limited::new(body, self.max_body).collect().await;
-        match whole {
-            Ok(whole) => Ok(whole.to_bytes()),
-            Err(error) if error.is::<LengthLimitError>() => Err(Broken("the answer is too long")),
-            Err(_) => Err(Broken("the answer has no end")),
-        }
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.0.take().inspect(AbortHandle::abort);
     }
+}
+
+/// Sends one request over a connection, which then ends: the next one may come much later.
+async fn converse(
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    request: hyper::Request<RequestBody>,
+    place: Counted,
+) -> Result<(hyper::http::response::Parts, WebBody), Broken> {
+    let broken = |_| Broken("the server does not speak HTTP");
+    let mut http = http1::Builder::new();
+    http.max_buf_size(MAX_HEAD);
+    let (mut sender, work) = http.handshake(TokioIo::new(stream)).await.map_err(broken)?;
+    // How it ends is seen by what comes of the request.
+    let work = tokio::spawn(async move { drop(work.await) });
+    let mut connection = Connection(Some(work.abort_handle()));
+    let (head, body) = sender.send_request(request).await.map_err(broken)?.into_parts();
+    let connection = connection.0.take().unwrap_or_else(|| work.abort_handle());
+    Ok((head, WebBody::new(body, connection, place)))
 }
 
 #[cfg(test)]
@@ -126,6 +131,7 @@ mod tests {
     use crate::options::Forwarded;
     use crate::system;
     use crate::target::{Target, TargetScheme};
+    use bytes::Bytes;
     use futures_util::FutureExt;
 
     #[tokio::test]
@@ -144,6 +150,7 @@ mod tests {
             deadline,
             freshness: StoredUse::Stored,
             body: BodyForm::Held,
+            arriving: None,
         };
         let (web, progress) = (WebClient::new(1000), RequestProgress::new(deadline));
         let (greedy, other) = (ask([192, 0, 2, 1]), ask([192, 0, 2, 2]));

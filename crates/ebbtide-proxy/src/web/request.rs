@@ -4,20 +4,34 @@ use super::response::known_tag;
 use crate::ask::Ask;
 use crate::media::{self, Media};
 use crate::options::HOPS;
+use crate::shared::RequestProgress;
+use crate::system;
 use crate::target::TargetScheme;
 use bytes::Bytes;
 use ebbtide::{Code, OptionNumber, Response};
-use http_body_util::Full;
+use futures_util::stream;
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt, Full, StreamBody};
 use hyper::Method;
+use hyper::body::Frame;
 use hyper::header::{self, HeaderName};
 use std::fmt::Write as _;
+use std::io;
+use std::sync::Arc;
+
+/// The body of a request to an HTTP server.
+pub(super) type RequestBody = UnsyncBoxBody<Bytes, io::Error>;
 
 /// The request for an HTTP server.
 ///
 /// # Errors
 ///
 /// The answer, if HTTP cannot express it.
-pub(super) fn of(ask: &Ask, name: &str) -> Result<hyper::Request<Full<Bytes>>, Response> {
+pub(super) fn of(
+    ask: &Ask,
+    name: &str,
+    progress: &Arc<RequestProgress>,
+) -> Result<hyper::Request<RequestBody>, Response> {
     let method = match ask.code {
         Code::GET => Method::GET,
         Code::POST => Method::POST,
@@ -85,8 +99,26 @@ pub(super) fn of(ask: &Ask, name: &str) -> Result<hyper::Request<Full<Bytes>>, R
             _ => {}
         }
     }
-    let request = request.body(Full::new(ask.payload.clone()));
+    let request = request.body(body(ask, progress));
     request.map_err(|_| Response::error(Code::BAD_REQUEST, "the URI is not one of HTTP"))
+}
+
+/// The body. While it arrives, each part of it gives the request its time limit again.
+fn body(ask: &Ask, progress: &Arc<RequestProgress>) -> RequestBody {
+    let Some(arriving) = ask.arriving.clone() else {
+        return Full::new(ask.payload.clone()).map_err(|never| match never {}).boxed_unsync();
+    };
+    let patience = progress.deadline().saturating_duration_since(system::now());
+    let progress = progress.clone();
+    let parts = stream::try_unfold(arriving, move |mut arriving| {
+        let progress = progress.clone();
+        async move {
+            let part = arriving.next().await?;
+            progress.extend(system::now() + patience);
+            Ok(part.map(|bytes| (Frame::data(bytes), arriving)))
+        }
+    });
+    StreamBody::new(parts).boxed_unsync()
 }
 
 /// An entry for each hop so far, so that a loop ends that leads over both protocols (RFC 8768).

@@ -1,6 +1,6 @@
 //! TLS with HTTP servers whose certificates the system's authorities have signed.
 
-use super::Broken;
+use crate::web_body::Broken;
 use std::sync::{Arc, OnceLock};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;

@@ -53,16 +53,21 @@ fn key(uri: &Uri) -> (Scheme, String, u16) {
     (uri.scheme(), uri.host().to_owned(), uri.port())
 }
 
+/// The address in a URI, if there is one that is complete: a link-local one needs a zone.
+pub(super) fn literal(uri: &Uri) -> Option<SocketAddr> {
+    let address = uri.address().filter(|_| uri.zone().is_none())?;
+    let needs_zone = matches!(address, IpAddr::V6(address) if address.is_unicast_link_local());
+    (!needs_zone).then(|| SocketAddr::new(address, uri.port()))
+}
+
 /// All addresses that a URI's host and port mean, the families in turn (RFC 8305 section 4), beginning
 /// with the one that the system prefers; at least one.
 pub(super) async fn all(uri: &Uri) -> Result<Vec<SocketAddr>, Error> {
+    if let Some(address) = literal(uri) {
+        return Ok(vec![address]);
+    }
     if let (Some(address), None) = (uri.address(), uri.zone()) {
-        if let IpAddr::V6(address) = address
-            && address.is_unicast_link_local()
-        {
-            return Err(UriError::NoZone(address.to_string()).into());
-        }
-        return Ok(vec![SocketAddr::new(address, uri.port())]);
+        return Err(UriError::NoZone(address.to_string()).into());
     }
     let host =
         uri.zone().map_or_else(|| uri.host().to_owned(), |zone| format!("{}%{zone}", uri.host()));

@@ -9,6 +9,7 @@ use crate::net::clock::SystemRandom;
 use ebbtide_core::endpoint::Reliability;
 use ebbtide_core::session::client::{Outgoing, RequestTag, Step, Transfer, TransferError};
 use ebbtide_core::time::Instant;
+use std::task::{Context, Poll};
 
 /// A transfer and its exchanges. Dropping it cancels them. All that it knows is in it, so that its
 /// futures may be dropped and made anew at any time.
@@ -36,6 +37,15 @@ enum DriveStep {
     Waits(Option<Instant>),
     /// It has ended.
     Done(Result<Response, TransferError>),
+}
+
+/// The state of a transfer of which nothing more can be done now.
+pub(super) enum Polled {
+    /// An answer wakes the task.
+    Pending,
+    /// [`Drive::run`] has to wait for something else.
+    Waits,
+    Done(Result<Response, Error>),
 }
 
 impl Drive {
@@ -103,6 +113,30 @@ impl Drive {
                 }
             }
         }
+    }
+
+    /// Does what [`Self::run`] does, as far as answers alone lead to further steps.
+    pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Polled {
+        self.now = self.session.now();
+        loop {
+            if self.blocked.is_some() {
+                return Polled::Waits;
+            }
+            match self.advance() {
+                DriveStep::Done(result) => return Polled::Done(self.ended(result)),
+                DriveStep::Advanced => {}
+                DriveStep::Waits(Some(_)) => return Polled::Waits,
+                DriveStep::Waits(None) => match self.running.poll_next(cx) {
+                    Poll::Ready(arrived) => self.on_arrived(arrived),
+                    Poll::Pending => return Polled::Pending,
+                },
+            }
+        }
+    }
+
+    /// The time of the last step.
+    pub(super) const fn now(&self) -> Instant {
+        self.now
     }
 
     /// Starts the first exchange if there is room for it now.

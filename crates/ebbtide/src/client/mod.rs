@@ -3,6 +3,7 @@
 mod addresses;
 mod burst;
 mod controls;
+mod direct;
 mod drive;
 #[cfg(feature = "dtls")]
 mod dtls;
@@ -29,6 +30,7 @@ mod streamed;
 mod weak_session;
 
 pub use burst::{Burst, NotAccepted, Reason, Report, Summary, Unacknowledged, Upload};
+pub use direct::DirectRequest;
 pub use observe::{Observation, Observed};
 pub use peer::Peer;
 pub(crate) use sockets::ServerSockets;

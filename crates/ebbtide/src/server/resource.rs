@@ -14,6 +14,7 @@ use std::time::Duration;
 /// A handler whose form and arguments are erased.
 type BoundHandler<S> = Arc<dyn Fn(&Call<'_>, &S) -> Reply + Send + Sync>;
 type SubjectOf = Arc<dyn Fn(&Message<'_>) -> Option<Subject> + Send + Sync>;
+type IsStreamed = Arc<dyn Fn(&Message<'_>) -> bool + Send + Sync>;
 type Authorize = Arc<dyn Fn(&Call<'_>) -> Result<(), Response> + Send + Sync>;
 
 /// The number of methods: codes 0.01 to 0.07.
@@ -32,8 +33,8 @@ pub struct Resource<S = ()> {
     /// Whether its handlers obey If-Match and If-None-Match.
     pub(super) conditional: bool,
     pub(super) max_body: usize,
-    /// See [`Self::streamed`].
-    pub(super) streamed: bool,
+    /// See [`Self::streamed_if`].
+    streamed: Option<IsStreamed>,
     /// See [`Self::max_pause`].
     pub(super) max_pause: Option<Duration>,
     pub(super) authorize: Option<Authorize>,
@@ -51,7 +52,7 @@ impl<S> Default for Resource<S> {
             hidden: false,
             conditional: false,
             max_body: usize::MAX,
-            streamed: false,
+            streamed: None,
             max_pause: None,
             authorize: None,
             unverified: None,
@@ -68,6 +69,7 @@ impl<S> Clone for Resource<S> {
             subject_of: self.subject_of.clone(),
             authorize: self.authorize.clone(),
             unverified: self.unverified.clone(),
+            streamed: self.streamed.clone(),
             ..*self
         }
     }
@@ -196,8 +198,18 @@ impl<S: Send + Sync + 'static> Resource<S> {
     /// let router: Router = Router::new().route("/firmware", put(store).streamed().max_body(64 << 20));
     /// ```
     #[must_use]
-    pub fn streamed(mut self) -> Self {
-        self.streamed = true;
+    pub fn streamed(self) -> Self {
+        self.streamed_if(|_| true)
+    }
+
+    /// As [`Self::streamed`], for the requests of which `is` says so. It sees each block of a request, and must say the
+    /// same of all of them. It must not block.
+    #[must_use]
+    pub fn streamed_if(
+        mut self,
+        is: impl Fn(&Message<'_>) -> bool + Send + Sync + 'static,
+    ) -> Self {
+        self.streamed = Some(Arc::new(is));
         self
     }
 
@@ -312,6 +324,11 @@ impl Resource {
         let subject_of = self.subject_of.as_ref()?;
         message.option(OptionNumber::OBSERVE)?;
         subject_of(message)
+    }
+
+    /// Whether the handler takes the body of this request as it arrives.
+    pub(super) fn streams(&self, message: &Message<'_>) -> bool {
+        self.streamed.as_ref().is_some_and(|is| is(message))
     }
 
     /// Whether there is a handler for a method.

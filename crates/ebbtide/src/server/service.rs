@@ -74,7 +74,7 @@ impl Service {
             let challenge = self.session().challenge_first(now, &verified);
             return self.send(carrier, now, Outgoing::One(challenge));
         }
-        let permitted = match route.resource.streamed {
+        let permitted = match route.resource.streams(verified.message()) {
             true => verified.permit_blocks(route.resource.max_body),
             false => verified.permit(route.resource.max_body),
         };
