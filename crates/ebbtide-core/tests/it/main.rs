@@ -70,6 +70,7 @@ mod session_carriers;
 mod session_client_blocks;
 mod session_client_observe;
 mod session_client_properties;
+mod session_client_q_block;
 mod session_concurrent;
 mod session_fair_shares;
 mod session_machine;
