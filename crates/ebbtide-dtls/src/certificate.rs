@@ -1,5 +1,6 @@
-//! X.509 certificates and raw public keys (RFC 7250): our own, and the verification of the peer's. Path validation needs
-//! a clock and trusted authorities, so it is the application's ([`CertificateVerifier`]).
+//! X.509 certificates and raw public keys (RFC 7250): our own, and the verification of the peer's.
+//! Path validation needs a clock and trusted authorities, so it is the application's
+//! ([`CertificateVerifier`]).
 
 use crate::alert::AlertDescription;
 use crate::ec::SigningKey;

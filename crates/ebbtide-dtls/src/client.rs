@@ -69,10 +69,12 @@ pub struct ClientData<'d> {
 /// address. The program passes the clock, the random numbers and the socket to each call, and calls
 /// [`Self::handle_timeout`] at the instant that [`Self::timeout`] returns.
 ///
-/// A server that has lost the session, as by a restart, may send an alert, which cannot be protected any more (RFC 6347
-/// section 4.1.2.7). A client that waits for an answer doubts its session then, once in 10 s at most, and tries to begin
-/// another one, until which the old one goes on. The program calls [`Self::reconnect`] after [`ClientState::Ended`], and when a message in the session was given up,
-/// since the server may as well be silent. Observations have to be registered again in the new session.
+/// A server that has lost the session, as by a restart, may send an alert, which cannot be
+/// protected any more (RFC 6347 section 4.1.2.7). A client that waits for an answer doubts its
+/// session then, once in 10 s at most, and tries to begin another one, until which the old one goes
+/// on. The program calls [`Self::reconnect`] after [`ClientState::Ended`], and when a message in
+/// the session was given up, since the server may as well be silent. Observations have to be
+/// registered again in the new session.
 pub struct PskClient {
     config: Config,
     credentials: Credentials,
@@ -146,8 +148,8 @@ impl PskClient {
         (self.state, self.is_unanswered) = (ClientState::Handshake, false);
     }
 
-    /// Begins a handshake because of an alert that is not protected. The session goes on until the handshake is complete,
-    /// and a forger ends neither.
+    /// Begins a handshake because of an alert that is not protected. The session goes on until the
+    /// handshake is complete, and a forger ends neither.
     fn doubt(&mut self, io: &mut ClientIo<'_>) {
         self.believes_from = self.now + DOUBTS;
         let doubted = self.protection.take().map(Box::new);
@@ -427,7 +429,8 @@ impl PskClient {
             };
             self.send_alert(level, description);
         }
-        // What a fatal alert ended must not be resumed (RFC 5246 section 7.2.2), and what cannot be resumed is not tried again.
+        // What a fatal alert ended must not be resumed (RFC 5246 section 7.2.2), and what cannot be
+        // resumed is not tried again.
         if reason != Failure::ClosedByPeer || self.state == ClientState::Handshake {
             (self.saved, self.credentials.saved) = (None, None);
         }

@@ -15,8 +15,9 @@ pub struct Config {
     /// most 8. Zero: it uses the peer's in its records and needs none itself, like a client with
     /// one peer. `None`: connection IDs are not used.
     pub cid_length: Option<u8>,
-    /// The first bytes of the IDs that this endpoint issues, by which a balancer or another endpoint at the same address
-    /// finds it. Four bytes at least remain for the session; longer prefixes are cut. Default: none.
+    /// The first bytes of the IDs that this endpoint issues, by which a balancer or another
+    /// endpoint at the same address finds it. Four bytes at least remain for the session; longer
+    /// prefixes are cut. Default: none.
     pub cid_prefix: Vec<u8>,
     /// Whether peers must show that they receive at a new address (RFC 9853).
     pub return_routability: bool,
@@ -151,8 +152,9 @@ pub trait PskLookup {
     /// more when a session is resumed, so that a revoked key cannot be used to resume.
     fn key(&mut self, identity: &[u8]) -> Option<Psk>;
 
-    /// A second key of this identity, which is tried if the client does not have the first one: while the keys of devices
-    /// are replaced, some have the old one and others the new one. By default there is none.
+    /// A second key of this identity, which is tried if the client does not have the first one:
+    /// while the keys of devices are replaced, some have the old one and others the new one. By
+    /// default there is none.
     fn other_key(&mut self, identity: &[u8]) -> Option<Psk> {
         let _ = identity;
         None

@@ -1,5 +1,5 @@
-//! The secrets derived from a pre-shared key or a key exchange: premaster and master secret, the keys of both directions,
-//! Finished.
+//! The secrets derived from a pre-shared key or a key exchange: premaster and master secret, the
+//! keys of both directions, Finished.
 
 use crate::prf::prf;
 use crate::suite::CipherSuite;

@@ -74,7 +74,8 @@ impl Drop for LockedFile {
     }
 }
 
-#[cfg(all(test, unix))]
+#[cfg(unix)]
+#[cfg(test)]
 mod tests {
     use super::*;
 

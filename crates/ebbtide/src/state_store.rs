@@ -13,8 +13,9 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 /// [`ServerConfig::state`](crate::ServerConfig::state).
 ///
 /// Changes are stored a tenth of a second later: an observer that registers just before a crash has
-/// to register again, which clients do when the last state is no longer fresh. Sessions over DTLS 1.2 are stored with their
-/// keys; observers over DTLS 1.3 and over connections are not, since these end with the program.
+/// to register again, which clients do when the last state is no longer fresh. Sessions over DTLS
+/// 1.2 are stored with their keys; observers over DTLS 1.3 and over connections are not, since
+/// these end with the program.
 pub trait StateStore: fmt::Debug + Send + Sync + 'static {
     /// The last state that was stored; `None` if there is none.
     ///
@@ -214,7 +215,8 @@ fn keep_private(_: &File) -> io::Result<()> {
     Ok(())
 }
 
-#[cfg(all(test, unix))]
+#[cfg(unix)]
+#[cfg(test)]
 mod tests {
     use super::*;
     use std::os::unix::fs::PermissionsExt;

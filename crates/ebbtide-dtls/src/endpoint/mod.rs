@@ -1,13 +1,13 @@
 //! Any number of sessions over one socket, as client and as server.
 
 mod costly;
-#[cfg(test)]
-mod hostile_peers;
 mod path;
 mod receive;
 mod shares;
 mod stored;
 mod table;
+#[cfg(test)]
+mod tests;
 mod types;
 mod unknown;
 
@@ -228,8 +228,8 @@ impl Endpoint {
         let record = out.get(start..).unwrap_or_default();
         let mut to = remote;
         if let Some(path) = session.path.as_mut().filter(|path| path.is_open()) {
-            // A stranger whose copies of the peer's records are the first to arrive would otherwise get all that the peer
-            // is to get. The peer takes one of the two.
+            // A stranger whose copies of the peer's records are the first to arrive would otherwise
+            // get all that the peer is to get. The peer takes one of the two.
             if path.spend(record.len()) {
                 self.out.push(path.previous(), record);
             } else {
@@ -254,8 +254,9 @@ impl Endpoint {
         }
     }
 
-    /// Ends the sessions that began as a server with peers that are not to be served any more, such as those whose key was
-    /// removed. An event follows for each. Neither they nor earlier ones of such peers can be resumed.
+    /// Ends the sessions that began as a server with peers that are not to be served any more, such
+    /// as those whose key was removed. An event follows for each. Neither they nor earlier ones of
+    /// such peers can be resumed.
     pub fn end_sessions(&mut self, now: Instant, mut keeps: impl FnMut(SessionPeer<'_>) -> bool) {
         self.advance(now);
         for index in self.table.indices() {
@@ -281,8 +282,8 @@ impl Endpoint {
         Some(Arc::clone(self.table.get(self.table.find(session)?)?.identity.name()))
     }
 
-    /// The certificate or the raw public key, as SubjectPublicKeyInfo, that the peer has shown in the full handshake, in
-    /// DER. A client that resumes a session sees none.
+    /// The certificate or the raw public key, as SubjectPublicKeyInfo, that the peer has shown in
+    /// the full handshake, in DER. A client that resumes a session sees none.
     #[must_use]
     pub fn certificate(&self, session: SessionId) -> Option<Arc<[u8]>> {
         Some(Arc::clone(&self.shown(session)?.der))

@@ -1,10 +1,11 @@
 //! Sessions in a stored form, with which a server that starts again goes on.
 //!
-//! * A sequence number is a nonce (RFC 6655 section 3) and must not be used twice. The stored one is ahead of all that are
-//!   used before another one is stored.
-//! * A record that the program before has received must not count as new. Unless that program has ended in order and stored
-//!   its replay window, the peer is asked for a sign of life first, by a CoAP ping with a message ID that it cannot foresee.
-//!   The records before its answer are dropped, as if the network had lost them.
+//! * A sequence number is a nonce (RFC 6655 section 3) and must not be used twice. The stored one
+//!   is ahead of all that are used before another one is stored.
+//! * A record that the program before has received must not count as new. Unless that program has
+//!   ended in order and stored its replay window, the peer is asked for a sign of life first, by a
+//!   CoAP ping with a message ID that it cannot foresee. The records before its answer are dropped,
+//!   as if the network had lost them.
 
 use super::Endpoint;
 use super::table::{Session, Table};
@@ -186,8 +187,9 @@ impl Endpoint {
         changed.into_iter().map(|id| (id, form(id))).collect()
     }
 
-    /// All sessions of a server that receives nothing any more, in their stored form. They end here without a word, since
-    /// whatever else was sent would have sequence numbers that the next program uses.
+    /// All sessions of a server that receives nothing any more, in their stored form. They end here
+    /// without a word, since whatever else was sent would have sequence numbers that the next
+    /// program uses.
     pub fn take_all(&mut self) -> Vec<(SessionId, StoredSession)> {
         let form = |index| Some((self.table.name(index), self.stored(index, Storing::Ended)?));
         let all = self.table.indices().into_iter().filter_map(form).collect();
@@ -247,8 +249,9 @@ impl Endpoint {
         }
     }
 
-    /// Appends a record to `out` that asks the peer of a restored session for a sign of life, and returns where to send it.
-    /// `None` if the session needs none. A driver asks before it sends anything else.
+    /// Appends a record to `out` that asks the peer of a restored session for a sign of life, and
+    /// returns where to send it. `None` if the session needs none. A driver asks before it sends
+    /// anything else.
     pub fn ask(&mut self, session: SessionId, out: &mut Vec<u8>) -> Option<SocketAddr> {
         let session = self.table.get_mut(self.table.find(session)?)?;
         let message = [PING, session.ping?].concat();
@@ -256,7 +259,8 @@ impl Endpoint {
         protection.seal(ContentType::ApplicationData, &message, out).then_some(session.remote)
     }
 
-    /// A record that a restored session has received before its peer has given a sign of life. Returns true if it is that.
+    /// A record that a restored session has received before its peer has given a sign of life.
+    /// Returns true if it is that.
     pub(super) fn is_sign_of_life(&mut self, index: u32, sequence: u64, plaintext: &[u8]) -> bool {
         let Some(session) = self.table.get_mut(index) else { return false };
         let (Some(ping), Some(protection)) = (session.ping, &mut session.protection) else {

@@ -207,8 +207,8 @@ impl Table {
         index
     }
 
-    /// Inserts a session under a name that it had before, in one of the first `max` places. Returns false if that place is
-    /// not free.
+    /// Inserts a session under a name that it had before, in one of the first `max` places. Returns
+    /// false if that place is not free.
     pub(crate) fn insert_at(&mut self, id: SessionId, session: Session, max: usize) -> bool {
         let place = id.index as usize;
         if place >= max {

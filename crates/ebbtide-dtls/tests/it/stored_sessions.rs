@@ -48,7 +48,8 @@ fn after_a_crash_a_peer_shows_that_it_is_there_before_its_records_count() {
         let stored = stored_while_running(&mut pair, session);
         restart(&mut pair, session, &stored);
         let from = pair.client_address;
-        // What was received before is not received again, and where it comes from gets no more than three times as much.
+        // What was received before is not received again, and where it comes from gets no more than
+        // three times as much.
         let spoofed = if pair.server.connection_ids(session) == Some((true, false)) {
             address(ELSEWHERE)
         } else {

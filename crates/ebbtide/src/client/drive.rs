@@ -149,7 +149,7 @@ impl Drive {
         let _ = self.advance();
         match (self.blocked.take(), self.lost.take()) {
             (Some(outgoing), _) => {
-                let started = self.session.start(&outgoing, self.reliability)?;
+                let started = self.session.start(None, &outgoing, self.reliability)?;
                 self.running.push(outgoing.id, started);
                 Ok(())
             }
@@ -179,7 +179,7 @@ impl Drive {
             return;
         }
         let id = outgoing.id;
-        match self.session.start(&outgoing, self.reliability) {
+        match self.session.start(None, &outgoing, self.reliability) {
             Ok(pending) => self.running.push(id, pending),
             Err(error) if is_no_room(&error) && !outgoing.q_block => {
                 self.lost = Some(error);
@@ -201,7 +201,7 @@ impl Drive {
         let started = if self.running.is_empty() {
             self.session.start_when_room(outgoing, self.reliability).await
         } else {
-            self.session.start(outgoing, self.reliability)
+            self.session.start(None, outgoing, self.reliability)
         };
         match started {
             Ok(pending) => {

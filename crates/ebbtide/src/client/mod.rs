@@ -221,11 +221,13 @@ impl Client {
     }
 
     /// Sends a request and returns its response. While the queue for the peer is full
-    /// ([`Limits::queue_per_peer`](ebbtide_core::endpoint::Limits::queue_per_peer)), it waits for its
-    /// turn. It also waits, up to EXCHANGE_LIFETIME (247 s by default), once at least 49,152 messages have left for the peer within that span: no message ID
-    /// may be used twice in it (RFC 7252 section 4.4). That is logged as a warning and counted
-    /// ([`Counters::id_waits`](ebbtide_core::endpoint::Counters::id_waits)). For more than 199 requests a second to one peer use several
-    /// clients, each of which has message IDs of its own, or a connection, which has none. Dropping the future cancels the request.
+    /// ([`Limits::queue_per_peer`](ebbtide_core::endpoint::Limits::queue_per_peer)), it waits for
+    /// its turn. It also waits, up to EXCHANGE_LIFETIME (247 s by default), once at least 49,152
+    /// messages have left for the peer within that span: no message ID may be used twice in it (RFC
+    /// 7252 section 4.4). That is logged as a warning and counted
+    /// ([`Counters::id_waits`](ebbtide_core::endpoint::Counters::id_waits)). For more than 199
+    /// requests a second to one peer use several clients, each of which has message IDs of its own,
+    /// or a connection, which has none. Dropping the future cancels the request.
     ///
     /// # Errors
     ///
@@ -470,8 +472,8 @@ impl Requests {
         request.timeout.or(self.config.request_timeout)
     }
 
-    /// How long a request may take, including a Non-confirmable one without a limit: it is awaited as long as a Confirmable
-    /// one would be repeated (MAX_TRANSMIT_SPAN, RFC 7252 section 4.8.2).
+    /// How long a request may take, including a Non-confirmable one without a limit: it is awaited
+    /// as long as a Confirmable one would be repeated (MAX_TRANSMIT_SPAN, RFC 7252 section 4.8.2).
     fn limit(&self, request: &Request) -> Option<Duration> {
         let non = request.reliability == Reliability::NonConfirmable;
         let repeated = || self.config.endpoint.params.max_transmit_span();

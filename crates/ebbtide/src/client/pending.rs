@@ -168,8 +168,9 @@ impl Pending {
     }
 }
 
-/// An answer as it would have been without OSCORE. `None` stands for a notification that is not authentic, or not a newer one, and is
-/// ignored, unless it is the first answer: the request is not sent again then, and nothing else would ever come of it.
+/// An answer as it would have been without OSCORE. `None` stands for a notification that is not
+/// authentic, or not a newer one, and is ignored, unless it is the first answer: the request is not
+/// sent again then, and nothing else would ever come of it.
 fn opened(opener: &ResponseOpener, answer: Answer) -> Option<Answer> {
     Some(match answer {
         Answer::Response { from, response } => match opener.open(&response) {

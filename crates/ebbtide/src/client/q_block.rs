@@ -1,4 +1,4 @@
-//! Bodies in Non-confirmable blocks (RFC 9177): for which servers.
+//! The servers that support bodies in Non-confirmable blocks (RFC 9177).
 
 use super::drive::Drive;
 use super::session::{ServerEnd, Session};
@@ -12,7 +12,7 @@ use std::sync::{Mutex, PoisonError};
 
 /// Servers that are remembered; the one that was asked first is forgotten for another.
 const MAX_SERVERS: usize = 1024;
-/// How long what a server said holds: by then another program may have its address.
+/// How long a server's answer counts. After that, another program may have its address.
 const MEMORY: Duration = Duration::from_secs(3600);
 
 /// Servers that were probed for the Q-Block options, with their results.

@@ -216,11 +216,7 @@ impl Registration {
     fn send(&mut self, outgoing: Outgoing, again: Option<u32>) {
         let (id, reliability) = (outgoing.id, self.request.reliability);
         let old = again.and_then(|old| self.running.take(old));
-        let started = match &old {
-            Some(old) => self.session.start_again(old, &outgoing, reliability),
-            None => self.session.start(&outgoing, reliability),
-        };
-        match started {
+        match self.session.start(old.as_ref(), &outgoing, reliability) {
             Ok(pending) => self.running.push(id, pending),
             Err(error) if is_no_room(&error) => {
                 let session = self.session.clone();

@@ -336,96 +336,39 @@ impl Session {
         self.socket().map_or(0, |shared| shared.lock().endpoint.waiting(self.id))
     }
 
-    /// Starts one exchange.
+    /// Starts one exchange: in the place of `old` and under its token, if that is another one that is open.
     pub(super) fn start(
         &self,
-        outgoing: &Outgoing,
-        reliability: Reliability,
-    ) -> Result<Pending, Error> {
-        if let Some(context) = &self.security {
-            return self.start_protected(context, None, outgoing, reliability);
-        }
-        let Outgoing { code, options, payload, q_block, .. } = outgoing;
-        let peer = self.id;
-        let pending = match &self.over {
-            SessionTransport::Connection(link) => {
-                let observed = observed(outgoing, None);
-                Pending::over_connection(link, |link| {
-                    options.with_slice(None, |options| {
-                        link.call(&Content { code: *code, options, payload }, observed)
-                    })
-                })?
-            }
-            SessionTransport::Datagrams(shared) => {
-                Pending::over_datagrams(shared, self.destination(), |endpoint, now| {
-                    options.with_slice(None, |options| {
-                        let content = Content { code: *code, options, payload };
-                        if *q_block {
-                            endpoint.request_block(now, peer, &content)
-                        } else {
-                            endpoint.request(now, peer, &content, reliability)
-                        }
-                    })
-                })?
-            }
-        };
-        Ok(pending.in_rooms(self.requests().rooms.clone()))
-    }
-
-    /// Starts one exchange in the place of another, under its token.
-    pub(super) fn start_again(
-        &self,
-        old: &Pending,
-        outgoing: &Outgoing,
-        reliability: Reliability,
-    ) -> Result<Pending, Error> {
-        if let Some(context) = &self.security {
-            return self.start_protected(context, Some(old), outgoing, reliability);
-        }
-        let (SessionTransport::Datagrams(shared), Some(old)) = (&self.over, old.exchange()) else {
-            return self.start(outgoing, reliability);
-        };
-        let Outgoing { code, options, payload, .. } = outgoing;
-        let pending = Pending::over_datagrams(shared, self.destination(), |endpoint, now| {
-            options.with_slice(None, |options| {
-                let content = Content { code: *code, options, payload };
-                endpoint.request_again(now, old, &content, reliability)
-            })
-        })?;
-        Ok(pending.in_rooms(self.requests().rooms.clone()))
-    }
-
-    /// Starts one exchange with a protected request, under the token of `old` if there is one. Its
-    /// retransmissions repeat the bytes, so they need no number of their own.
-    fn start_protected(
-        &self,
-        context: &ClientContext,
         old: Option<&Pending>,
         outgoing: &Outgoing,
         reliability: Reliability,
     ) -> Result<Pending, Error> {
-        let failed = |reason| Error::for_peer(self.address, Cause::Oscore(reason));
         let Outgoing { code, options, payload, q_block, .. } = outgoing;
         let again = old.and_then(Pending::exchange);
-        let before = old.and_then(Pending::opener).filter(|_| again.is_some());
-        let send = |outer: &Content<'_>| match &self.over {
+        let send = |content: &Content<'_>| match &self.over {
             SessionTransport::Connection(link) => {
-                let observed = observed(outgoing, Some(context));
-                Pending::over_connection(link, |link| link.call(outer, observed))
+                let observed = observed(outgoing, self.security.as_ref());
+                Pending::over_connection(link, |link| link.call(content, observed))
             }
             SessionTransport::Datagrams(shared) => {
                 Pending::over_datagrams(shared, self.destination(), |endpoint, now| match again {
-                    Some(old) => endpoint.request_again(now, old, outer, reliability),
-                    None if *q_block => endpoint.request_block(now, self.id, outer),
-                    None => endpoint.request(now, self.id, outer, reliability),
+                    Some(old) => endpoint.request_again(now, old, content, reliability),
+                    None if *q_block => endpoint.request_block(now, self.id, content),
+                    None => endpoint.request(now, self.id, content, reliability),
                 })
             }
         };
-        let sealed = options.with_slice(None, |options| {
-            context.seal(&Content { code: *code, options, payload }, before, send)
-        });
-        let (pending, opener) = sealed.map_err(failed)?;
-        Ok(pending?.opened_by(opener).in_rooms(self.requests().rooms.clone()))
+        let pending = options.with_slice(None, |options| {
+            let content = Content { code: *code, options, payload };
+            let Some(context) = &self.security else { return send(&content) };
+            let before = old.and_then(Pending::opener).filter(|_| again.is_some());
+            // Retransmissions repeat the protected bytes, so they need no number of their own.
+            let sealed = context.seal(&content, before, send);
+            let failed = |reason| Error::for_peer(self.address, Cause::Oscore(reason));
+            let (pending, opener) = sealed.map_err(failed)?;
+            Ok(pending?.opened_by(opener))
+        })?;
+        Ok(pending.in_rooms(self.requests().rooms.clone()))
     }
 
     /// Starts one exchange as soon as there is room for it.
@@ -436,7 +379,7 @@ impl Session {
     ) -> Result<Pending, Error> {
         let rooms = self.requests().rooms.clone();
         rooms
-            .wait(self.id, || match self.start(outgoing, reliability) {
+            .wait(self.id, || match self.start(None, outgoing, reliability) {
                 Err(error) if is_no_room(&error) => None,
                 started => Some(started),
             })

@@ -1,6 +1,7 @@
 //! Settings that only a client has.
 
 use super::ClientConfig;
+use super::setters::setters;
 #[cfg(feature = "dtls")]
 use crate::net::dtls::config::Certificates;
 #[cfg(feature = "tls")]
@@ -9,7 +10,31 @@ use crate::stream::{Identity, Trust};
 use ebbtide_dtls::Credentials;
 use std::net::SocketAddr;
 
-/// Settings that only a client has.
+setters! {
+    /// Settings that only a client has.
+    ClientConfig {
+        /// Sets the client's identity and key for `coaps`; the same for all servers.
+        #[cfg(feature = "dtls")]
+        credentials(credentials: impl Into<Option<Credentials>>) =>
+            dtls.credentials = credentials.into();
+
+        /// Sets which servers of `coaps` the client accepts by their certificates, and its own certificate; not used if
+        /// there are [`credentials`](Self::credentials).
+        #[cfg(feature = "dtls")]
+        certificates(certificates: impl Into<Option<Certificates>>) =>
+            dtls.certificates = certificates.into();
+
+        /// Sets which server certificates the client accepts over TLS. Default: those of the
+        /// authorities that the system trusts.
+        #[cfg(feature = "tls")]
+        trust(trust: Trust) => stream.tls.trust = trust;
+
+        /// Sets the certificate with which the client authenticates itself over TLS, if a server asks for one.
+        #[cfg(feature = "tls")]
+        identity(identity: impl Into<Option<Identity>>) => stream.tls.identity = identity.into();
+    }
+}
+
 impl ClientConfig {
     /// Sets the address and port to which the UDP socket is bound, for peers of its family; port 0 is
     /// any port. By default the system chooses both. A client has one socket for `coap` and one for `coaps`, so with a
@@ -28,36 +53,6 @@ impl ClientConfig {
     /// OSCORE. By default such a response is an error.
     pub fn for_proxy(mut self) -> Self {
         self.0.leave_safe_options();
-        self
-    }
-
-    /// Sets the client's identity and key for `coaps`; the same for all servers.
-    #[cfg(feature = "dtls")]
-    pub fn credentials(mut self, credentials: impl Into<Option<Credentials>>) -> Self {
-        self.0.dtls.credentials = credentials.into();
-        self
-    }
-
-    /// Sets which servers of `coaps` the client accepts by their certificates, and its own certificate; not used if
-    /// there are [`credentials`](Self::credentials).
-    #[cfg(feature = "dtls")]
-    pub fn certificates(mut self, certificates: impl Into<Option<Certificates>>) -> Self {
-        self.0.dtls.certificates = certificates.into();
-        self
-    }
-
-    /// Sets which server certificates the client accepts over TLS. Default: those of the
-    /// authorities that the system trusts.
-    #[cfg(feature = "tls")]
-    pub fn trust(mut self, trust: Trust) -> Self {
-        self.0.stream.tls.trust = trust;
-        self
-    }
-
-    /// Sets the certificate with which the client authenticates itself over TLS, if a server asks for one.
-    #[cfg(feature = "tls")]
-    pub fn identity(mut self, identity: impl Into<Option<Identity>>) -> Self {
-        self.0.stream.tls.identity = identity.into();
         self
     }
 }

@@ -5,6 +5,7 @@ mod common;
 mod limits;
 mod research;
 mod server;
+mod setters;
 mod transport;
 
 pub use limits::{ConnectionLimits, MemoryLimits};
@@ -53,9 +54,10 @@ impl ClientConfig {
     }
 }
 
-/// Settings of a [`Server`](crate::Server). Each method sets one of them; [`transport`](Self::transport),
-/// [`limits`](Self::limits), [`connection_limits`](Self::connection_limits) and [`research`](Self::research) change those that
-/// are set less often.
+/// Settings of a [`Server`](crate::Server). Each method sets one of them;
+/// [`transport`](Self::transport), [`limits`](Self::limits),
+/// [`connection_limits`](Self::connection_limits) and [`research`](Self::research) change those
+/// that are set less often.
 ///
 /// ```
 /// use ebbtide::ServerConfig;

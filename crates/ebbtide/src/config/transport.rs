@@ -1,6 +1,7 @@
 //! Settings of the message layer, sockets and connections.
 
 use super::AllSettings;
+use super::setters::setters;
 use ebbtide_core::q_block::QBlockParameters;
 use ebbtide_core::time::Micros;
 use std::time::Duration;
@@ -11,169 +12,106 @@ use std::time::Duration;
 #[must_use]
 pub struct TransportConfig(pub(super) AllSettings);
 
-impl TransportConfig {
-    /// Sets how long a request that was acknowledged, sent Non-confirmable or sent over a connection waits
-    /// for its response. Default 247 s.
-    pub fn response_timeout(mut self, span: Duration) -> Self {
-        self.0.endpoint.params.response_timeout = Micros::from_duration(span);
-        self.0.stream.connection.response_timeout = span;
-        self
-    }
+setters! {
+    TransportConfig {
+        /// Sets how long a request that was acknowledged, sent Non-confirmable or sent over a connection waits
+        /// for its response. Default 247 s.
+        response_timeout(span: Duration) =>
+            endpoint.params.response_timeout = Micros::from_duration(span),
+            stream.connection.response_timeout = span;
 
-    /// Sets the spread of first timeouts: 1 to `factor` times ACK_TIMEOUT (ACK_RANDOM_FACTOR, RFC
-    /// 7252 section 4.8). At least 1; default 1.5.
-    pub fn ack_random_factor(mut self, factor: f64) -> Self {
-        self.0.endpoint.params.ack_random_permille =
-            (factor.clamp(1.0, 1000.0) * 1000.0).round().max(1000.0) as u32;
-        self
-    }
+        /// Sets the spread of first timeouts: 1 to `factor` times ACK_TIMEOUT (ACK_RANDOM_FACTOR, RFC
+        /// 7252 section 4.8). At least 1; default 1.5.
+        ack_random_factor(factor: f64) =>
+            endpoint.params.ack_random_permille = (factor.clamp(1.0, 1000.0) * 1000.0).round().max(1000.0) as u32;
 
-    /// Sets the average rate, in bytes a second, towards a peer that does not respond (PROBING_RATE, RFC
-    /// 7252 section 4.7). At least 1, which is the default.
-    /// The control `default` and its variants obey it; others may send one Non-confirmable message in each
-    /// retransmission timeout.
-    pub fn probing_rate(mut self, bytes: u32) -> Self {
-        self.0.endpoint.params.probing_rate = bytes.max(1);
-        self
-    }
+        /// Sets the average rate, in bytes a second, towards a peer that does not respond (PROBING_RATE, RFC
+        /// 7252 section 4.7). At least 1, which is the default.
+        /// The control `default` and its variants obey it; others may send one Non-confirmable message in each
+        /// retransmission timeout.
+        probing_rate(bytes: u32) => endpoint.params.probing_rate = bytes.max(1);
 
-    /// Sets the maximum time for which a datagram may be in the network (MAX_LATENCY, RFC 7252
-    /// section 4.8.2), from which EXCHANGE_LIFETIME follows. Default 100 s.
-    pub fn max_latency(mut self, span: Duration) -> Self {
-        self.0.endpoint.params.max_latency = Micros::from_duration(span);
-        self
-    }
+        /// Sets the maximum time for which a datagram may be in the network (MAX_LATENCY, RFC 7252
+        /// section 4.8.2), from which EXCHANGE_LIFETIME follows. Default 100 s.
+        max_latency(span: Duration) => endpoint.params.max_latency = Micros::from_duration(span);
 
-    /// Sets the span over which a server spreads its answers to a group (DEFAULT_LEISURE, RFC 7252 section
-    /// 8.2). Default 5 s.
-    pub fn default_leisure(mut self, span: Duration) -> Self {
-        self.0.endpoint.params.default_leisure = Micros::from_duration(span);
-        self
-    }
+        /// Sets the span over which a server spreads its answers to a group (DEFAULT_LEISURE, RFC 7252 section
+        /// 8.2). Default 5 s.
+        default_leisure(span: Duration) =>
+            endpoint.params.default_leisure = Micros::from_duration(span);
 
-    /// Sets the length of the tokens of requests: 0 to 8 bytes over UDP, where a control that marks tokens
-    /// adds one, and at most 4 over connections. Default 4 (RFC 7252 section 5.3.1: at least 32 bits).
-    pub fn token_length(mut self, bytes: u8) -> Self {
-        self.0.endpoint.token_length = bytes.min(8);
-        self.0.stream.connection.token_length = bytes.min(4);
-        self
-    }
+        /// Sets the length of the tokens of requests: 0 to 8 bytes over UDP, where a control that marks tokens
+        /// adds one, and at most 4 over connections. Default 4 (RFC 7252 section 5.3.1: at least 32 bits).
+        token_length(bytes: u8) =>
+            endpoint.token_length = bytes.min(8),
+            stream.connection.token_length = bytes.min(4);
 
-    /// Sets the pace of bodies in the blocks of RFC 9177: of requests with
-    /// [`q_block`](crate::Request::q_block), and of a server's responses to clients that use it.
-    pub fn q_block(mut self, parameters: QBlockParameters) -> Self {
-        self.0.q_block = parameters;
-        self
-    }
+        /// Sets the pace of bodies in the blocks of RFC 9177: of requests with
+        /// [`q_block`](crate::Request::q_block), and of a server's responses to clients that use it.
+        q_block(parameters: QBlockParameters) => q_block = parameters;
 
-    /// Sets whether the blocks of RFC 9177 are supported. If not, a client that uses them receives 4.02 and
-    /// uses those of RFC 7959. Default true.
-    pub fn q_block_supported(mut self, yes: bool) -> Self {
-        self.0.endpoint.q_block = yes;
-        self
-    }
+        /// Sets whether the blocks of RFC 9177 are supported. If not, a client that uses them receives 4.02 and
+        /// uses those of RFC 7959. Default true.
+        q_block_supported(yes: bool) => endpoint.q_block = yes;
 
-    /// Sets the hop limit, or time to live, of datagrams to one host. By default the system chooses it.
-    pub fn hop_limit(mut self, hops: u8) -> Self {
-        self.0.socket.hop_limit = Some(hops);
-        self
-    }
+        /// Sets the hop limit, or time to live, of datagrams to one host. By default the system chooses it.
+        hop_limit(hops: u8) => socket.hop_limit = Some(hops);
 
-    /// Sets the hop limit of requests to groups. The system's choice is mostly 1: they stay on the link.
-    pub fn multicast_hop_limit(mut self, hops: u8) -> Self {
-        self.0.socket.multicast_hop_limit = Some(hops);
-        self
-    }
+        /// Sets the hop limit of requests to groups. The system's choice is mostly 1: they stay on the link.
+        multicast_hop_limit(hops: u8) => socket.multicast_hop_limit = Some(hops);
 
-    /// Sets the index of the interface that requests to groups leave by
-    /// ([`interface_index`](crate::server::interface_index)). By default the system chooses it.
-    pub fn multicast_interface(mut self, index: u32) -> Self {
-        self.0.socket.multicast_interface = Some(index);
-        self
-    }
+        /// Sets the index of the interface that requests to groups leave by
+        /// ([`interface_index`](crate::server::interface_index)). By default the system chooses it.
+        multicast_interface(index: u32) => socket.multicast_interface = Some(index);
 
-    /// Sets the code point of Differentiated Services (RFC 2474), 0 to 63; another one is an error when a
-    /// socket is opened.
-    pub fn dscp(mut self, code_point: u8) -> Self {
-        self.0.socket.dscp = Some(code_point);
-        self
-    }
+        /// Sets the code point of Differentiated Services (RFC 2474), 0 to 63; another one is an error when a
+        /// socket is opened.
+        dscp(code_point: u8) => socket.dscp = Some(code_point);
 
-    /// Sets the interface by which all datagrams leave and arrive (SO_BINDTODEVICE; Linux).
-    pub fn interface(mut self, name: impl Into<String>) -> Self {
-        self.0.socket.interface = Some(name.into());
-        self
-    }
+        /// Sets the interface by which all datagrams leave and arrive (SO_BINDTODEVICE; Linux).
+        interface(name: impl Into<String>) => socket.interface = Some(name.into());
 
-    /// Sets how long establishing a connection may take: for a client the TCP, TLS and WebSocket handshakes
-    /// together, for a server each of the latter two. Default 15 s.
-    pub fn handshake_timeout(mut self, span: Duration) -> Self {
-        self.0.stream.handshake_timeout = span;
-        self
-    }
+        /// Sets how long establishing a connection may take: for a client the TCP, TLS and WebSocket handshakes
+        /// together, for a server each of the latter two. Default 15 s.
+        handshake_timeout(span: Duration) => stream.handshake_timeout = span;
 
-    /// Sets how long the peer may take for its first CSM. Default 30 s.
-    pub fn csm_timeout(mut self, span: Duration) -> Self {
-        self.0.stream.connection.csm_timeout = span;
-        self
-    }
+        /// Sets how long the peer may take for its first CSM. Default 30 s.
+        csm_timeout(span: Duration) => stream.connection.csm_timeout = span;
 
-    /// Sets how long a client waits for the server's CSM: this time, or four times the time that connecting
-    /// took if that is longer, but never longer than [`csm_timeout`](Self::csm_timeout). A server sends its CSM
-    /// first (RFC 8323 section 5.3), so one that takes much longer does not send any. Default 5 s.
-    pub fn csm_wait(mut self, span: Duration) -> Self {
-        self.0.stream.csm_wait = span;
-        self
-    }
+        /// Sets how long a client waits for the server's CSM: this time, or four times the time that connecting
+        /// took if that is longer, but never longer than [`csm_timeout`](Self::csm_timeout). A server sends its CSM
+        /// first (RFC 8323 section 5.3), so one that takes much longer does not send any. Default 5 s.
+        csm_wait(span: Duration) => stream.csm_wait = span;
 
-    /// Sets whether segments leave at once. Otherwise a short segment waits until the one before it is
-    /// acknowledged (Nagle's algorithm, RFC 9293 section 3.7.4). Default true.
-    pub fn nodelay(mut self, yes: bool) -> Self {
-        self.0.stream.nodelay = yes;
-        self
-    }
+        /// Sets whether segments leave at once. Otherwise a short segment waits until the one before it is
+        /// acknowledged (Nagle's algorithm, RFC 9293 section 3.7.4). Default true.
+        nodelay(yes: bool) => stream.nodelay = yes;
 
-    /// Sets the length of the longest message of a connection in either direction, which the CSM announces
-    /// (RFC 8323 section 5.3.1). A value above 1152 bytes announces BERT (section 6). Default 66688 bytes.
-    pub fn max_message_size(mut self, bytes: u32) -> Self {
-        self.0.stream.connection.max_message_size = bytes;
-        self
-    }
+        /// Sets the length of the longest message of a connection in either direction, which the CSM announces
+        /// (RFC 8323 section 5.3.1). A value above 1152 bytes announces BERT (section 6). Default 66688 bytes.
+        max_message_size(bytes: u32) => stream.connection.max_message_size = bytes;
 
-    /// Sets the idle time after which a Ping is sent over a connection (RFC 8323 section 5.4); `None`: never.
-    /// Default 240 s.
-    pub fn keep_alive(mut self, span: impl Into<Option<Duration>>) -> Self {
-        self.0.stream.connection.keep_alive = span.into();
-        self
-    }
+        /// Sets the idle time after which a Ping is sent over a connection (RFC 8323 section 5.4); `None`: never.
+        /// Default 240 s.
+        keep_alive(span: impl Into<Option<Duration>>) => stream.connection.keep_alive = span.into();
 
-    /// Sets how long a Ping may go unanswered. Default 20 s.
-    pub fn pong_timeout(mut self, span: Duration) -> Self {
-        self.0.stream.connection.pong_timeout = span;
-        self
-    }
+        /// Sets how long a Ping may go unanswered. Default 20 s.
+        pong_timeout(span: Duration) => stream.connection.pong_timeout = span;
 
-    /// Sets how long a message that has begun to arrive over a connection may take to arrive completely. Default
-    /// 60 s.
-    pub fn message_timeout(mut self, span: Duration) -> Self {
-        self.0.stream.connection.message_timeout = span;
-        self
-    }
+        /// Sets how long a message that has begun to arrive over a connection may take to arrive completely. Default
+        /// 60 s.
+        message_timeout(span: Duration) => stream.connection.message_timeout = span;
 
-    /// Sets how long a connection may accept none of the waiting bytes. Default 60 s.
-    pub fn write_timeout(mut self, span: Duration) -> Self {
-        self.0.stream.connection.write_timeout = span;
-        self
-    }
+        /// Sets how long a connection may accept none of the waiting bytes. Default 60 s.
+        write_timeout(span: Duration) => stream.connection.write_timeout = span;
 
-    /// Sets how long the peer may take to close a connection after our Release. Default 10 s.
-    pub fn release_timeout(mut self, span: Duration) -> Self {
-        self.0.stream.connection.release_timeout = span;
-        self
+        /// Sets how long the peer may take to close a connection after our Release. Default 10 s.
+        release_timeout(span: Duration) => stream.connection.release_timeout = span;
     }
 }
 
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(target_os = "linux")]
+#[cfg(test)]
 mod tests {
     use super::*;
     use crate::config::ClientConfig;
@@ -182,7 +120,6 @@ mod tests {
     use socket2::SockRef;
     use std::sync::Arc;
 
-    #[expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
     fn opened(address: &str, config: &ClientConfig) -> Arc<Shared> {
         Shared::new(address.parse().unwrap(), config.0.socket(), None).unwrap()
     }

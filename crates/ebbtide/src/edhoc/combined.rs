@@ -8,7 +8,8 @@ use ebbtide_core::oscore::OscoreOption;
 use ebbtide_core::wire::{Content, Message, Opt, OptionNumber};
 
 impl Edhoc {
-    /// Completes the handshake with message 3, and returns the protected request that follows it (RFC 9668 section 3.3.1).
+    /// Completes the handshake with message 3, and returns the protected request that follows it
+    /// (RFC 9668 section 3.3.1).
     pub(crate) fn complete(
         &self,
         contexts: &OscoreContexts,
@@ -47,7 +48,7 @@ fn split_string(payload: &[u8]) -> Option<(&[u8], &[u8])> {
 #[cfg(test)]
 mod tests {
     use super::super::handshake::Initiator;
-    use super::super::vectors::{client, crypto, server};
+    use super::super::tests::{client, crypto, server};
     use super::*;
     use crate::message::Uri;
     use ebbtide_core::wire::{Code, MessageId, Token, Type};

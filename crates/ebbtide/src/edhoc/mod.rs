@@ -22,7 +22,7 @@ mod crypto;
 mod handshake;
 mod server;
 #[cfg(test)]
-mod vectors;
+mod tests;
 
 pub use credentials::{CredentialError, EdhocCredentials};
 

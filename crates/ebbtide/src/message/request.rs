@@ -170,9 +170,9 @@ impl Request {
         self
     }
 
-    /// Sets the maximum length of the response's body, in bytes, if it comes in blocks: at a block beyond it the request
-    /// ends with [`ErrorKind::TooLarge`](crate::ErrorKind::TooLarge). Default: that of the client
-    /// ([`ClientConfig::max_body`](crate::ClientConfig::max_body)).
+    /// Sets the maximum length of the response's body, in bytes, if it comes in blocks: at a block
+    /// beyond it the request ends with [`ErrorKind::TooLarge`](crate::ErrorKind::TooLarge).
+    /// Default: that of the client ([`ClientConfig::max_body`](crate::ClientConfig::max_body)).
     #[must_use]
     pub fn max_body(mut self, bytes: usize) -> Self {
         self.max_body = Some(bytes);

@@ -33,7 +33,8 @@ pub(super) fn of(_: &UdpSocket) -> u64 {
     0
 }
 
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(target_os = "linux")]
+#[cfg(test)]
 mod tests {
     use super::*;
 

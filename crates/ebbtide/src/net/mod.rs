@@ -22,6 +22,8 @@ mod reports;
 mod room;
 #[cfg(feature = "test-net")]
 mod seeded;
+#[cfg(feature = "dtls")]
+mod session_events;
 pub(crate) mod shared;
 pub mod socket;
 pub(crate) mod socket_state;

@@ -2,7 +2,6 @@
 
 use super::peer::PeerInfo;
 use super::socket::Outbound;
-use super::socket_state::SocketState;
 use ebbtide_core::endpoint::Sent;
 use ebbtide_core::time::{Instant, Micros};
 use ebbtide_core::{PeerId, SessionKey};
@@ -100,11 +99,5 @@ impl Sessions {
 
     pub(crate) fn suspect(&mut self, _: PeerId) {
         match *self {}
-    }
-}
-
-impl SocketState {
-    pub(crate) fn pump(&mut self, _: Option<IpAddr>) -> bool {
-        false
     }
 }

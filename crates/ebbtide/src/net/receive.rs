@@ -23,9 +23,10 @@ pub(super) const BATCHES: usize = 8;
 const UNTIMED: usize = 4;
 
 impl Shared {
-    /// Receives and handles a batch, and returns about the instant at which it was handled. Returns `None` if the socket
-    /// was not ready; it will then wake the waker of `cx`. With `busily` it receives without a readiness notification, too. The batch ends
-    /// when a turn is over, and the rest of it comes first the next time.
+    /// Receives and handles a batch, and returns about the instant at which it was handled. Returns
+    /// `None` if the socket was not ready; it will then wake the waker of `cx`. With `busily` it
+    /// receives without a readiness notification, too. The batch ends when a turn is over, and the
+    /// rest of it comes first the next time.
     pub(super) fn receive(self: &Arc<Self>, cx: &mut Context<'_>, busily: bool) -> Option<Instant> {
         let mut buffers = self.receiving.lock().unwrap_or_else(PoisonError::into_inner);
         if buffers.inbox.has_left() {

@@ -230,9 +230,10 @@ impl Shared {
         state.advance(now);
         let result = change(&mut state, now);
         state.drain(None);
-        // Calls whose answers have come, but were not fetched yet, are likely to be followed by others, which leave in one
-        // batch. A server's answers are no calls, so their number does not tell whether others follow; nor does that
-        // of a proxy, whose calls begin with what one batch of its clients' requests brought.
+        // Calls whose answers have come, but were not fetched yet, are likely to be followed by
+        // others, which leave in one batch. A server's answers are no calls, so their number does
+        // not tell whether others follow; nor does that of a proxy, whose calls begin with what one
+        // batch of its clients' requests brought.
         let is_only = self.service.is_none() && !self.forwards && state.pending.calls() <= 1;
         if state.out.len() == 1 && is_only {
             // If the socket is full, the datagram stays queued, and the driver tries again.
@@ -281,8 +282,8 @@ impl Shared {
     }
 }
 
-/// The locked state while the endpoint is given something. Dropping it takes from the endpoint what it then has to send, so that
-/// no code can forget to.
+/// The locked state while the endpoint is given something. Dropping it takes from the endpoint what
+/// it then has to send, so that no code can forget to.
 #[derive(Debug)]
 pub(super) struct DrainGuard<'s> {
     state: MutexGuard<'s, SocketState>,

@@ -166,6 +166,12 @@ impl SocketState {
         }
     }
 
+    /// Without DTLS there are no sessions with output.
+    #[cfg(not(feature = "dtls"))]
+    fn pump(&mut self, _: Option<IpAddr>) -> bool {
+        false
+    }
+
     /// Processes everything that is due.
     pub(crate) fn handle_timeout(&mut self, now: Instant) {
         if let Some(sessions) = &mut self.dtls {

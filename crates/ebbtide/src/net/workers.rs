@@ -1,5 +1,6 @@
-//! Several sockets at one address over DTLS. The kernel divides datagrams among them by the peer's address; a record with a
-//! connection ID belongs to the worker that has issued it, wherever its peer is now (RFC 9146).
+//! Several sockets at one address over DTLS. The kernel divides datagrams among them by the peer's
+//! address; a record with a connection ID belongs to the worker that has issued it, wherever its
+//! peer is now (RFC 9146).
 
 use std::sync::{Arc, Weak};
 

@@ -8,7 +8,8 @@ use std::sync::Arc;
 use tokio::sync::OwnedMutexGuard;
 use zeroize::Zeroizing;
 
-/// Contexts that are kept for one peer: the latest, and one before it, which the peer uses until it has completed the handshake.
+/// Contexts that are kept for one peer: the latest, and one before it, which the peer uses until it
+/// has completed the handshake.
 const KEPT: usize = 2;
 
 /// The result of a handshake.
@@ -37,8 +38,9 @@ impl OscoreContexts {
         self.client_context(self.add_made(made, Servers::of(uri), ContextOrigin::Handshake)?)
     }
 
-    /// As [`Self::add_of_server`], with a handshake that ends with the first request. Others to this server have the context when
-    /// that has been answered, and wait for their `turn` until then.
+    /// As [`Self::add_of_server`], with a handshake that ends with the first request. Others to
+    /// this server have the context when that has been answered, and wait for their `turn` until
+    /// then.
     pub(crate) fn add_ending(
         &self,
         made: MadeContext,

@@ -126,8 +126,8 @@ impl OscoreContexts {
         Some(BegunRenewal { peer, drawn, context, number, options, payload })
     }
 
-    /// Makes the keys with the server's answer and further bytes that were drawn. `None` if it is not the server's, or no answer to
-    /// this request.
+    /// Makes the keys with the server's answer and further bytes that were drawn. `None` if it is
+    /// not the server's, or no answer to this request.
     pub(crate) fn finish_renewal(
         &self,
         begun: &BegunRenewal,
@@ -152,8 +152,8 @@ impl OscoreContexts {
 
 /// A server's side.
 impl OscoreContexts {
-    /// Takes a request whose ID Context no context has: the first one of an exchange, which is answered and not processed, or the one
-    /// that ends it.
+    /// Takes a request whose ID Context no context has: the first one of an exchange, which is
+    /// answered and not processed, or the one that ends it.
     pub(super) fn renew(
         &self,
         outer: &Message<'_>,

@@ -13,11 +13,12 @@ const RECORD: usize = 21;
 /// How often to open a file that was replaced before it was locked.
 const TRIES: u32 = 8;
 
-/// A file with the latest limit, twice, and with its own inode and birth time, by which a copy of it is recognised: a copy may be older
-/// than the numbers that were used since, which would be used again.
+/// A file with the latest limit, twice, and with its own inode and birth time, by which a copy of
+/// it is recognised: a copy may be older than the numbers that were used since, which would be used
+/// again.
 ///
-/// A file that is written keeps both, and so would one into which an older copy is written. Each limit therefore has a file of its
-/// own, which replaces the one before.
+/// A file that is written keeps both, and so would one into which an older copy is written. Each
+/// limit therefore has a file of its own, which replaces the one before.
 pub(super) struct SequenceFile {
     path: PathBuf,
     file: LockedFile,
@@ -28,8 +29,8 @@ impl SequenceFile {
     ///
     /// # Errors
     ///
-    /// Returns an error of the kind `ResourceBusy` if another program has opened it, and of the kind `InvalidData` if it holds
-    /// something else.
+    /// Returns an error of the kind `ResourceBusy` if another program has opened it, and of the
+    /// kind `InvalidData` if it holds something else.
     pub(super) fn open(path: &Path) -> io::Result<(Numbering, Self)> {
         for _ in 0..TRIES {
             let options = &mut OpenOptions::new();

@@ -1,10 +1,10 @@
 //! State that all sockets and connections of a server share.
 
 use super::arriving::Streams;
+use super::last_write::LastWrite;
 use super::locked::Locked;
 use super::panics::CaughtPanic;
 use super::router::Router;
-use super::state::last_write::LastWrite;
 use crate::answered::AnswerTally;
 use crate::client::Requests;
 use crate::config::AllSettings;

@@ -44,10 +44,11 @@ impl ServerHandle {
     /// and DTLS receive a 5.03 that ends their observations, running handlers finish, and
     /// acknowledged requests are answered. After that, but at the latest after `grace`, the server
     /// releases its connections and closes its sockets. [`Server::run`] then returns, and the
-    /// addresses can be bound again. Returns true if all work was finished within `grace`. A server with a
-    /// [state](crate::ServerConfig::state) keeps its observers and its sessions, for the process that reads it next. One with
-    /// [sockets that were handed over](crate::ServerConfig::sockets) refuses nothing: it receives and accepts no more, and what
-    /// arrives meanwhile waits for the process that has these sockets next.
+    /// addresses can be bound again. Returns true if all work was finished within `grace`. A server
+    /// with a [state](crate::ServerConfig::state) keeps its observers and its sessions, for the
+    /// process that reads it next. One with [sockets that were handed
+    /// over](crate::ServerConfig::sockets) refuses nothing: it receives and accepts no more, and
+    /// what arrives meanwhile waits for the process that has these sockets next.
     ///
     /// Not cancel safe: if dropped, the server stays open and answers every new request with 5.03.
     pub async fn shutdown(&self, grace: Duration) -> bool {
@@ -127,8 +128,9 @@ impl ServerHandle {
         removed.is_some()
     }
 
-    /// Ends the sessions over DTLS and the connections over TLS of peers that are not to be served any more, such as those
-    /// whose key was removed: `keeps` decides for each. Sessions cannot be resumed.
+    /// Ends the sessions over DTLS and the connections over TLS of peers that are not to be served
+    /// any more, such as those whose key was removed: `keeps` decides for each. Sessions cannot be
+    /// resumed.
     #[cfg(feature = "dtls")]
     pub fn end_sessions(&self, keeps: impl Fn(SessionPeer<'_>) -> bool) {
         for listener in &self.listeners {

@@ -13,6 +13,7 @@ mod handler;
 mod in_order;
 mod inner;
 mod into_response;
+mod last_write;
 mod later;
 mod layer;
 mod lifecycle;

@@ -114,9 +114,11 @@ impl RawKeyServer {
         *self.own.write().unwrap_or_else(PoisonError::into_inner) = own.clone();
     }
 
-    /// Accepts these keys of clients instead of those before, in new sessions and in those that are resumed. Established
-    /// sessions go on: [`ServerHandle::end_sessions`](crate::server::ServerHandle::end_sessions) with [`Self::serves`]
-    /// ends those of removed keys. Does nothing at a server that was made without keys of clients.
+    /// Accepts these keys of clients instead of those before, in new sessions and in those that are
+    /// resumed. Established sessions go on:
+    /// [`ServerHandle::end_sessions`](crate::server::ServerHandle::end_sessions) with
+    /// [`Self::serves`] ends those of removed keys. Does nothing at a server that was made without
+    /// keys of clients.
     pub fn set_clients(&self, clients: TrustedKeys) {
         if let Some(keys) = &self.clients {
             *keys.0.write().unwrap_or_else(PoisonError::into_inner) = clients;

@@ -28,7 +28,7 @@ async fn a_session_is_found_by_its_worker_whichever_of_them_its_new_address_lead
         rebound.store(true, Ordering::Relaxed);
         assert_eq!(client.get(&*uri).await.unwrap().text(), identity);
     }
-    // Of twelve addresses two thirds lead to another worker, where the session would not be known, and its client would begin
-    // another one.
+    // Of twelve addresses two thirds lead to another worker, where the session would not be known,
+    // and its client would begin another one.
     assert_eq!(server.snapshot().dtls.established(), CLIENTS);
 }

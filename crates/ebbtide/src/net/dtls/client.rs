@@ -23,7 +23,7 @@ const DOUBTS: Duration = Duration::from_secs(10);
 
 /// All servers of a client's socket.
 #[derive(Debug)]
-pub(super) struct Links {
+pub(in crate::net) struct ServerLinks {
     credentials: Option<Credentials>,
     certificates: Option<Certificates>,
     links: Vec<ServerLink>,
@@ -37,31 +37,31 @@ pub(super) struct Links {
 
 /// One server.
 #[derive(Debug)]
-pub(super) struct ServerLink {
-    pub(super) remote: SocketAddr,
+pub(in crate::net) struct ServerLink {
+    pub(in crate::net) remote: SocketAddr,
     /// The server's name or address.
     name: Arc<str>,
-    pub(super) session: Option<SessionId>,
-    pub(super) established: bool,
+    pub(in crate::net) session: Option<SessionId>,
+    pub(in crate::net) established: bool,
     /// Whether there was a session before.
-    pub(super) was_established: bool,
+    pub(in crate::net) was_established: bool,
     /// How often another session took the place of one that was established.
-    pub(super) replaced: u64,
+    pub(in crate::net) replaced: u64,
     /// When the server last said that it does not know the session.
     doubted: Option<Instant>,
     /// The observations that want to know when the session is replaced.
-    pub(super) watchers: Vec<Waker>,
+    pub(in crate::net) watchers: Vec<Waker>,
     /// The reason why its last handshake failed.
-    pub(super) failed: Option<Failure>,
-    pub(super) saved: Option<SavedSession>,
+    pub(in crate::net) failed: Option<Failure>,
+    pub(in crate::net) saved: Option<SavedSession>,
     /// The handshake flight that waits for an answer.
-    pub(super) flight: Option<Flight>,
+    pub(in crate::net) flight: Option<Flight>,
     waiting: Vec<(Vec<u8>, Sent)>,
-    pub(super) wakers: Vec<Waker>,
+    pub(in crate::net) wakers: Vec<Waker>,
 }
 
-impl Links {
-    pub(super) const fn new(
+impl ServerLinks {
+    pub(in crate::net) const fn new(
         credentials: Option<Credentials>,
         certificates: Option<Certificates>,
     ) -> Self {
@@ -75,21 +75,21 @@ impl Links {
         }
     }
 
-    pub(super) fn number(&self, session: SessionId) -> Option<u64> {
+    pub(in crate::net) fn number(&self, session: SessionId) -> Option<u64> {
         self.by_session.get(&session).map(|index| *index as u64)
     }
 
     /// The server of the link with this number.
-    pub(super) fn remote(&self, number: u64) -> Option<SocketAddr> {
+    pub(in crate::net) fn remote(&self, number: u64) -> Option<SocketAddr> {
         Some(self.links.get(usize::try_from(number).ok()?)?.remote)
     }
 
-    pub(super) fn session(&self, number: u64) -> Option<SessionId> {
+    pub(in crate::net) fn session(&self, number: u64) -> Option<SessionId> {
         self.links.get(usize::try_from(number).ok()?)?.session
     }
 
     /// The link of a session, with its number.
-    pub(super) fn of(&mut self, session: SessionId) -> Option<(u64, &mut ServerLink)> {
+    pub(in crate::net) fn of(&mut self, session: SessionId) -> Option<(u64, &mut ServerLink)> {
         let index = *self.by_session.get(&session)?;
         Some((index as u64, self.links.get_mut(index)?))
     }
@@ -115,7 +115,7 @@ impl Links {
     }
 
     /// Keeps a message until its session is established; begins a session if there is none.
-    pub(super) fn keep(
+    pub(in crate::net) fn keep(
         &mut self,
         to: SessionKey,
         message: &[u8],
@@ -142,7 +142,7 @@ impl Links {
     }
 
     /// The links whose session is needed, with the credentials for it.
-    pub(super) fn next_wanted(
+    pub(in crate::net) fn next_wanted(
         &mut self,
     ) -> Option<(u64, &mut ServerLink, Option<ClientCredentials>)> {
         let is_next =
@@ -167,7 +167,7 @@ impl Links {
         Some((index as u64, link, credentials))
     }
 
-    pub(super) fn begun(&mut self, number: u64, session: SessionId) {
+    pub(in crate::net) fn begun(&mut self, number: u64, session: SessionId) {
         let index = number as usize;
         if let Some(link) = self.links.get_mut(index) {
             link.session = Some(session);
@@ -175,7 +175,7 @@ impl Links {
         }
     }
 
-    pub(super) fn ended(&mut self, session: SessionId) {
+    pub(in crate::net) fn ended(&mut self, session: SessionId) {
         if let Some(index) = self.by_session.remove(&session)
             && let Some(link) = self.links.get_mut(index)
             // Another one may have taken its place.
@@ -186,9 +186,9 @@ impl Links {
         }
     }
 
-    /// A session that a fatal alert has ended must not be resumed (RFC 5246 section 7.2.2), and one whose resumption has
-    /// failed is not offered again.
-    pub(super) fn forbid_resumption(&mut self, session: SessionId) {
+    /// A session that a fatal alert has ended must not be resumed (RFC 5246 section 7.2.2), and one
+    /// whose resumption has failed is not offered again.
+    pub(in crate::net) fn forbid_resumption(&mut self, session: SessionId) {
         if let Some((_, link)) = self.of(session)
             && link.session == Some(session)
         {
@@ -203,7 +203,7 @@ impl Links {
     }
 
     /// Begins another session if an observation needs it.
-    pub(super) fn want_if_watched(&mut self, number: u64) {
+    pub(in crate::net) fn want_if_watched(&mut self, number: u64) {
         let index = usize::try_from(number).unwrap_or(usize::MAX);
         if self.links.get(index).is_some_and(|link| !link.watchers.is_empty()) {
             self.wanted.insert(index);
@@ -230,7 +230,7 @@ impl ServerLink {
         }
     }
 
-    pub(super) fn take_waiting(&mut self) -> Vec<(Vec<u8>, Sent)> {
+    pub(in crate::net) fn take_waiting(&mut self) -> Vec<(Vec<u8>, Sent)> {
         core::mem::take(&mut self.waiting)
     }
 }

@@ -7,7 +7,6 @@
 
 mod client;
 pub(crate) mod config;
-mod pump;
 
 pub(crate) use ebbtide_dtls::{StoredSession, reserve};
 
@@ -15,7 +14,7 @@ use super::beside;
 use super::clock::{Clock, seeded_for_secrets};
 use super::peer::PeerInfo;
 use super::socket::Outbound;
-use client::Links;
+use client::ServerLinks;
 use config::{DtlsBind, DtlsConfig};
 use ebbtide_core::endpoint::Sent;
 use ebbtide_core::time::{Instant, Micros};
@@ -43,20 +42,20 @@ pub(crate) enum Side {
 /// The sessions of a socket.
 #[derive(Debug)]
 pub(crate) struct Sessions {
-    endpoint: DtlsEngine,
+    pub(super) endpoint: DtlsEngine,
     clock: Clock,
     /// The instant of the present call. A clock read for each record would take longer than some of its encryption.
-    now: Instant,
+    pub(super) now: Instant,
     /// The number of the socket.
-    socket: u32,
+    pub(super) socket: u32,
     /// Present at a client.
-    links: Option<Links>,
+    pub(super) links: Option<ServerLinks>,
     /// The next instant at which to call the sessions.
-    deadline: Option<Instant>,
+    pub(super) deadline: Option<Instant>,
     /// A buffer for one datagram, reused.
     record: Vec<u8>,
     /// Messages that cannot be sent any more.
-    unsent: Vec<Sent>,
+    pub(super) unsent: Vec<Sent>,
 }
 
 /// A message that is to be sent over a session.
@@ -100,7 +99,8 @@ impl Sessions {
         let rng = seeded_for_secrets()?;
         let (mut endpoint, links) = match side {
             Side::Client => {
-                let links = Links::new(config.credentials.clone(), config.certificates.clone());
+                let links =
+                    ServerLinks::new(config.credentials.clone(), config.certificates.clone());
                 (Endpoint::new(config.client.clone(), rng), Some(links))
             }
             Side::Server(DtlsBind { keys, certificates, .. }) => {
@@ -143,7 +143,7 @@ impl Sessions {
     }
 
     /// The key of a session: of a client's, that of the link with its server, which outlives the session.
-    fn key(&self, session: SessionId) -> Option<SessionKey> {
+    pub(super) fn key(&self, session: SessionId) -> Option<SessionKey> {
         let number = match &self.links {
             Some(links) => links.number(session)?,
             None => session.as_u64(),

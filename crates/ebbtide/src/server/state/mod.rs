@@ -1,8 +1,7 @@
-//! The state of a server that survives a restart: observers, sessions over DTLS, verified addresses, and the position of
-//! message IDs.
+//! The state of a server that survives a restart: observers, sessions over DTLS, verified
+//! addresses, and the position of message IDs.
 
 mod journal;
-pub(super) mod last_write;
 mod saved;
 mod stored_map;
 
@@ -31,8 +30,8 @@ const EVERY: Duration = Duration::from_millis(100);
 const RETRY: Duration = Duration::from_secs(1);
 
 impl Service {
-    /// Stores the state of a server that receives nothing any more, and ends its sessions without a word. It takes until
-    /// that is possible, and forever in a server without a state.
+    /// Stores the state of a server that receives nothing any more, and ends its sessions without a
+    /// word. It takes until that is possible, and forever in a server without a state.
     pub(super) async fn store_last(&self) {
         self.inner.last_write.done().await;
     }

@@ -65,8 +65,9 @@ impl SavedState {
         Ok(state)
     }
 
-    /// Without observers whose addresses may be forged: if the bytes sent to them could not be stored later, each start would send
-    /// as many again. Sequence numbers of sessions are reserved.
+    /// Without observers whose addresses may be forged: if the bytes sent to them could not be
+    /// stored later, each start would send as many again. Sequence numbers of sessions are
+    /// reserved.
     pub(super) fn entries_at_start(&self) -> Entries {
         let mut kept = self.clone();
         kept.observers.retain(|(_, observer)| observer.proven || !observer.unverified);

@@ -8,8 +8,8 @@ use std::sync::Arc;
 /// A map from bytes to bytes that a [`StateStore`] keeps, for what an application has acknowledged and must not lose.
 /// A change costs its own bytes, not those of the whole map.
 ///
-/// It has to be the only one that uses its store: a server's own state ([`ServerConfig::state`](crate::ServerConfig::state))
-/// needs another one.
+/// It has to be the only one that uses its store: a server's own state
+/// ([`ServerConfig::state`](crate::ServerConfig::state)) needs another one.
 ///
 /// ```
 /// use ebbtide::server::{StateFile, StoredMap};
@@ -72,8 +72,8 @@ impl StoredMap {
     ///
     /// # Errors
     ///
-    /// Returns an error if they cannot be stored. The map has them all the same, and the next call stores them. A key of
-    /// more than 65535 bytes is an error before anything is changed.
+    /// Returns an error if they cannot be stored. The map has them all the same, and the next call
+    /// stores them. A key of more than 65535 bytes is an error before anything is changed.
     pub fn write(
         &mut self,
         changes: impl IntoIterator<Item = (Vec<u8>, Option<Vec<u8>>)>,

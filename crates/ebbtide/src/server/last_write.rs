@@ -5,7 +5,7 @@ use tokio::sync::Notify;
 
 /// See the [module](self).
 #[derive(Debug, Default)]
-pub(in super::super) struct LastWrite {
+pub(super) struct LastWrite {
     is_asked_for: AtomicBool,
     asked: Notify,
     finished: Notify,

@@ -1,8 +1,8 @@
-//! Carries out the output of the sessions, and applies its consequences to the endpoint.
+//! Carries out the output of the DTLS sessions of a socket, and applies its consequences to the endpoint.
 
-use super::super::pending::Answer;
-use super::super::socket_state::SocketState;
-use super::Queued;
+use super::dtls::Queued;
+use super::pending::Answer;
+use super::socket_state::SocketState;
 use ebbtide_core::endpoint::Sent;
 use ebbtide_core::stream::{self, Closed};
 use ebbtide_core::time::{Instant, Micros};
@@ -14,7 +14,7 @@ use std::net::IpAddr;
 impl SocketState {
     /// Carries out the output of the sessions. Returns true if the endpoint may have new output as
     /// well.
-    pub(crate) fn pump(&mut self, from: Option<IpAddr>) -> bool {
+    pub(super) fn pump(&mut self, from: Option<IpAddr>) -> bool {
         let mut changed = false;
         loop {
             changed |= self.fail_unsent();
