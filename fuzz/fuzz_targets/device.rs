@@ -1,5 +1,6 @@
-//! The device's endpoint beside the one for many peers: both get the same calls, datagrams and random numbers from the input, and
-//! send the same. The machine is that of the test `device_endpoint`; its `play` describes the bytes.
+//! The device's endpoint beside the one for many peers: both get the same calls, datagrams and
+//! random numbers from the input, and send the same. The machine is that of the test
+//! `device_endpoint`; its `play` describes the bytes.
 #![no_main]
 
 #[path = "../../crates/ebbtide-core/tests/it/common/split_mix.rs"]

@@ -18,7 +18,8 @@ pub struct DualEndpoint {
 }
 
 impl DualEndpoint {
-    /// Creates an endpoint. `v12` serves what is not DTLS 1.3. A client with `v13` uses it for all servers with certificates.
+    /// Creates an endpoint. `v12` serves what is not DTLS 1.3. A client with `v13` uses it for all
+    /// servers with certificates.
     #[must_use]
     pub const fn new(v12: Endpoint, v13: Option<Dtls13Endpoint>) -> Self {
         Self { v12, v13 }
@@ -33,8 +34,8 @@ impl DualEndpoint {
         self.v13.as_mut().filter(|_| is_here(session))
     }
 
-    /// Begins a handshake with `remote`, whose flights are retransmitted according to `timing`: over DTLS 1.3 with certificates, if
-    /// there is an endpoint for it. See [`Endpoint::connect`].
+    /// Begins a handshake with `remote`, whose flights are retransmitted according to `timing`:
+    /// over DTLS 1.3 with certificates, if there is an endpoint for it. See [`Endpoint::connect`].
     pub fn connect(
         &mut self,
         now: Instant,
@@ -191,7 +192,8 @@ impl DualEndpoint {
         }
     }
 
-    /// The secrets with which a session can be resumed later. There is none of DTLS 1.3: `dimpl` does not resume sessions.
+    /// The secrets with which a session can be resumed later. There is none of DTLS 1.3: `dimpl`
+    /// does not resume sessions.
     #[must_use]
     pub fn saved_session(&self, session: SessionId) -> Option<SavedSession> {
         self.v12.saved_session(session)
@@ -202,8 +204,8 @@ impl DualEndpoint {
         self.v12.set_timing(session, timing);
     }
 
-    /// Records that the peer has answered a message that was first sent at `sent`. See [`Endpoint::confirm_address`]. The address
-    /// of a session of DTLS 1.3 never changes.
+    /// Records that the peer has answered a message that was first sent at `sent`. See
+    /// [`Endpoint::confirm_address`]. The address of a session of DTLS 1.3 never changes.
     pub fn confirm_address(&mut self, session: SessionId, sent: Instant) {
         self.v12.confirm_address(session, sent);
     }

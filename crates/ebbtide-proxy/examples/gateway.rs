@@ -1,5 +1,5 @@
-//! A gateway to one server, for measurements: `gateway ADDRESS HTTP-ADDRESS URI`. Clients of both protocols find the server
-//! below `/far`, and CoAP clients 64 places at it.
+//! A gateway to one server, for measurements: `gateway ADDRESS HTTP-ADDRESS URI`. Clients of both
+//! protocols find the server below `/far`, and CoAP clients 64 places at it.
 
 use ebbtide::congestion::ControlConfig;
 use ebbtide::{ClientConfig, Server, Uri};

@@ -17,7 +17,7 @@ pub(crate) struct Ask {
     pub(crate) code: Code,
     pub(crate) forwarded: Forwarded,
     pub(crate) payload: Bytes,
-    /// When the client no longer waits.
+    /// The instant at which the client stops waiting.
     pub(crate) deadline: Instant,
     pub(crate) freshness: StoredUse,
     pub(crate) body: BodyForm,

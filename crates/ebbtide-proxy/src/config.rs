@@ -61,9 +61,10 @@ impl GatewayConfig {
         self
     }
 
-    /// Lets CoAP clients reach the addresses with this prefix over HTTP and HTTPS, by Proxy-Uri or Proxy-Scheme (RFC 7252
-    /// section 10.1). [`Self::allow`] does not, since HTTP servers behind a gateway are most likely not meant for its
-    /// clients. Loopback and link-local addresses need a prefix within their range here as well.
+    /// Lets CoAP clients reach the addresses with this prefix over HTTP and HTTPS, by Proxy-Uri or
+    /// Proxy-Scheme (RFC 7252 section 10.1). [`Self::allow`] does not, since HTTP servers behind a
+    /// gateway are most likely not meant for its clients. Loopback and link-local addresses need a
+    /// prefix within their range here as well.
     pub fn allow_http(mut self, targets: Prefix) -> Self {
         self.access.web.push(targets);
         self

@@ -1,4 +1,5 @@
-//! URIs of HTTP servers. Their parts remain as they were written: an escape in a query may mean another one to a server.
+//! URIs of HTTP servers. Their parts remain as they were written: an escape in a query may mean
+//! another one to a server.
 
 use core::fmt::Write as _;
 

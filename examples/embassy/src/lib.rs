@@ -46,8 +46,8 @@ impl<'a, R: Rng> Client<'a, R> {
         Self { socket, endpoint, rng, open: None }
     }
 
-    /// Sends a request and waits for its response, which is then in `buffer`. If the future is dropped, the next call ends
-    /// the request.
+    /// Sends a request and waits for its response, which is then in `buffer`. If the future is
+    /// dropped, the next call ends the request.
     ///
     /// # Errors
     ///

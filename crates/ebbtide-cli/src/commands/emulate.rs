@@ -29,8 +29,9 @@ pub(crate) struct EmulateArgs {
     /// Addresses on the devices' side, from 10.83.1.1 on
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=50_000))]
     hosts: u32,
-    /// Make a TAP device with this name at the devices' end, to which a device with its own IP stack attaches, such as
-    /// QEMU's. Its address follows those of --hosts: 10.83.1.2, behind the router 10.83.1.1 (fd00:a:53:1::2 and fe80::1)
+    /// Make a TAP device with this name at the devices' end, to which a device with its own IP
+    /// stack attaches, such as QEMU's. Its address follows those of --hosts: 10.83.1.2, behind the
+    /// router 10.83.1.1 (fd00:a:53:1::2 and fe80::1)
     #[arg(long, value_name = "NAME", value_parser = interface_name)]
     tap: Option<String>,
     /// A command line (for `sh -c`) that runs in a namespace of its own behind the link; COMMAND

@@ -79,10 +79,12 @@ pub(crate) struct ServeArgs {
     /// clients (Linux). An address whose sockets the service manager hands over (LISTEN_FDS) has as many as these
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256))]
     workers: u16,
-    /// The first byte of DTLS connection IDs, by which a balancer in front of several servers finds the one that has a session
+    /// The first byte of DTLS connection IDs, by which a balancer in front of several servers finds
+    /// the one that has a session
     #[arg(long, value_name = "N")]
     server_id: Option<u8>,
-    /// Store here which clients observe what, and DTLS sessions with their keys, so that a restarted server goes on with them
+    /// Store here which clients observe what, and DTLS sessions with their keys, so that a
+    /// restarted server goes on with them
     #[arg(long, value_name = "FILE")]
     state: Option<PathBuf>,
     #[command(flatten)]

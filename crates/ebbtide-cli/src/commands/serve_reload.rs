@@ -1,4 +1,5 @@
-//! SIGHUP: keys, certificates and authorities are read again, and the folder of files is opened again. A file that is wrong changes nothing, and no server ends.
+//! SIGHUP: keys, certificates and authorities are read again, and the folder of files is opened
+//! again. A file that is wrong changes nothing, and no server ends.
 
 use super::serve_files::Folder;
 use crate::client::psk::{self, ReloadedKeys};

@@ -1,5 +1,5 @@
-//! The protocol of systemd's socket activation (sd_listen_fds(3)): sockets that the service manager keeps open while one
-//! process follows another.
+//! The protocol of systemd's socket activation (sd_listen_fds(3)): sockets that the service manager
+//! keeps open while one process follows another.
 
 use crate::failure::Failure;
 use nix::libc;
@@ -28,8 +28,9 @@ fn take(descriptor: RawFd) -> Result<OwnedFd, Failure> {
         let why = format_args!("LISTEN_FDS: descriptor {descriptor} is not open");
         return Err(Failure::usage(why));
     }
-    // SAFETY: the descriptor is open, the service manager has opened it for this process (LISTEN_PID), and nothing here owns
-    // it, because this happens once and before the program opens anything.
+    // SAFETY: the descriptor is open, the service manager has opened it for this process
+    // (LISTEN_PID), and nothing here owns it, because this happens once and before the program
+    // opens anything.
     #[expect(unsafe_code, reason = "the descriptor comes as a number")]
     Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
 }

@@ -1,4 +1,5 @@
-//! `ebbtide proxy` between clients and servers of others, also where a tenth of all datagrams is lost on both sides of it.
+//! `ebbtide proxy` between clients and servers of others, also where a tenth of all datagrams is
+//! lost on both sides of it.
 
 use super::libcoap;
 use super::our_client::{Manners, ask_lossy};

@@ -15,8 +15,8 @@ fn our_own_server_breaks_no_rule() {
     assert!(answer.out.contains(" 0 faults, 0 pieces of advice"), "{}", answer.out);
 }
 
-/// Answers every datagram of four bytes or more with an Acknowledgement 2.05 without a token, unless `other` has another
-/// answer.
+/// Answers every datagram of four bytes or more with an Acknowledgement 2.05 without a token,
+/// unless `other` has another answer.
 fn careless(other: impl Fn(&[u8]) -> Option<[u8; 4]> + Send + 'static) -> String {
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     let address = socket.local_addr().unwrap().to_string();

@@ -475,7 +475,8 @@ fn every_command_is_in_the_document() {
 
 #[test]
 fn what_would_mend_a_requirement_is_searched_if_no_control_meets_it() {
-    // A hundred requests of 100 bytes at once on 8 kbit/s: the n-th one is answered after 0.1 s times n, so 50 are in time.
+    // A hundred requests of 100 bytes at once on 8 kbit/s: the n-th one is answered after 0.1 s
+    // times n, so 50 are in time.
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("x.toml");
     let text = "name = \"x\"\ntitle = \"x\"\n[require]\nin_time = 1.0\n\

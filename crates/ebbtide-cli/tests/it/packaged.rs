@@ -1,5 +1,5 @@
-//! What the packages start: the unit with its sockets and its configuration, and the root of the image; each in namespaces of
-//! its own, as far as these allow.
+//! What the packages start: the unit with its sockets and its configuration, and the root of the
+//! image; each in namespaces of its own, as far as these allow.
 #![cfg(target_os = "linux")]
 
 use crate::common::Serving;

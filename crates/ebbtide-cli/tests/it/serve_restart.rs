@@ -9,8 +9,8 @@ use std::os::fd::OwnedFd;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// The command with sockets as descriptors 3 and, if there are two, 4. The process must know its own number, and a shell
-/// can tell it.
+/// The command with sockets as descriptors 3 and, if there are two, 4. The process must know its
+/// own number, and a shell can tell it.
 pub(crate) fn with_sockets(sockets: [Option<OwnedFd>; 2], arguments: &[&str]) -> Command {
     let count = sockets.iter().flatten().count();
     let second = if count > 1 { "4<&2" } else { "" };

@@ -249,9 +249,9 @@ impl<A: Copy + Eq, C: CongestionControl + Clone> DeviceEndpoint<'_, A, C> {
         ordinal_in(token, exchange.token, exchange.marking, exchange.transmissions)
     }
 
-    /// The peer of an exchange has responded: the measurements of an answer with this ordinal in its mark. The ordinal counts if the
-    /// answer certainly belongs to the transmission that it names: that is the last one, or the
-    /// peer is known to answer each copy with its own mark.
+    /// The peer of an exchange has responded: the measurements of an answer with this ordinal in
+    /// its mark. The ordinal counts if the answer certainly belongs to the transmission that it
+    /// names: that is the last one, or the peer is known to answer each copy with its own mark.
     fn sample(&mut self, index: usize, ordinal: Option<u8>) -> Sample {
         let now = self.now;
         let Some((exchange, peer)) = self.memory.both(index) else {

@@ -125,7 +125,7 @@ impl Endpoint {
             return None;
         }
         if !code.is_request() {
-            // Who does not send the option does not read it.
+            // A peer that does not send the option does not read it either.
             let index = self.peers.find(self.config.scope.key(to))?;
             self.peers.get(index).waves.as_ref().filter(|waves| waves.reader.has_begun())?;
         }

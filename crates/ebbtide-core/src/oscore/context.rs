@@ -13,9 +13,10 @@ use core::fmt;
 pub enum Freshness {
     /// It was never accepted before.
     New,
-    /// It may have been accepted before the context was [resumed](Numbering::Resumed). It must not be processed unless it contains
-    /// an Echo option with a value that this server has made since; otherwise it is answered with 4.01 and such a value (RFC 8613
-    /// appendix B.1.2). See [`SecurityContext::accept`].
+    /// It may have been accepted before the context was [resumed](Numbering::Resumed). It must not
+    /// be processed unless it contains an Echo option with a value that this server has made since;
+    /// otherwise it is answered with 4.01 and such a value (RFC 8613 appendix B.1.2). See
+    /// [`SecurityContext::accept`].
     Unknown,
 }
 
@@ -95,8 +96,8 @@ impl<S: SequenceStore> SecurityContext<S> {
         Ok(Self { keys, numbers, window, store, naming })
     }
 
-    /// Derives a context in an exchange of new keys, with an ID Context that is sent as [`renewal::encode_part`] has it. It was never
-    /// used, since a peer drew a part of it.
+    /// Derives a context in an exchange of new keys, with an ID Context that is sent as
+    /// [`renewal::encode_part`] has it. It was never used, since a peer drew a part of it.
     ///
     /// # Errors
     ///
@@ -115,8 +116,9 @@ impl<S: SequenceStore> SecurityContext<S> {
         Ok(context)
     }
 
-    /// Records that an authentic request is new: it has [`Freshness::Unknown`], and the value of its Echo option was made by this
-    /// server since the context was resumed. All later requests of the client are new then as well.
+    /// Records that an authentic request is new: it has [`Freshness::Unknown`], and the value of
+    /// its Echo option was made by this server since the context was resumed. All later requests of
+    /// the client are new then as well.
     ///
     /// Returns false if it was accepted meanwhile.
     #[must_use]
@@ -148,7 +150,8 @@ impl<S> SecurityContext<S> {
         self.keys.id_context.as_ref()
     }
 
-    /// Whether this is its ID Context in a message. Some peers send one of an exchange of new keys as it is, others encoded.
+    /// Whether this is its ID Context in a message. Some peers send one of an exchange of new keys
+    /// as it is, others encoded.
     pub(super) fn is_named(&self, sent: &[u8]) -> bool {
         self.keys.id_context.as_ref().is_some_and(|ours| {
             ours.as_slice() == sent || renewal::decode_part(sent) == Some(ours.as_slice())

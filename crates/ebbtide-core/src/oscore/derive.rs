@@ -154,8 +154,8 @@ impl ContextKeys {
     }
 }
 
-/// The nonce of number 0 (RFC 8613 section 5.2): the ID's length, the ID, the number, with zeros in front of both, combined with the
-/// Common IV.
+/// The nonce of number 0 (RFC 8613 section 5.2): the ID's length, the ID, the number, with zeros in
+/// front of both, combined with the Common IV.
 fn first_nonce(algorithm: Algorithm, id: &PeerId, common_iv: &[u8; MAX_NONCE]) -> [u8; MAX_NONCE] {
     const NUMBER: usize = 5;
     let id = id.as_slice();

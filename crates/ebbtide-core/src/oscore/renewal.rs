@@ -1,7 +1,9 @@
-//! New keys from a secret that was used before (RFC 8613 appendix B.2): both peers draw a part of an ID Context of their own.
+//! New keys from a secret that was used before (RFC 8613 appendix B.2): both peers draw a part of
+//! an ID Context of their own.
 //!
-//! The client sends a request under `ID1`, which the server answers under `R2 | ID1` without processing it. The client's
-//! requests under `R2 | R3` are fresh then. Each value is sent as a byte string of CBOR.
+//! The client sends a request under `ID1`, which the server answers under `R2 | ID1` without
+//! processing it. The client's requests under `R2 | R3` are fresh then. Each value is sent as a
+//! byte string of CBOR.
 
 use super::short::{ContextId, MAX_CONTEXT_ID};
 use hkdf::Hkdf;
@@ -47,8 +49,8 @@ pub fn join(first: &[u8], second: &[u8]) -> Option<ContextId> {
     ContextId::new(bytes.get(..first.len() + second.len())?)
 }
 
-/// The key with which a server recognises its own answers, so that it keeps nothing for a client that only began. It must be drawn
-/// anew at each start.
+/// The key with which a server recognises its own answers, so that it keeps nothing for a client
+/// that only began. It must be drawn anew at each start.
 pub struct AnswerKey(Zeroizing<[u8; 16]>);
 
 /// The purpose of an answer.
@@ -56,8 +58,8 @@ pub struct AnswerKey(Zeroizing<[u8; 16]>);
 pub struct Renewed<'a> {
     /// The client's ID.
     pub kid: &'a [u8],
-    /// How often the client has renewed the keys since the server's start. An answer holds for one of these times, so that a captured
-    /// request under it is never new again.
+    /// How often the client has renewed the keys since the server's start. An answer holds for one
+    /// of these times, so that a captured request under it is never new again.
     pub count: u32,
 }
 

@@ -220,7 +220,7 @@ mod tests {
         assert!(output.is_empty());
         assert!(output.capacity() <= 2 * KEEP, "{}", output.capacity());
         assert_ne!(output.bytes.as_ptr(), burst, "shrunk in its place");
-        // What stays small keeps its room.
+        // A buffer that stays small keeps its memory.
         let kept = output.bytes.as_ptr();
         output.bytes.extend_from_slice(&[7; 100]);
         output.take(100);

@@ -118,8 +118,8 @@ options! {
 }
 
 impl OptionNumber {
-    /// PM (draft-ietf-core-coap-pm), for which no number is assigned: one of the experimental range, elective, unsafe to
-    /// forward.
+    /// PM (draft-ietf-core-coap-pm), for which no number is assigned: one of the experimental
+    /// range, elective, unsafe to forward.
     pub const PM: Self = Self(65_022);
     /// Whether Ebbtide [implements](Self::is_known) this option in messages with such a code. A critical
     /// option that is defined for requests only counts as unrecognized in a response (RFC 7252 section

@@ -34,8 +34,9 @@ const MAX_WAITING: usize = 4096;
 /// The longest datagram of a handshake at a client. `dimpl` pads a ClientHello to this length, so it is not
 /// that of the path.
 const CLIENT_MTU: usize = 512;
-/// The number of datagrams that `dimpl` keeps until a message is complete. With their length this bounds the memory of a
-/// handshake, and the length of a certificate, which `dimpl` puts into a buffer of ours and panics if that is too short.
+/// The number of datagrams that `dimpl` keeps until a message is complete. With their length this
+/// bounds the memory of a handshake, and the length of a certificate, which `dimpl` puts into a
+/// buffer of ours and panics if that is too short.
 const MAX_INCOMPLETE: usize = 30;
 /// `dimpl` sets the timer of a session with nothing to do to ten years. The driver ignores such timers.
 const NEVER: Duration = Duration::from_secs(100_000_000);

@@ -22,7 +22,8 @@ fn position(name: &str) -> Option<usize> {
     INDEXED.iter().position(|indexed| *indexed == name)
 }
 
-/// The indexed values of an endpoint and its links. An attribute with several values has the whole text and each of them.
+/// The indexed values of an endpoint and its links. An attribute with several values has the whole
+/// text and each of them.
 fn values(endpoint: &RegisteredEndpoint) -> BTreeSet<(usize, String)> {
     let links = endpoint.links.iter().flat_map(|link| &link.attributes);
     let named = endpoint

@@ -124,8 +124,8 @@ fn own_base(call: &Call<'_>) -> Result<BaseUri, Response> {
 }
 
 impl Directory {
-    /// Keeps an endpoint, in the place of the registration `updated` if there is a number, and waits until it is stored.
-    /// Returns its number.
+    /// Keeps an endpoint, in the place of the registration `updated` if there is a number, and
+    /// waits until it is stored. Returns its number.
     async fn keep(
         &self,
         endpoint: RegisteredEndpoint,

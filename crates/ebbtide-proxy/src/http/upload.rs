@@ -18,8 +18,8 @@ use hyper::StatusCode;
 use hyper::body::{Body as _, Incoming};
 use std::time::Duration;
 
-/// How long a body may keep the gateway waiting. Bytes that come give it this time again, at the least rate. The time of
-/// the device does not count.
+/// How long a body may keep the gateway waiting. Bytes that come give it this time again, at the
+/// least rate. The time of the device does not count.
 const BODY_PATIENCE: Duration = Duration::from_secs(30);
 /// Bytes per second.
 const LEAST_RATE: u64 = 1024;

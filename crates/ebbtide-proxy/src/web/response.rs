@@ -9,8 +9,8 @@ use hyper::StatusCode;
 use hyper::header::{self, HeaderMap, HeaderName};
 use hyper::http::response::Parts;
 
-/// The longest ETag that is taken over as it is; one byte less than CoAP allows, so that it differs from those that stand
-/// for longer ones.
+/// The longest ETag that is taken over as it is; one byte less than CoAP allows, so that it differs
+/// from those that stand for longer ones.
 const DIRECT: usize = 7;
 
 /// The answer for a server's response.

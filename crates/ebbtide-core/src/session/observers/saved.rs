@@ -13,8 +13,8 @@ use core::net::IpAddr;
 /// example, starts a service at most 64 times in 128 s by default.
 const AHEAD: u32 = 1 << 16;
 
-/// Sequence numbers are stored in multiples of this, so that a notification alone changes nothing that is stored. A restart
-/// moves on by twice as many.
+/// Sequence numbers are stored in multiples of this, so that a notification alone changes nothing
+/// that is stored. A restart moves on by twice as many.
 const STEP: u32 = AHEAD / 2;
 
 /// Whether the number to store changes with this one.
@@ -59,8 +59,9 @@ impl Observers {
         self.version
     }
 
-    /// All observers in their stored form, except those over connections, which do not outlive the server, and those whose addresses may be forged while they have not acknowledged a notification: each start would send
-    /// another one.
+    /// All observers in their stored form, except those over connections, which do not outlive the
+    /// server, and those whose addresses may be forged while they have not acknowledged a
+    /// notification: each start would send another one.
     pub fn saved(&self) -> impl Iterator<Item = SavedObserver> {
         self.places.iter().filter_map(|observer| {
             if matches!(observer.remote, PeerId::Connection(_)) {
