@@ -126,8 +126,13 @@ impl CheckSocket {
         Ok(Self { socket, next_id, wait })
     }
 
+    /// The address of the server.
+    pub(crate) fn server(&self) -> io::Result<SocketAddr> {
+        self.socket.peer_addr()
+    }
+
     pub(super) fn is_local(&self) -> bool {
-        self.socket.peer_addr().is_ok_and(|server| server.ip().is_loopback())
+        self.server().is_ok_and(|server| server.ip().is_loopback())
     }
 
     pub(super) fn next_id(&mut self) -> u16 {

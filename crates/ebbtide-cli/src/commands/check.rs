@@ -92,27 +92,51 @@ fn check_server(args: &CheckArgs, uri: &str) -> Result<Vec<Row>, Failure> {
     let path = (!path.is_empty()).then_some(path);
     let server = CheckedServer { writable: args.write.clone(), ..discover(&mut peer, path) };
     let mut rows = Vec::new();
+    let mut is_alive = true;
     for rule in rules() {
-        let mut finding = match rule.is_slow && !args.slow {
-            true => Finding::Untried("it takes minutes: --slow".to_owned()),
-            false => (rule.attempt)(&mut peer, &server),
+        let Rule { clause, mut level, text, .. } = *rule;
+        let finding = if !is_alive {
+            Finding::Untried("the server answers no more".to_owned())
+        } else if rule.is_slow && !args.slow {
+            Finding::Untried("it takes minutes: --slow".to_owned())
+        } else if let Some(finding) = tried(rule, &mut peer, &server, args.wait)? {
+            finding
+        } else {
+            is_alive = false;
+            // Whatever the rule says, a datagram that ends a server is a fault.
+            level = Level::Must;
+            let said = "none of six GETs is answered since this was tried: has the server died?";
+            Finding::Broken(said.to_owned())
         };
-        for _ in 1..ATTEMPTS {
-            if !matches!(finding, Finding::Broken(_)) {
-                break;
-            }
-            // What is still under way does not reach another port.
-            peer = CheckSocket::connect(address, args.wait)?;
-            if (rule.attempt)(&mut peer, &server) == Finding::Holds {
-                finding = Finding::Holds;
-            }
-        }
-        let Rule { clause, level, text, .. } = *rule;
         let row = Row { clause, level, rule: text, finding };
         row.show(args)?;
         rows.push(row);
     }
     Ok(rows)
+}
+
+/// Tries a rule, again if it does not hold. `None` if the server answers nothing afterwards.
+fn tried(
+    rule: &Rule,
+    peer: &mut CheckSocket,
+    server: &CheckedServer,
+    wait: Duration,
+) -> io::Result<Option<Finding>> {
+    let mut finding = (rule.attempt)(peer, server);
+    for _ in 1..ATTEMPTS {
+        if !peer.is_alive() {
+            return Ok(None);
+        }
+        if !matches!(finding, Finding::Broken(_)) {
+            return Ok(Some(finding));
+        }
+        // What is still under way does not reach another port.
+        *peer = CheckSocket::connect(peer.server()?, wait)?;
+        if (rule.attempt)(peer, server) == Finding::Holds {
+            finding = Finding::Holds;
+        }
+    }
+    Ok(peer.is_alive().then_some(finding))
 }
 
 fn check_client(args: &CheckArgs, address: SocketAddr) -> Result<Vec<Row>, Failure> {

@@ -89,6 +89,35 @@ fn a_late_message_in_place_of_a_lost_answer_breaks_no_rule() {
 }
 
 #[test]
+fn a_server_that_dies_is_a_fault_of_the_rule_that_was_tried_and_the_rest_is_not_tried() {
+    let server = careless(|datagram| {
+        // Another version than 1 (RFC 7252 section 3).
+        if datagram.first().is_some_and(|first| first >> 6 != 1) {
+            loop {
+                std::thread::park();
+            }
+        }
+        None
+    });
+    let uri = format!("coap://{server}");
+    let answer = ebbtide(&["check", &uri, "--json", "--wait", "0.1"]);
+    assert_eq!(answer.code, Some(1), "{}", answer.err);
+    let rows: Vec<serde_json::Value> = serde_json::from_str(&answer.out).unwrap();
+    let died = rows
+        .iter()
+        .position(|row| row["rule"].as_str().unwrap().contains("another version"))
+        .unwrap();
+    assert_eq!((&rows[died]["verdict"], &rows[died]["level"]), (&"broken".into(), &"must".into()));
+    assert!(
+        rows[died]["detail"].as_str().unwrap().contains("has the server died"),
+        "{}",
+        rows[died]
+    );
+    assert!(rows.len() > died + 1);
+    assert!(rows[died + 1..].iter().all(|row| row["detail"] == "the server answers no more"));
+}
+
+#[test]
 fn a_silent_server_is_an_error_and_another_scheme_a_wrong_argument() {
     let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
     let uri = format!("coap://{}", silent.local_addr().unwrap());
