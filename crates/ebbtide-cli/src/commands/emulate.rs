@@ -34,6 +34,11 @@ pub(crate) struct EmulateArgs {
     /// router 10.83.1.1 (fd00:a:53:1::2 and fe80::1)
     #[arg(long, value_name = "NAME", value_parser = interface_name)]
     tap: Option<String>,
+    /// Make a serial line with SLIP (RFC 1055) at the devices' end. A device opens the terminal
+    /// $EBBTIDE_SLIP; its address $EBBTIDE_SLIP_HOST follows those of --hosts and --tap, as its
+    /// IPv6 address does
+    #[arg(long)]
+    slip: bool,
     /// A command line (for `sh -c`) that runs in a namespace of its own behind the link; COMMAND
     /// starts when the server listens
     #[arg(long, value_name = "COMMAND LINE")]
@@ -42,7 +47,7 @@ pub(crate) struct EmulateArgs {
     #[arg(long, value_name = "A.B", default_value = "10.83", value_parser = subnet)]
     subnet: (u8, u8),
     /// Without namespaces and privileges: pass datagrams between a UDP port and a target
-    #[arg(long, value_name = "LISTEN=TARGET", conflicts_with_all = ["hosts", "server", "subnet", "tap"])]
+    #[arg(long, value_name = "LISTEN=TARGET", conflicts_with_all = ["hosts", "server", "slip", "subnet", "tap"])]
     relay: Option<String>,
     /// Write a packet capture (pcapng) of both ends
     #[arg(long, value_name = "FILE")]

@@ -3,7 +3,8 @@
 //! The models are in [`ebbtide_sim::emulation`]; this module contains the parts that depend on the
 //! operating system. A [`forward`] thread moves packets between two [`PathEnds`] and the emulation at
 //! the right time ([`wakeup`]). The ends are two TUN devices ([`tun`]), of which the clients' one
-//! is in a namespace of its own ([`namespace`]), or the sockets of a [`relay`] for one UDP port.
+//! is in a namespace of its own ([`namespace`]), next to a serial line ([`slip`]), or the sockets
+//! of a [`relay`] for one UDP port.
 //! [`programs`] run at the ends, in a [`pid_namespace`] that ends with the emulator.
 
 pub(crate) mod capture;
@@ -13,6 +14,7 @@ pub(crate) mod namespace;
 pub(crate) mod pid_namespace;
 pub(crate) mod programs;
 pub(crate) mod relay;
+pub(crate) mod slip;
 mod thread;
 pub(crate) mod tun;
 mod wakeup;

@@ -1,6 +1,7 @@
-//! The ends of a path as two TUN devices, which carry IP packets.
+//! The ends of a path as two TUN devices, which carry IP packets, and a serial line beside the devices' one.
 
 use super::capture::Frame;
+use super::slip::SerialLine;
 use super::{ArrivedPacket, Packet, PathEnds};
 use ebbtide_sim::emulation::Direction;
 use nix::sys::epoll::{Epoll, EpollEvent, EpollFlags};
@@ -15,28 +16,68 @@ const BATCH: usize = 16;
 pub(crate) struct Tuns {
     devices: SyncDevice,
     server: SyncDevice,
-    /// The token of the clients' device; the server's is the next one.
+    serial: Option<SerialDevice>,
+    /// The token of the clients' device; the server's is the next one, those of the serial line follow.
     first: u64,
     addresses: FirstAddresses,
     buffer: Vec<u8>,
-    not_ip: u64,
-    forged: u64,
+    refused: Refused,
     undeliverable: u64,
+}
+
+/// A device at a serial line.
+pub(crate) struct SerialDevice {
+    pub(crate) line: SerialLine,
+    /// Its number among the devices.
+    pub(crate) number: u32,
 }
 
 impl Tuns {
     /// The two ends of a path.
-    pub(crate) fn new(devices: SyncDevice, server: SyncDevice, addresses: FirstAddresses) -> Self {
-        let buffer = vec![0; 65_536];
+    pub(crate) fn new(
+        devices: SyncDevice,
+        server: SyncDevice,
+        serial: Option<SerialDevice>,
+        addresses: FirstAddresses,
+    ) -> Self {
         Self {
             devices,
             server,
+            serial,
             first: 0,
             addresses,
-            buffer,
-            not_ip: 0,
-            forged: 0,
+            buffer: vec![0; 65_536],
+            refused: Refused::default(),
             undeliverable: 0,
+        }
+    }
+}
+
+/// Counts packets that do not enter the path.
+#[derive(Default)]
+struct Refused {
+    not_ip: u64,
+    forged: u64,
+}
+
+impl Refused {
+    /// Whether a packet enters the path.
+    fn passes(&mut self, packet: &[u8], direction: Direction, addresses: FirstAddresses) -> bool {
+        match packet.first().map(|byte| byte >> 4) {
+            Some(4) => true,
+            // To groups of the link the system reports memberships (RFC 3810), which no program sends.
+            Some(6) if packet.get(24) == Some(&0xff) => false,
+            // RFC 3704: behind the far end may be this machine and its networks, and Linux checks
+            // sources of IPv4 alone.
+            Some(6) if direction == Direction::Up && !addresses.is_source(packet) => {
+                self.forged += 1;
+                false
+            }
+            Some(6) => true,
+            _ => {
+                self.not_ip += 1;
+                false
+            }
         }
     }
 }
@@ -86,7 +127,10 @@ impl PathEnds for Tuns {
             device.set_nonblocking(true)?;
             epoll.add(device, EpollEvent::new(EpollFlags::EPOLLIN, token))?;
         }
-        Ok(())
+        match &self.serial {
+            Some(serial) => serial.line.register(epoll, first + 2),
+            None => Ok(()),
+        }
     }
 
     fn receive(
@@ -95,10 +139,20 @@ impl PathEnds for Tuns {
         _epoll: &Epoll,
         take: &mut dyn FnMut(ArrivedPacket<IpPacket>),
     ) -> io::Result<()> {
-        let (end, direction) = if token == self.first {
-            (&self.devices, Direction::Up)
-        } else {
-            (&self.server, Direction::Down)
+        let Self { addresses, refused, .. } = self;
+        let (end, direction) = match (token - self.first, &mut self.serial) {
+            (0, _) => (&self.devices, Direction::Up),
+            (2.., Some(SerialDevice { line, number })) => {
+                let (direction, device) = (Direction::Up, *number);
+                return line.receive(&mut |packet| {
+                    if refused.passes(packet, direction, *addresses) {
+                        // A line gives packets of at most the MTU.
+                        let (bytes, packet) = (packet.len() as u32, IpPacket(packet.to_vec()));
+                        take(ArrivedPacket { direction, device, bytes, packet });
+                    }
+                });
+            }
+            _ => (&self.server, Direction::Down),
         };
         for _ in 0..BATCH {
             let packet = match end.recv(&mut self.buffer) {
@@ -106,23 +160,10 @@ impl PathEnds for Tuns {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
                 Err(error) => return Err(error),
             };
-            match packet.first().map(|byte| byte >> 4) {
-                Some(4) => {}
-                // To groups of the link the system reports memberships (RFC 3810), which no program sends.
-                Some(6) if packet.get(24) == Some(&0xff) => continue,
-                // RFC 3704: behind the far end may be this machine and its networks, and Linux
-                // checks sources of IPv4 alone.
-                Some(6) if direction == Direction::Up && !self.addresses.is_source(packet) => {
-                    self.forged += 1;
-                    continue;
-                }
-                Some(6) => {}
-                _ => {
-                    self.not_ip += 1;
-                    continue;
-                }
+            if !refused.passes(packet, direction, *addresses) {
+                continue;
             }
-            let device = self.addresses.device(packet, direction);
+            let device = addresses.device(packet, direction);
             // A TUN device gives packets of at most 65535 bytes.
             let bytes = packet.len() as u32;
             take(ArrivedPacket { direction, device, bytes, packet: IpPacket(packet.to_vec()) });
@@ -131,9 +172,14 @@ impl PathEnds for Tuns {
     }
 
     fn deliver(&mut self, direction: Direction, packet: IpPacket) -> io::Result<()> {
-        let device = match direction {
-            Direction::Up => &self.server,
-            Direction::Down => &self.devices,
+        let device = match (direction, &mut self.serial) {
+            (Direction::Up, _) => &self.server,
+            (Direction::Down, Some(SerialDevice { line, number }))
+                if self.addresses.device(&packet.0, direction) == *number =>
+            {
+                return line.send(&packet.0);
+            }
+            (Direction::Down, _) => &self.devices,
         };
         if device.send(&packet.0).is_err() {
             self.undeliverable += 1;
@@ -143,21 +189,18 @@ impl PathEnds for Tuns {
 
     fn remarks(&self) -> Vec<String> {
         let mut remarks = Vec::new();
-        if self.not_ip > 0 {
-            remarks.push(format!(
-                "{} packets were neither IPv4 nor IPv6 and were dropped",
-                self.not_ip
-            ));
+        let Refused { not_ip, forged } = self.refused;
+        if not_ip > 0 {
+            remarks.push(format!("{not_ip} packets were neither IPv4 nor IPv6 and were dropped"));
         }
-        if self.forged > 0 {
-            remarks.push(format!(
-                "{} packets of IPv6 had no device's address and were dropped",
-                self.forged
-            ));
+        if forged > 0 {
+            remarks
+                .push(format!("{forged} packets of IPv6 had no device's address and were dropped"));
         }
         if self.undeliverable > 0 {
             remarks.push(format!("the system did not accept {} packets", self.undeliverable));
         }
+        remarks.extend(self.serial.iter().flat_map(|serial| serial.line.remarks()));
         remarks
     }
 }

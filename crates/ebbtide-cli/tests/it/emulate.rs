@@ -77,7 +77,7 @@ fn a_device_with_its_own_ip_stack_attaches_to_a_tap_device() {
         return;
     }
     let server = format!("'{EBBTIDE}' serve");
-    let device = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/tap_device.py");
+    let device = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/device/tap.py");
     for [own, router, server_address] in
         [["10.83.1.2", "10.83.1.1", "10.83.0.1"], ["fd00:a:53:1::2", "fe80::1", "fd00:a:53::1"]]
     {
@@ -92,6 +92,40 @@ fn a_device_with_its_own_ip_stack_attaches_to_a_tap_device() {
         &["emulate", "--link", "nb-iot", "--tap", "a/b", "--", "true"],
         &["1 to 15 letters and digits"],
     );
+}
+
+#[test]
+fn a_device_attaches_to_a_serial_line_beside_a_tap_device() {
+    if !can_make_namespaces() {
+        return;
+    }
+    let server = format!("'{EBBTIDE}' serve");
+    let device = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/device/slip.py");
+    for (own, server_address) in
+        [("$EBBTIDE_SLIP_HOST", "10.83.0.1"), ("fd00:a:53:1::3", "fd00:a:53::1")]
+    {
+        let command = format!(
+            "test $EBBTIDE_SLIP_HOST = 10.83.1.3 && python3 '{device}' {own} {server_address}"
+        );
+        let link = [
+            "emulate",
+            "--link",
+            "nb-iot",
+            "--set",
+            "network.mtu=1280",
+            "--server",
+            &server,
+            "--tap",
+            "tap0",
+        ];
+        let answer = ebbtide(&[&link[..], &["--slip", "--", "sh", "-c", &command]].concat());
+        assert!(answer.out.starts_with(DIGITS), "{own}: {}{}", answer.out, answer.err);
+        assert!(
+            answer.err.contains("1 packets were neither IPv4 nor IPv6"),
+            "the noise: {}",
+            answer.err
+        );
+    }
 }
 
 #[test]

@@ -9,7 +9,8 @@ use crate::emulate::namespace::{Addresses, Ip, Privilege, Site};
 use crate::emulate::pid_namespace::PidNamespace;
 use crate::emulate::programs::{self, Ended, Programs, exit_code};
 use crate::emulate::relay::Relay;
-use crate::emulate::tun::{FirstAddresses, Tuns};
+use crate::emulate::slip::SerialLine;
+use crate::emulate::tun::{FirstAddresses, SerialDevice, Tuns};
 use crate::failure::Failure;
 use crate::output::emulation;
 use ebbtide_sim::emulation::Emulation;
@@ -120,6 +121,14 @@ fn through_namespaces(
         let tap_ipv6 = Ipv6Addr::from_bits(first_ipv6.to_bits() + u128::from(hosts));
         devices.add_tap(name, mtu, [tap_address.into(), tap_ipv6.into()])?;
     }
+    let serial = match args.slip {
+        true => Some(SerialDevice {
+            line: SerialLine::open(mtu)
+                .map_err(|error| Failure::work(format_args!("--slip: {error}")))?,
+            number: hosts + u32::from(args.tap.is_some()),
+        }),
+        false => None,
+    };
     let (behind, server_tun) = match args.server {
         Some(_) => Site::isolated(ip)?,
         None => Site::here(ip)?,
@@ -131,13 +140,18 @@ fn through_namespaces(
     ];
     behind.configure(mtu, &addresses)?;
 
-    let environment = [
+    let mut environment = vec![
         ("EBBTIDE_SERVER", server_address.to_string()),
         ("EBBTIDE_SERVER_IPV6", server_ipv6.to_string()),
         ("EBBTIDE_HOST", first.to_string()),
         ("EBBTIDE_HOSTS", args.hosts.to_string()),
         ("EBBTIDE_TAP_HOST", tap_address.to_string()),
     ];
+    if let Some(SerialDevice { line, number }) = &serial {
+        let address = Ipv4Addr::from_bits(first.to_bits() + number);
+        environment.push(("EBBTIDE_SLIP", line.path().display().to_string()));
+        environment.push(("EBBTIDE_SLIP_HOST", address.to_string()));
+    }
     let mut server = match &args.server {
         None => None,
         Some(line) => Some(start_server(&behind, &pid_namespace, line, &environment)?),
@@ -149,7 +163,7 @@ fn through_namespaces(
         let emulation = Emulation::new(scenario, seed(args, scenario)).map_err(Failure::work)?;
         let (clock, capture) = clock(args)?;
         let addresses = FirstAddresses { v4: first, v6: first_ipv6 };
-        let ends = Tuns::new(devices_tun, server_tun, addresses);
+        let ends = Tuns::new(devices_tun, server_tun, serial, addresses);
         let forwarder = Forwarder::start(ends, emulation, clock, capture)?;
         let ended = run_command(args, programs, &environment, &forwarder, |command| {
             devices.spawn(command, &pid_namespace)
