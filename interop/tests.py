@@ -97,7 +97,7 @@ class Runner(unittest.TestCase):
     def test_a_lie_is_red_over_every_transport(self) -> None:
         lie = "print('ready', flush=True)\nwhile True: input(); print('2.05 - ' + (b'0123456789' * 6).hex() + '\\n.', flush=True)"
         silent = self.adapter("import time; print('ready', flush=True); time.sleep(600)")
-        for scheme, said in [("coap6", "sent no datagram"), ("coap+tcp", "made no connection")]:
+        for scheme, said in [("coap6", "sent no datagram"), ("coap+tcp", "sent no byte")]:
             feature = GET[0]._replace(scheme=scheme)
             (result,) = Pair(silent, self.adapter(lie), self.out, LIMITS).run([feature])["results"]
             self.assert_red(result, "fail", said)

@@ -3,9 +3,12 @@ import java.nio.charset.StandardCharsets;
 import java.security.PublicKey;
 import org.eclipse.californium.core.coap.Option;
 import org.eclipse.californium.core.coap.option.OpaqueOption;
+import org.eclipse.californium.core.coap.option.OptionDefinition;
+import org.eclipse.californium.core.coap.option.StandardOptionRegistry;
 import org.eclipse.californium.core.network.CoapEndpoint;
 import org.eclipse.californium.elements.auth.RawPublicKeyIdentity;
 import org.eclipse.californium.elements.config.Configuration;
+import org.eclipse.californium.elements.util.DatagramReader;
 import org.eclipse.californium.elements.util.DatagramWriter;
 import org.eclipse.californium.elements.util.SslContextUtil;
 import org.eclipse.californium.scandium.DTLSConnector;
@@ -21,7 +24,9 @@ class Version {
     static final boolean OSCORE = false;
 
     static Option option(int number, byte[] value) {
-        return new OpaqueOption(new OpaqueOption.Definition(number, "Option " + number), value);
+        OptionDefinition known = StandardOptionRegistry.getDefaultOptionRegistry().getDefinitionByNumber(number);
+        OptionDefinition definition = known != null ? known : new OpaqueOption.Definition(number, "Option " + number);
+        return definition.create(new DatagramReader(value), value.length);
     }
 
     static byte[] value(Option option) {

@@ -8,7 +8,7 @@ from typing import TextIO
 from adapter import Adapter, AdapterError, Endpoint, Limits, Program, Unsupported
 from features import SETTINGS, Feature, Setting
 from raw import NotSupported, Probe, RawFeature
-from relay import CONDITIONS, DTLS13, HANDSHAKE, WITH_CID, Move, Relay
+from relay import CONDITIONS, DTLS13, HANDSHAKE, WITH_CID, Move, Relay, StreamRelay
 
 
 def free_port(host: str) -> int:
@@ -23,15 +23,6 @@ def free_port(host: str) -> int:
                 continue  # a connection has it
             return udp.getsockname()[1]
     raise AdapterError(f"no port of {host} is free")
-
-
-LISTENING = "0A"  # a state in /proc/net/tcp
-
-
-def connected(port: int) -> bool:
-    """Whether there is or was a TCP connection to a port: for a minute the kernel keeps what one side has closed."""
-    sockets = [line.split() for name in ("tcp", "tcp6") for line in Path("/proc/net", name).read_text().splitlines()[1:]]
-    return any(f":{port:04X}" in local[-5:] + remote[-5:] for _, local, remote, state, *_ in sockets if state != LISTENING)
 
 
 class Pair:
@@ -73,7 +64,7 @@ class Pair:
 
     def run_scheme(self, scheme: str, mode: str, features: list[Feature], log: TextIO) -> None:
         host = "::1" if scheme == "coap6" else "127.0.0.1"
-        relay = server = client = None
+        relay = stream = server = client = None
         try:
             plain, _, settings = self.setting(scheme)
             at = served = Endpoint(plain, host, free_port(host))
@@ -82,6 +73,9 @@ class Pair:
                 suffix = "".join(f"-{part.replace(' ', '-')}" for part in (scheme, mode) if part not in ("coap", "clean"))
                 relay = Relay(host, at.port, self.out / f"{self.name}{suffix}.pcap")
                 at = at._replace(port=relay.port)
+            else:
+                stream = StreamRelay(host, at.port)
+                at = at._replace(port=stream.port)
             for feature in features:
                 if server is None:
                     server = self.server.program("server", served, settings, log, self.limits)
@@ -89,7 +83,7 @@ class Pair:
                     client = self.client.program("client", at, settings, log, self.limits)
                 first = relay.capture.packets if relay else 0
                 try:
-                    status, reason = self.one(feature, client, served.port, relay, log)
+                    status, reason = self.one(feature, client, relay, stream, log)
                     self.record(feature, status, reason, log, relay, first)
                     if status == "fail":
                         # What a failure leaves behind in the client must not spoil the next feature.
@@ -117,11 +111,13 @@ class Pair:
             for program in (client, server):
                 if program:
                     program.stop()
-            if relay:
-                relay.close()
+            for each in (relay, stream):
+                if each:
+                    each.close()
 
-    def one(self, feature: Feature, client: Program, port: int, relay: Relay | None, log: TextIO) -> tuple[str, str | None]:
+    def one(self, feature: Feature, client: Program, relay: Relay | None, stream: StreamRelay | None, log: TextIO) -> tuple[str, str | None]:
         first = relay.capture.packets if relay else 0
+        before = stream.from_clients if stream else 0
         if relay:
             relay.set(feature.mode, f"{self.name} {feature.group} {feature.name}")
         asked = []
@@ -137,8 +133,8 @@ class Pair:
         wrong = feature.check(asked)
         if not wrong and relay and relay.capture.packets == first:
             wrong = "the client reports answers, but sent no datagram"
-        if not wrong and relay is None and not connected(port):
-            wrong = "the client reports answers, but made no connection"
+        if not wrong and stream and stream.from_clients == before:
+            wrong = "the client reports answers, but sent no byte"
         if not wrong and feature.scheme == "cid" and relay:
             if not relay.records.get(WITH_CID):
                 wrong = "no connection ID was negotiated"
@@ -148,10 +144,10 @@ class Pair:
             wrong = "DTLS 1.3 was not negotiated"
         if not wrong and feature.name == "observation cancelled" and relay:
             time.sleep(0.8)
-            before = relay.to_client
+            heard = relay.to_client
             time.sleep(1.0)
-            if relay.to_client > before:
-                wrong = f"{relay.to_client - before} more datagrams in the second after it"
+            if relay.to_client > heard:
+                wrong = f"{relay.to_client - heard} more datagrams in the second after it"
         return ("fail", wrong) if wrong else ("pass", None)
 
 

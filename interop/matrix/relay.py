@@ -78,6 +78,47 @@ HANDSHAKE, WITH_CID = 22, 25
 DTLS13 = range(32, 64)  # first bytes of protected records of DTLS 1.3: RFC 9147 section 4
 
 
+class StreamRelay:
+    """Stands between clients and one server over TCP, and counts what the clients send."""
+
+    def __init__(self, host: str, server_port: int) -> None:
+        self.server = (host, server_port)
+        self.listener = socket.create_server((host, 0))
+        self.port = self.listener.getsockname()[1]
+        self.from_clients = 0  # bytes
+        threading.Thread(target=self.run, daemon=True).start()
+
+    def run(self) -> None:
+        while True:
+            try:
+                client, _ = self.listener.accept()
+            except OSError:
+                return
+            try:
+                server = socket.create_connection(self.server)
+            except OSError:
+                client.close()
+                continue
+            threading.Thread(target=self.pump, args=(client, server, 1), daemon=True).start()
+            threading.Thread(target=self.pump, args=(server, client, 0), daemon=True).start()
+
+    def pump(self, source: socket.socket, sink: socket.socket, weight: int) -> None:
+        """The threads of both directions hold the sockets, which close with the last one."""
+        try:
+            while data := source.recv(65536):
+                self.from_clients += weight * len(data)
+                sink.sendall(data)
+            sink.shutdown(socket.SHUT_WR)
+        except OSError:
+            for each in (source, sink):
+                each.close()
+
+    def close(self) -> None:
+        # Without it, the thread waits on.
+        self.listener.shutdown(socket.SHUT_RDWR)
+        self.listener.close()
+
+
 class Relay:
     """Stands between clients and one server on the loopback interface, under one of CONDITIONS."""
 
