@@ -136,6 +136,7 @@ let observing;
 let states = [];
 
 async function observe() {
+  if (!at("uri").reportValidity()) return;
   stop();
   say("");
   const own = new AbortController();
@@ -159,6 +160,7 @@ async function observe() {
     if (observing === own) at("latest").textContent += " The observation has ended.";
   } catch (error) {
     if (error.name !== "AbortError") say(error);
+    if (observing === own) at("plotted").hidden = states.length === 0;
   } finally {
     if (observing === own) stop();
   }
