@@ -51,6 +51,7 @@ mod net;
 mod oscore;
 #[cfg(feature = "oscore")]
 pub mod oscore;
+mod proved_identity;
 mod refusals;
 pub mod server;
 mod state_store;

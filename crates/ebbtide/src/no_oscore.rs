@@ -2,9 +2,9 @@
 
 use crate::error::OscoreFailure;
 use crate::message::{Response, Uri};
+use crate::proved_identity::ProvedIdentity;
 use ebbtide_core::session::SecuredRequest;
 use ebbtide_core::wire::{Code, Content, Message};
-use std::sync::Arc;
 
 /// There are none.
 #[derive(Clone, Debug)]
@@ -21,6 +21,7 @@ pub(crate) enum ResponseOpener {}
 /// There are none.
 pub(crate) struct VerifiedRequest {
     pub(crate) request: SecuredRequest,
+    pub(crate) context: ClientContext,
     pub(crate) length: usize,
     pub(crate) is_new: bool,
 }
@@ -50,7 +51,7 @@ impl ClientContext {
         match *self {}
     }
 
-    pub(crate) fn identity(&self) -> Arc<[u8]> {
+    pub(crate) fn identity(&self) -> &ProvedIdentity {
         match *self {}
     }
 

@@ -54,6 +54,11 @@ impl OutputBuffers {
         self.queues().outbox.push(max_bytes, to, what, write)
     }
 
+    /// The datagram that was queued last, if it was not fetched yet.
+    pub(super) fn newest(&self) -> Option<&[u8]> {
+        self.0.as_deref()?.outbox.newest()
+    }
+
     pub(super) fn report(&mut self, event: Event) {
         self.queues().events.push_back(event);
     }

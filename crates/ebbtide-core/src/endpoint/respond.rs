@@ -10,6 +10,7 @@ use crate::exchange::table::Purpose;
 use crate::peer::PeerId;
 use crate::time::Instant;
 use crate::wire::{Code, Content, Encoded, HEADER_LEN, MessageId, Token, Type};
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 impl Endpoint {
@@ -236,17 +237,24 @@ impl Endpoint {
         }
     }
 
-    /// Keeps a response for duplicates of its request: the code, then options and payload.
+    /// Keeps the response that was queued last, for duplicates of its request if that is remembered.
     fn store_response(&mut self, incoming: &Incoming, content: &Content<'_>) {
-        let mut stored = alloc::vec![0; HEADER_LEN + content.encoded_len()];
-        let encoded = content.encode(&mut stored, incoming.kind, incoming.id, Token::EMPTY);
-        if self.dedup.lookup(self.now, incoming.remote, incoming.id).is_none() {
-            // The request was not remembered.
-            return;
-        }
-        let kept = encoded.is_ok_and(|Encoded { options_end, last_option, .. }| {
-            let reply = Reply::Response(Stored { bytes: stored, options_end, last_option });
-            self.dedup.set_reply(incoming.remote, incoming.id, reply)
+        let Some(place) = self.dedup.place(incoming.remote, incoming.id) else { return };
+        let rest = match incoming.rexmit_count {
+            None => {
+                let head = HEADER_LEN + incoming.token.encoded_len();
+                self.output.newest().and_then(|queued| queued.get(head..)).map(Box::from)
+            }
+            // A duplicate has another count.
+            Some(_) => {
+                let mut bytes = alloc::vec![0; HEADER_LEN + content.encoded_len()];
+                let encoded = content.encode(&mut bytes, incoming.kind, incoming.id, Token::EMPTY);
+                encoded.is_ok().then(|| bytes.split_off(HEADER_LEN).into_boxed_slice())
+            }
+        };
+        let kept = rest.is_some_and(|rest| {
+            let reply = Reply::Response(Stored { code: content.code, rest });
+            self.dedup.set_reply_at(place, reply)
         });
         if !kept {
             self.counters.rare().unstored += 1;
@@ -263,22 +271,18 @@ impl Endpoint {
         };
         let option = self.config.rexmit_count_option;
         let sent = self.output.push(self.config.limits.outbox_bytes, remote, Sent::Reply, |out| {
-            // The stored bytes are a message with an empty token; the header is written anew.
-            let empty = Content { code: Code(stored.bytes[1]), options: &[], payload: &[] };
+            let empty = Content { code: stored.code, options: &[], payload: &[] };
             let start = out.len();
             out.resize(start + HEADER_LEN + duplicate.token.encoded_len(), 0);
             if empty.encode(&mut out[start..], kind, id, &duplicate.token).is_err() {
                 return false;
             }
-            match count {
-                None => out.extend_from_slice(&stored.bytes[HEADER_LEN..]),
-                Some(count) => {
-                    let end = OptionsEnd {
-                        offset: stored.options_end - HEADER_LEN,
-                        last_option: stored.last_option,
-                    };
-                    with_count_option(&stored.bytes[HEADER_LEN..], end, option, count, out);
+            let counted = count.and_then(|count| Some((count, OptionsEnd::of(&stored.rest)?)));
+            match counted {
+                Some((count, end)) => {
+                    with_count_option(&stored.rest, end, option, count, out);
                 }
+                None => out.extend_from_slice(&stored.rest),
             }
             true
         });

@@ -12,10 +12,9 @@
 
 use crate::peer::{PeerId, Source};
 use crate::time::{Duration, Instant};
-use crate::wire::{MessageId, OptionNumber};
+use crate::wire::{Code, MessageId};
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
-use alloc::vec::Vec;
 use core::hash::BuildHasher;
 use foldhash::fast::FixedState;
 use hashbrown::HashTable;
@@ -44,14 +43,19 @@ pub(crate) enum RepeatedRequest {
     NoRoom,
 }
 
-/// A stored response in encoded form.
+/// A stored response.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Stored {
-    /// The whole message with an empty token. Of its header only the code is used.
-    pub(crate) bytes: Vec<u8>,
-    /// Where a last option would go.
-    pub(crate) options_end: usize,
-    pub(crate) last_option: OptionNumber,
+    pub(crate) code: Code,
+    /// Options and payload, encoded.
+    pub(crate) rest: Box<[u8]>,
+}
+
+/// The place of a remembered message, until the memory changes.
+#[derive(Copy, Clone, Debug)]
+pub(crate) enum Place {
+    Plain(usize),
+    Verified(usize),
 }
 
 /// The identity of a message: a copy has the same source and the same ID (RFC 7252 section 4.5).
@@ -96,15 +100,30 @@ pub(crate) struct Dedup {
 #[derive(Debug)]
 struct Memory {
     entries: VecDeque<RememberedMessage>,
-    /// The sequence number of the first entry. An entry keeps its number while earlier ones leave.
-    first: u64,
-    by_id: HashTable<u64>,
+    /// The sequence number of the first entry, wrapped. An entry keeps its number while earlier ones leave.
+    first: u32,
+    by_id: HashTable<EntryName>,
     /// The share of each source.
     shares: HashTable<Share>,
     hasher: FixedState,
     bytes: usize,
     max_entries: usize,
     max_bytes: usize,
+}
+
+/// An entry by its key: part of the key's hash, so that the table grows without a look at the
+/// entries, and the low half of the entry's sequence number, which tells all entries apart.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+struct EntryName {
+    hash: u32,
+    sequence: u32,
+}
+
+impl EntryName {
+    /// The hash as the table uses it: the low bits for the place, the high ones to compare.
+    fn spread(hash: u32) -> u64 {
+        u64::from(hash) << 32 | u64::from(hash)
+    }
 }
 
 /// One of so many verified requests is forgotten when there is no room.
@@ -183,17 +202,31 @@ impl Dedup {
     /// no room for it; its duplicates are then dropped, which is safe, although the peer will time
     /// out. Returns false in that case, and if the message is not remembered.
     pub(crate) fn set_reply(&mut self, remote: PeerId, id: MessageId, reply: Reply) -> bool {
-        if let Some(memory) = &mut self.verified
-            && let Some(at) = memory.find(remote, id)
-        {
-            let (mut older, size) = (at, reply.size());
-            while !memory.has_room_for(remote, size) && older > 0 && memory.forget_oldest() {
-                older -= 1;
+        self.place(remote, id).is_some_and(|place| self.set_reply_at(place, reply))
+    }
+
+    /// The place of a message, if it is remembered.
+    pub(crate) fn place(&self, remote: PeerId, id: MessageId) -> Option<Place> {
+        let find = |memory: &Option<Box<Memory>>| memory.as_deref()?.find(remote, id);
+        let verified = find(&self.verified).map(Place::Verified);
+        verified.or_else(|| find(&self.memory).map(Place::Plain))
+    }
+
+    /// As [`Self::set_reply`], for the message at this place.
+    pub(crate) fn set_reply_at(&mut self, place: Place, mut reply: Reply) -> bool {
+        let (memory, mut at, mut older) = match place {
+            Place::Plain(at) => (&mut self.memory, at, 0),
+            // The oldest verified requests make room.
+            Place::Verified(at) => (&mut self.verified, at, at),
+        };
+        let Some(memory) = memory else { return false };
+        while let Err(no_room) = memory.set_reply_at(at, reply) {
+            if older == 0 || !memory.forget_oldest() {
+                return false;
             }
-            return memory.set_reply_at(older, reply);
+            (at, older, reply) = (at - 1, older - 1, no_room);
         }
-        let Some(memory) = &mut self.memory else { return false };
-        memory.find(remote, id).is_some_and(|at| memory.set_reply_at(at, reply))
+        true
     }
 }
 
@@ -229,11 +262,13 @@ impl Memory {
             return false;
         }
         share.entries += 1;
-        let sequence = self.first + self.entries.len() as u64;
+        let name = EntryName {
+            hash: self.hash(key),
+            sequence: self.first.wrapping_add(self.entries.len() as u32),
+        };
         self.entries.push_back(RememberedMessage { key, expires: now + lifetime, reply });
-        let (entries, first, hasher) = (&self.entries, self.first, &self.hasher);
-        self.by_id.insert_unique(hasher.hash_one(key), sequence, |&other| {
-            key_of(entries, first, other).map_or(0, |key| hasher.hash_one(key))
+        self.by_id.insert_unique(EntryName::spread(name.hash), name, |other| {
+            EntryName::spread(other.hash)
         });
         true
     }
@@ -268,36 +303,32 @@ impl Memory {
         if known {
             // That of the last message.
             let at = self.entries.len() - 1;
-            self.set_reply_at(at, reply);
+            // There was room for it before.
+            let _ = self.set_reply_at(at, reply);
             return RepeatedRequest::Known;
         }
         RepeatedRequest::New
     }
 
-    /// Sets the reply to duplicates of the message at this position.
-    fn set_reply_at(&mut self, at: usize, reply: Reply) -> bool {
+    /// Sets the reply to duplicates of the message at this position. Returns it if there is no room.
+    fn set_reply_at(&mut self, at: usize, reply: Reply) -> Result<(), Reply> {
         let size = reply.size();
-        let Some(entry) = self.entries.get_mut(at) else { return false };
+        let Some(entry) = self.entries.get_mut(at) else { return Err(reply) };
         if entry.reply == Reply::Superseded {
             // The answer of a copy that came in between.
-            return true;
+            return Ok(());
         }
         let before = entry.reply.size();
         let free = self.max_bytes.saturating_sub(self.bytes - before);
         let share = share(&mut self.shares, &self.hasher, entry.key.remote);
         let own = share.bytes - before + size;
         if own > free {
-            return false;
+            return Err(reply);
         }
         share.bytes = own;
         entry.reply = reply;
         self.bytes = self.bytes - before + size;
-        true
-    }
-
-    /// Whether the source of `remote` may store so many bytes more.
-    fn has_room_for(&mut self, remote: PeerId, bytes: usize) -> bool {
-        self.share(remote).bytes + bytes <= self.max_bytes.saturating_sub(self.bytes)
+        Ok(())
     }
 
     /// The share of the source of `remote`.
@@ -319,13 +350,18 @@ impl Memory {
         }
     }
 
+    fn hash(&self, key: MessageKey) -> u32 {
+        self.hasher.hash_one(key) as u32
+    }
+
     fn find(&self, remote: PeerId, id: MessageId) -> Option<usize> {
         let key = MessageKey { remote, id };
-        let hash = self.hasher.hash_one(key);
-        let sequence = self
-            .by_id
-            .find(hash, |&other| key_of(&self.entries, self.first, other) == Some(key))?;
-        usize::try_from(sequence - self.first).ok()
+        let hash = self.hash(key);
+        let at = |name: &EntryName| name.sequence.wrapping_sub(self.first) as usize;
+        let is_it = |name: &EntryName| {
+            name.hash == hash && self.entries.get(at(name)).is_some_and(|entry| entry.key == key)
+        };
+        self.by_id.find(EntryName::spread(hash), is_it).map(at)
     }
 
     fn expire(&mut self, now: Instant) {
@@ -345,13 +381,13 @@ impl Memory {
     /// Forgets the oldest message. Returns false if there is none.
     fn forget_oldest(&mut self) -> bool {
         let Some(entry) = self.entries.pop_front() else { return false };
-        let sequence = self.first;
-        self.first += 1;
+        let name = EntryName { hash: self.hash(entry.key), sequence: self.first };
+        self.first = self.first.wrapping_add(1);
         let size = entry.reply.size();
         self.bytes -= size;
         self.give_back(entry.key.remote, size);
-        let hash = self.hasher.hash_one(entry.key);
-        if let Ok(found) = self.by_id.find_entry(hash, |&other| other == sequence) {
+        let hash = EntryName::spread(name.hash);
+        if let Ok(found) = self.by_id.find_entry(hash, |other| *other == name) {
             found.remove();
         }
         true
@@ -361,7 +397,7 @@ impl Memory {
 impl Reply {
     fn size(&self) -> usize {
         match self {
-            Self::Response(stored) => stored.bytes.len(),
+            Self::Response(stored) => stored.rest.len(),
             Self::Superseded | Self::Pending | Self::Acknowledgement => 0,
         }
     }
@@ -379,11 +415,6 @@ fn share<'s>(
         |share| hasher.hash_one(share.source),
     );
     found.or_insert(Share { source, entries: 0, bytes: 0 }).into_mut()
-}
-
-fn key_of(entries: &VecDeque<RememberedMessage>, first: u64, sequence: u64) -> Option<MessageKey> {
-    let at = usize::try_from(sequence.checked_sub(first)?).ok()?;
-    entries.get(at).map(|entry| entry.key)
 }
 
 #[cfg(test)]
@@ -425,8 +456,7 @@ mod tests {
     }
 
     fn response(len: usize) -> Reply {
-        let (bytes, last_option) = (alloc::vec![0; len], OptionNumber(0));
-        Reply::Response(Stored { bytes, options_end: len, last_option })
+        Reply::Response(Stored { code: Code::CONTENT, rest: alloc::vec![0; len].into() })
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Marks and options written into an encoded message.
 
 use crate::wire::{
-    HEADER_LEN, MAX_OPTION_HEADER, Message, OptionNumber, PAYLOAD_MARKER, encode_option,
+    Body, HEADER_LEN, MAX_OPTION_HEADER, Message, OptionNumber, PAYLOAD_MARKER, encode_option,
     encoded_token_len,
 };
 use alloc::vec::Vec;
@@ -29,6 +29,17 @@ pub(crate) struct OptionsEnd {
     pub(crate) offset: usize,
     /// The number of the last one, to which the delta of the next one is added (RFC 7252 section 3.1).
     pub(crate) last_option: OptionNumber,
+}
+
+impl OptionsEnd {
+    /// That of options and payload without a token.
+    pub(crate) fn of(rest: &[u8]) -> Option<Self> {
+        let body = Body::parse(0, rest).ok()?;
+        let payload = body.payload().len();
+        let offset = rest.len() - payload - usize::from(payload > 0);
+        let last_option = body.options().last().map_or(OptionNumber(0), |last| last.number);
+        Some(Self { offset, last_option })
+    }
 }
 
 /// Appends `message` to `out` with the option Rexmit-Cnt, which has this number, of value `count`

@@ -57,6 +57,12 @@ impl<T> Outbox<T> {
         Some((to, what, self.bytes.get(start..end).unwrap_or_default()))
     }
 
+    /// The newest datagram.
+    pub(crate) fn newest(&self) -> Option<&[u8]> {
+        let newest = self.queue.back()?;
+        self.bytes.get(newest.start..newest.end)
+    }
+
     /// Destination and bytes of the oldest datagram.
     pub(crate) fn first(&self) -> Option<(PeerId, &[u8])> {
         let first = self.queue.front()?;

@@ -21,7 +21,6 @@ impl Cbor {
         self.bytes.get(..self.len).unwrap_or_default()
     }
 
-    #[inline]
     fn raw(&mut self, bytes: &[u8]) {
         debug_assert!(self.len + bytes.len() <= MAX, "every structure has a bound");
         if let Some(room) = self.bytes.get_mut(self.len..self.len + bytes.len()) {
@@ -43,17 +42,25 @@ impl Cbor {
         self.raw(value);
     }
 
-    /// A byte string of less than 24 bytes. All its places are copied, since their number is known, and what follows is
-    /// written over those that are not used.
-    #[inline]
+    /// So many bytes, of which the first `len` count: copying a number of them that is known takes no call, and what
+    /// follows is written over the rest.
+    #[inline(always)]
+    fn put<const N: usize>(&mut self, bytes: [u8; N], len: usize) {
+        let room = self.bytes.get_mut(self.len..).and_then(<[u8]>::first_chunk_mut);
+        debug_assert!(room.is_some() && len <= N, "every structure has a bound");
+        if let Some(room) = room {
+            *room = bytes;
+            self.len += len;
+        }
+    }
+
+    /// A byte string of less than 24 bytes.
+    #[inline(always)]
     fn short<const N: usize>(&mut self, value: &ShortBytes<N>) {
         const { assert!(N < 24) };
         let len = value.as_slice().len();
-        self.raw(&[2 << 5 | len as u8]);
-        if let Some(room) = self.bytes.get_mut(self.len..self.len + N) {
-            room.copy_from_slice(value.padded());
-            self.len += len;
-        }
+        self.put([2 << 5 | len as u8], 1);
+        self.put(*value.padded(), len);
     }
 }
 
@@ -94,12 +101,13 @@ pub(super) fn additional_data(algorithm: u8, kid: &PeerId, partial_iv: &PartialI
     let array = 2 << 5 | array_len as u8;
     let mut cbor = Cbor::new();
     // An array of three: that text, an empty byte string, and the array in a byte string.
-    cbor.raw(&[0x83, 0x68, e0, e1, e2, e3, e4, e5, e6, e7, 0x40, array]);
-    cbor.raw(&[0x85, VERSION, 0x81, algorithm]);
+    let head = [0x83, 0x68, e0, e1, e2, e3, e4, e5, e6, e7, 0x40, array];
+    cbor.put(head, head.len());
+    cbor.put([0x85, VERSION, 0x81, algorithm], 4);
     cbor.short(kid);
     cbor.short(partial_iv);
     // No option of Class I is defined.
-    cbor.raw(&[0x40]);
+    cbor.put([0x40], 1);
     cbor
 }
 

@@ -137,19 +137,14 @@ impl ContextKeys {
 
     /// The nonce of a number of this sender.
     pub(super) fn nonce(&self, of: &SenderKeys, number: u64) -> [u8; MAX_NONCE] {
-        let [_, _, _, digits @ ..] = number.to_be_bytes();
-        let mut nonce = of.first_nonce;
-        // The last five bytes of those that the algorithm takes.
-        let places = match self.algorithm {
-            Algorithm::AesCcm16_64_128 => nonce.last_chunk_mut(),
-            Algorithm::AesGcm128 => {
-                nonce.split_last_mut().and_then(|(_, gcm)| gcm.last_chunk_mut())
-            }
-        };
-        if let Some(places) = places {
-            let places: &mut [u8; 5] = places;
-            places.iter_mut().zip(digits).for_each(|(to, digit)| *to ^= digit);
+        let mut first = [0; size_of::<u128>()];
+        if let Some(place) = first.first_chunk_mut() {
+            *place = of.first_nonce;
         }
+        // Its digits are the last bytes of those that the algorithm takes.
+        let behind = 8 * (first.len() - self.algorithm.nonce_len());
+        let [nonce @ .., _, _, _] =
+            (u128::from_be_bytes(first) ^ u128::from(number) << behind).to_be_bytes();
         nonce
     }
 }

@@ -24,7 +24,9 @@ mod transport;
 pub use address_validation::{AddressValidation, Verify};
 pub use finished::{Finished, FinishedRef};
 pub use key::TransferKey;
-pub use message::{Arrival, BlockSizes, BurstMark, ContentFormat, Options, Response, StatusError};
+pub use message::{
+    Arrival, BlockSizes, BurstMark, ContentFormat, Options, Response, StatusError, with_options,
+};
 #[cfg(feature = "serde")]
 pub use message::{DataError, from_cbor, from_json, to_cbor, to_json};
 pub use observers::{Due, ObserverId, Observers, Registration, Room, SavedObserver, Subject};

@@ -111,11 +111,16 @@ impl<'a> Body<'a> {
     }
 
     fn find(&self, number: OptionNumber) -> Option<Opt<'a>> {
-        self.options()
-            .take_while(|opt| opt.number <= number)
-            .filter(|opt| opt.number == number)
-            .find(|opt| opt.is_well_formed() || !number.is_repeatable())
-            .filter(Opt::is_well_formed)
+        let rest = self.options().skip_while(|opt| opt.number < number);
+        for opt in rest.take_while(|opt| opt.number == number) {
+            if opt.is_well_formed() {
+                return Some(opt);
+            }
+            if !number.is_repeatable() {
+                return None;
+            }
+        }
+        None
     }
 
     /// Whether the message is a request to a proxy (RFC 7252 section 5.10.2).

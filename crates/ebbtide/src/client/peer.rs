@@ -73,7 +73,7 @@ impl Peer {
     /// once the session is gone.
     #[must_use]
     pub fn identity(&self) -> Option<Arc<[u8]>> {
-        self.session.info()?.identity
+        self.session.info()?.identity.map(Arc::from)
     }
 
     /// The URI of a path and query at this peer, such as `/3/0?x=1`, for a [`Request`]. It has the address that the

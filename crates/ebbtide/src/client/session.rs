@@ -99,11 +99,12 @@ impl Session {
             }
             let context = contexts.for_server(uri);
             #[cfg(feature = "oscore")]
-            let context = match contexts.renewal_for(uri) {
-                Some(peer) if context.is_none() => {
-                    Some(Box::pin(session.renew(contexts, peer, uri)).await?)
-                }
-                _ => context,
+            let context = match context {
+                Some(context) => Some(context),
+                None => match contexts.renewal_for(uri) {
+                    Some(peer) => Some(Box::pin(session.renew(contexts, peer, uri)).await?),
+                    None => None,
+                },
             };
             #[cfg(feature = "edhoc")]
             let context = match &inner.requests.config.edhoc {

@@ -100,7 +100,7 @@ impl WeakSession {
         let info = self.transport_info()?;
         Some(match &self.security {
             None => info,
-            Some(security) => PeerInfo { identity: Some(security.identity()), ..info },
+            Some(security) => PeerInfo { identity: Some(security.identity().clone()), ..info },
         })
     }
 

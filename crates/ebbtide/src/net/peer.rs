@@ -1,5 +1,6 @@
 //! Address and identity of a peer.
 
+use crate::proved_identity::ProvedIdentity;
 use ebbtide_core::PeerId;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -11,7 +12,7 @@ const UNKNOWN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0
 pub(crate) struct PeerInfo {
     pub(crate) address: SocketAddr,
     /// The identity that it has proved.
-    pub(crate) identity: Option<Arc<[u8]>>,
+    pub(crate) identity: Option<ProvedIdentity>,
     /// The X.509 certificate that it has shown, DER.
     pub(crate) certificate: Option<Arc<[u8]>>,
     /// The raw public key that it has shown instead, as SubjectPublicKeyInfo in DER.

@@ -3,20 +3,20 @@
 #[cfg(feature = "edhoc")]
 use super::ending::{EndingHandshake, combined};
 use super::lookup::IdContext;
-use super::{ContextInUse, OscoreContexts, SEAL, with_buffer};
+use super::{ContextInUse, OscoreContexts, SEAL, with_buffer, with_protected};
 use crate::error::OscoreFailure;
-use crate::message::{Options, Response};
+use crate::message::Response;
+use crate::proved_identity::ProvedIdentity;
 use bytes::Bytes;
 use core::fmt;
 use ebbtide_core::oscore::{NotificationOrder, RequestNumber, ResponseFault};
-use ebbtide_core::wire::{Code, Content, OptionNumber, encode_uint};
+use ebbtide_core::wire::{Code, Content, OptionNumber};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The context for the requests to one server.
 #[derive(Clone)]
 pub(crate) struct ClientContext {
-    contexts: OscoreContexts,
     number: u32,
     context: Arc<ContextInUse>,
     /// The handshake that ends with the first request.
@@ -44,13 +44,8 @@ pub(crate) struct ResponseOpener {
 }
 
 impl ClientContext {
-    pub(super) const fn new(
-        contexts: OscoreContexts,
-        number: u32,
-        context: Arc<ContextInUse>,
-    ) -> Self {
+    pub(super) const fn new(number: u32, context: Arc<ContextInUse>) -> Self {
         Self {
-            contexts,
             number,
             context,
             #[cfg(feature = "edhoc")]
@@ -76,9 +71,18 @@ impl ClientContext {
         self.number
     }
 
+    /// Forgets the context if it was made with the server, since the server does not know it any more.
+    fn forget_made(&self) {
+        if let Some(made) = &self.context.made
+            && let Some(contexts) = made.contexts.upgrade()
+        {
+            OscoreContexts(contexts).forget_made(self.number);
+        }
+    }
+
     /// The peer's identity.
-    pub(crate) fn identity(&self) -> Arc<[u8]> {
-        self.context.identity()
+    pub(crate) fn identity(&self) -> &ProvedIdentity {
+        &self.context.identity
     }
 
     /// Calls `send` with the protected form of a request. `before` verifies the responses to the
@@ -91,7 +95,7 @@ impl ClientContext {
         send: impl FnOnce(&Content<'_>) -> R,
     ) -> Result<(R, ResponseOpener), OscoreFailure> {
         with_buffer(plain.encoded_len() + SEAL, |sealed| {
-            let id_context = self.context.lookup.as_ref().map(|lookup| lookup.wanted(plain));
+            let id_context = self.context.lookup().map(|lookup| lookup.wanted(plain));
             let mut context = self.context.lock();
             match id_context {
                 Some(IdContext::Named) => context.send_id_context(),
@@ -102,19 +106,13 @@ impl ClientContext {
             drop(context);
             let (outer, request) =
                 protected.map_err(|error| OscoreFailure::NotProtected(error.to_string().into()))?;
-            let options: Options = outer.options(plain).collect();
-            let send = |options: &Options, payload: &[u8]| {
-                options.with_slice(None, |options| {
-                    send(&Content { code: outer.code, options, payload })
-                })
-            };
             #[cfg(feature = "edhoc")]
             let sent = match self.ending.as_ref().and_then(|handshake| handshake.message_3()) {
-                Some(message_3) => combined(options, &message_3, outer.payload, send),
-                None => send(&options, outer.payload),
+                Some(message_3) => combined(&outer, plain, &message_3, send),
+                None => with_protected(&outer, plain, send),
             };
             #[cfg(not(feature = "edhoc"))]
-            let sent = send(&options, outer.payload);
+            let sent = with_protected(&outer, plain, send);
             let opener = ResponseOpener {
                 context: self.clone(),
                 request,
@@ -173,7 +171,7 @@ impl ResponseOpener {
                 if response.code() == Code::UNAUTHORIZED {
                     // A server that was restarted does not know it: the next request begins with a
                     // handshake, or with new keys.
-                    self.context.contexts.forget_made(self.context.number);
+                    self.context.forget_made();
                 }
                 let diagnostic = response.text().into();
                 OscoreFailure::Refused { code: response.code(), diagnostic }
@@ -184,7 +182,7 @@ impl ResponseOpener {
 
     /// Whether the request may have been refused because it did not name the ID Context.
     fn lacks_id_context(&self) -> bool {
-        let lookup = self.context.context.lookup.as_ref();
+        let lookup = self.context.context.lookup();
         lookup.zip(self.id_context).is_some_and(|(lookup, sent)| lookup.refused(sent))
     }
 
@@ -212,22 +210,23 @@ impl ResponseOpener {
             let context = self.context.context.lock();
             let opened = context.open_response(request, &mut order, value, payload, plain)?;
             drop((context, order));
-            if let (Some(lookup), Some(sent)) = (&self.context.context.lookup, self.id_context) {
+            if let (Some(lookup), Some(sent)) = (self.context.context.lookup(), self.id_context) {
                 lookup.found(sent);
             }
             // RFC 7252 section 5.4.1: a response with a critical option that is not understood is rejected.
             if opened.unknown_critical().is_some() {
                 return Err(ResponseFault::Malformed);
             }
-            let mut plain = Response::new(opened.code);
+            let payload = Bytes::copy_from_slice(opened.payload());
+            let mut plain = Response::new(opened.code).payload(payload);
+            let options = plain.options_mut();
             for option in opened.options() {
-                plain = plain.option(option.number, option.value);
+                options.push(option.number, option.value);
             }
             if let Some(order) = opened.observe {
-                plain = plain.option(OptionNumber::OBSERVE, encode_uint(order, &mut [0; 4]));
+                options.push_uint(OptionNumber::OBSERVE, order);
             }
-            let payload = Bytes::copy_from_slice(opened.payload());
-            Ok(plain.payload(payload).with_repeated(response.is_repeated()))
+            Ok(plain.with_repeated(response.is_repeated()))
         })
     }
 }

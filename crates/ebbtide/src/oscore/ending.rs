@@ -1,8 +1,9 @@
 //! Handshakes by EDHOC that end with the first request that their context protects (RFC 9668).
 
 use super::OscoreContexts;
-use crate::message::Options;
-use ebbtide_core::wire::OptionNumber;
+use ebbtide_core::oscore::OuterMessage;
+use ebbtide_core::session::with_options;
+use ebbtide_core::wire::{Content, Opt, OptionNumber};
 use std::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError};
 use tokio::sync::OwnedMutexGuard;
@@ -41,8 +42,9 @@ impl EndingHandshake {
 
     /// The server has shown that it has the context.
     pub(super) fn complete(&self) {
-        if let Some(entry) = self.contexts.get(self.number) {
-            entry.is_complete.store(true, Ordering::Release);
+        let entry = self.contexts.get(self.number);
+        if let Some(made) = entry.as_ref().and_then(|entry| entry.made.as_ref()) {
+            made.is_complete.store(true, Ordering::Release);
         }
         *self.turn.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
@@ -51,19 +53,22 @@ impl EndingHandshake {
 impl Drop for EndingHandshake {
     fn drop(&mut self) {
         let entry = self.contexts.get(self.number);
-        if entry.is_some_and(|entry| !entry.is_complete.load(Ordering::Acquire)) {
+        if entry.is_some_and(|entry| !entry.is_complete()) {
             self.contexts.forget_made(self.number);
         }
     }
 }
 
-/// Calls `send` with options and payload of a protected request that message 3 precedes (RFC 9668 section 3.2.1).
+/// Calls `send` with a protected request that message 3 precedes (RFC 9668 section 3.2.1).
 pub(super) fn combined<R>(
-    mut options: Options,
+    outer: &OuterMessage<'_>,
+    plain: &Content<'_>,
     message_3: &[u8],
-    ciphertext: &[u8],
-    send: impl FnOnce(&Options, &[u8]) -> R,
+    send: impl FnOnce(&Content<'_>) -> R,
 ) -> R {
-    options.push(OptionNumber::EDHOC, &[]);
-    send(&options, &[message_3, ciphertext].concat())
+    let edhoc = Opt { number: OptionNumber::EDHOC, value: &[] };
+    with_options(outer.options(plain).chain([edhoc]), |options| {
+        let payload = &[message_3, outer.payload].concat();
+        send(&Content { code: outer.code, options, payload })
+    })
 }

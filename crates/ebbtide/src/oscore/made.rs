@@ -3,6 +3,7 @@
 use super::ending::EndingHandshake;
 use super::{ClientContext, ContextOrigin, NumberStore, OscoreContext, OscoreContexts, Servers};
 use crate::message::Uri;
+use crate::proved_identity::ProvedIdentity;
 use ebbtide_core::oscore::{PeerId, SecurityContext};
 use std::sync::Arc;
 use tokio::sync::OwnedMutexGuard;
@@ -54,10 +55,10 @@ impl OscoreContexts {
     }
 
     fn add_made(&self, made: MadeContext, servers: Servers, origin: ContextOrigin) -> Option<u32> {
-        let identity = Some(made.identity);
+        let identity = ProvedIdentity::Shared(made.identity.clone());
         let mut context =
             OscoreContext::new(&*made.secret, &made.sender_id, &made.recipient_id).salt(&made.salt);
-        context.identity = identity.clone();
+        context.identity = Some(made.identity);
         context.origin = origin;
         context.servers = servers.clone();
         let (ours, theirs) = (&made.sender_id, &made.recipient_id);
@@ -68,7 +69,7 @@ impl OscoreContexts {
         let earlier: Vec<u32> = {
             let table = self.table();
             let same = table.iter().rev().filter(|(_, entry)| {
-                entry.is_made() && entry.identity == identity && entry.servers == servers
+                entry.made.is_some() && entry.identity == identity && entry.servers == servers
             });
             same.skip(KEPT).map(|(number, _)| number).collect()
         };

@@ -34,15 +34,22 @@ pub(crate) use made::MadeContext;
 pub(crate) use server::{Unopened, VerifiedRequest};
 
 use crate::message::Uri;
+use crate::proved_identity::ProvedIdentity;
 use core::fmt;
-use ebbtide_core::oscore::{ContextName, ContextTable, MasterSecret, Numbering, SecurityContext};
+use ebbtide_core::oscore::{
+    ContextName, ContextTable, MasterSecret, Numbering, OuterMessage, SecurityContext,
+};
+use ebbtide_core::session::with_options;
+use ebbtide_core::wire::Content;
 use lookup::AtomicServerLookup;
 use renewals::Renewals;
 use sequence_file::SequenceFile;
 use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{
+    Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak,
+};
 use store::NumberStore;
 use zeroize::Zeroizing;
 
@@ -300,24 +307,30 @@ impl core::error::Error for ContextError {
 /// A context in use. A server may have very many.
 struct ContextInUse {
     context: Mutex<SecurityContext<NumberStore>>,
-    /// The peer's identity, if it is not its ID.
-    identity: Option<Arc<[u8]>>,
+    /// The peer's identity for handlers.
+    identity: ProvedIdentity,
     servers: Servers,
-    origin: ContextOrigin,
+    /// Present if its keys were made with the peer.
+    made: Option<Box<KeysMade>>,
+}
+
+/// The further state of a context whose keys were made with the peer.
+struct KeysMade {
+    /// Those among which it is.
+    contexts: Weak<AllContexts>,
     /// How the server finds it, if its keys were made anew.
     lookup: Option<AtomicServerLookup>,
-    /// Whether the handshake that has made it is complete.
+    /// Whether the handshake is complete.
     is_complete: AtomicBool,
 }
 
 impl ContextInUse {
-    fn is_made(&self) -> bool {
-        self.origin != ContextOrigin::Shared
+    fn lookup(&self) -> Option<&AtomicServerLookup> {
+        self.made.as_ref()?.lookup.as_ref()
     }
 
-    /// The peer's identity for handlers.
-    fn identity(&self) -> Arc<[u8]> {
-        self.identity.clone().unwrap_or_else(|| self.lock().recipient_id().as_slice().into())
+    fn is_complete(&self) -> bool {
+        self.made.as_ref().is_none_or(|made| made.is_complete.load(Ordering::Acquire))
     }
 
     fn lock(&self) -> MutexGuard<'_, SecurityContext<NumberStore>> {
@@ -327,9 +340,12 @@ impl ContextInUse {
 
 /// The security contexts of clients and servers. Clones share them.
 #[derive(Clone)]
-pub struct OscoreContexts {
-    in_use: Arc<RwLock<ContextTable<Arc<ContextInUse>>>>,
-    renewals: Arc<Renewals>,
+pub struct OscoreContexts(Arc<AllContexts>);
+
+#[derive(Default)]
+struct AllContexts {
+    in_use: RwLock<ContextTable<Arc<ContextInUse>>>,
+    renewals: Renewals,
 }
 
 impl fmt::Debug for OscoreContexts {
@@ -359,15 +375,19 @@ impl OscoreContexts {
     }
 
     pub(crate) fn empty() -> Self {
-        Self { in_use: Arc::default(), renewals: Arc::default() }
+        Self(Arc::default())
+    }
+
+    fn renewals(&self) -> &Renewals {
+        &self.0.renewals
     }
 
     fn table(&self) -> RwLockReadGuard<'_, ContextTable<Arc<ContextInUse>>> {
-        self.in_use.read().unwrap_or_else(PoisonError::into_inner)
+        self.0.in_use.read().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn table_mut(&self) -> RwLockWriteGuard<'_, ContextTable<Arc<ContextInUse>>> {
-        self.in_use.write().unwrap_or_else(PoisonError::into_inner)
+        self.0.in_use.write().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Adds the context at this position in a list, without its file. Returns its number, unless keys are made first.
@@ -376,7 +396,7 @@ impl OscoreContexts {
         let context = context.map_err(|reason| ContextError::Parameter { index, reason })?;
         if matches!(given.state, State::Renewed) {
             let peer = *context.recipient_id();
-            let is_new = !self.table().has(&peer) && self.renewals.add(peer, given);
+            let is_new = !self.table().has(&peer) && self.renewals().add(peer, given);
             return if is_new { Ok(None) } else { Err(ContextError::SameName { index }) };
         }
         self.insert(index, given, context).map(Some)
@@ -409,38 +429,35 @@ impl OscoreContexts {
             kid_context: context.id_context().copied(),
         };
         let OscoreContext { identity, servers, origin, .. } = given;
-        let (context, is_complete) =
-            (Mutex::new(context), AtomicBool::new(origin != ContextOrigin::EndingHandshake));
-        let entry = ContextInUse {
-            context,
-            identity,
-            servers,
-            origin,
-            lookup: (origin == ContextOrigin::Renewal).then(AtomicServerLookup::default),
-            is_complete,
-        };
+        let identity = identity.map_or(ProvedIdentity::Id(name.kid), ProvedIdentity::Shared);
+        let made = (origin != ContextOrigin::Shared).then(|| {
+            Box::new(KeysMade {
+                contexts: Arc::downgrade(&self.0),
+                lookup: (origin == ContextOrigin::Renewal).then(AtomicServerLookup::default),
+                is_complete: AtomicBool::new(origin != ContextOrigin::EndingHandshake),
+            })
+        });
+        let entry = ContextInUse { context: Mutex::new(context), identity, servers, made };
         let added = self.table_mut().add(name, Arc::new(entry));
         added.map_err(|_| ContextError::SameName { index })
     }
 
     /// The context for a client's requests to a server.
     pub(crate) fn for_server(&self, uri: &Uri) -> Option<ClientContext> {
-        let table = self.table();
-        let position = |which: &dyn Fn(&Servers) -> bool| {
-            let mut complete =
-                table.iter().filter(|(_, entry)| entry.is_complete.load(Ordering::Acquire));
-            complete.find(|(_, entry)| which(&entry.servers)).map(|(number, _)| number)
-        };
-        let number =
-            position(&|servers| servers.names(uri)).or_else(|| position(&Servers::is_all))?;
-        drop(table);
-        self.client_context(number)
+        let (table, mut for_all) = (self.table(), None);
+        for (number, entry) in table.iter().filter(|(_, entry)| entry.is_complete()) {
+            if entry.servers.names(uri) {
+                return Some(ClientContext::new(number, entry.clone()));
+            }
+            for_all = for_all.or_else(|| entry.servers.is_all().then_some((number, entry)));
+        }
+        for_all.map(|(number, entry)| ClientContext::new(number, entry.clone()))
     }
 
     /// Forgets a context that was made with the server, since the server does not know it any more.
     fn forget_made(&self, number: u32) {
         let mut table = self.table_mut();
-        if table.get(number).is_some_and(|entry| entry.is_made()) {
+        if table.get(number).is_some_and(|entry| entry.made.is_some()) {
             table.remove(number);
         }
     }
@@ -450,8 +467,19 @@ impl OscoreContexts {
     }
 
     fn client_context(&self, number: u32) -> Option<ClientContext> {
-        Some(ClientContext::new(self.clone(), number, self.get(number)?))
+        Some(ClientContext::new(number, self.get(number)?))
     }
+}
+
+/// Calls `send` with a protected message.
+fn with_protected<R>(
+    outer: &OuterMessage<'_>,
+    plain: &Content<'_>,
+    send: impl FnOnce(&Content<'_>) -> R,
+) -> R {
+    with_options(outer.options(plain), |options| {
+        send(&Content { code: outer.code, options, payload: outer.payload })
+    })
 }
 
 /// The bytes that the protection of a message adds at most: a code and a tag.
@@ -459,10 +487,10 @@ const SEAL: usize = 17;
 
 /// Calls `with` with a buffer of this length. That for a short message is on the stack.
 pub(crate) fn with_buffer<R>(length: usize, with: impl FnOnce(&mut [u8]) -> R) -> R {
-    let mut short = [0; 512];
-    match short.get_mut(..length) {
-        Some(buffer) => with(buffer),
-        None => with(&mut vec![0; length]),
+    match length {
+        0..=128 => with([0; 128].get_mut(..length).unwrap_or_default()),
+        129..=512 => with([0; 512].get_mut(..length).unwrap_or_default()),
+        _ => with(&mut vec![0; length]),
     }
 }
 

@@ -102,7 +102,7 @@ impl Renewals {
 impl OscoreContexts {
     /// The peer with which keys for the requests to this server have to be made.
     pub(crate) fn renewal_for(&self, uri: &Uri) -> Option<PeerId> {
-        let all = self.renewals.lock();
+        let all = self.renewals().lock();
         let named = all.iter().find(|(_, context)| context.given.servers.names(uri));
         let found =
             named.or_else(|| all.iter().find(|(_, context)| context.given.servers.is_all()));
@@ -111,13 +111,13 @@ impl OscoreContexts {
 
     /// Waits for an exchange with this peer that is under way.
     pub(crate) async fn renewal_turn(&self, peer: PeerId) -> Option<OwnedMutexGuard<()>> {
-        let turn = self.renewals.lock().get(&peer).map(|context| context.turn.clone())?;
+        let turn = self.renewals().lock().get(&peer).map(|context| context.turn.clone())?;
         Some(turn.lock_owned().await)
     }
 
     /// Makes the first request with the bytes that were drawn for it.
     pub(crate) fn begin_renewal(&self, peer: PeerId, drawn: [u8; DRAWN]) -> Option<BegunRenewal> {
-        let mut context = self.renewals.lock().get(&peer)?.given.under(&drawn)?;
+        let mut context = self.renewals().lock().get(&peer)?.given.under(&drawn)?;
         // It is not processed.
         let get = Content { code: Code::GET, options: &[], payload: &[] };
         let mut sealed = [0; 32];
@@ -134,7 +134,7 @@ impl OscoreContexts {
         response: &Response,
         drawn: [u8; DRAWN],
     ) -> Option<ClientContext> {
-        let given = self.renewals.lock().get(&begun.peer)?.given.clone();
+        let given = self.renewals().lock().get(&begun.peer)?.given.clone();
         let value = response.options().get(OptionNumber::OSCORE)?.value;
         let answered = renewal::decode_part(OscoreOption::decode(value)?.kid_context?)?;
         let of_answer = given.under(renewal::join(answered, &begun.drawn)?.as_slice())?;
@@ -164,9 +164,9 @@ impl OscoreContexts {
         let no_context = || Unopened::Refused(Refusal::NoContext);
         let peer = option.kid.and_then(PeerId::new).ok_or_else(no_context)?;
         let sent = option.kid_context.ok_or_else(no_context)?;
-        let mut all = self.renewals.lock();
+        let mut all = self.renewals().lock();
         let renewed = all.get_mut(&peer).ok_or_else(no_context)?;
-        let answers = self.renewals.answers(draw).ok_or_else(no_context)?;
+        let answers = self.renewals().answers(draw).ok_or_else(no_context)?;
         let of = Renewed { kid: peer.as_slice(), count: renewed.count };
         let mut refused = no_context();
         for form in [IdContextForm::Encoded, IdContextForm::Raw] {
@@ -202,7 +202,8 @@ impl OscoreContexts {
             renewed.present = Some(number);
             let request =
                 SecuredRequest::new(number, opened.number.get()).ok_or_else(no_context)?;
-            return Ok(VerifiedRequest { request, length: opened.len, is_new: true });
+            let context = self.client_context(number).ok_or_else(no_context)?;
+            return Ok(VerifiedRequest { request, context, length: opened.len, is_new: true });
         }
         Err(refused)
     }

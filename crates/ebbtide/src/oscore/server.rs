@@ -1,7 +1,7 @@
 //! A server's requests, and their responses.
 
-use super::{ClientContext, OscoreContexts, SEAL, with_buffer};
-use crate::message::{Options, Response};
+use super::{ClientContext, OscoreContexts, SEAL, with_buffer, with_protected};
+use crate::message::Response;
 use ebbtide_core::oscore::{Freshness, OscoreOption, Refusal, RequestNumber};
 use ebbtide_core::session::SecuredRequest;
 use ebbtide_core::wire::{Content, Message, OptionNumber};
@@ -9,6 +9,8 @@ use ebbtide_core::wire::{Content, Message, OptionNumber};
 /// A verified request.
 pub(crate) struct VerifiedRequest {
     pub(crate) request: SecuredRequest,
+    /// The context that protects its answers, for requests to its sender.
+    pub(crate) context: ClientContext,
     /// The length of the datagram that it would have been without OSCORE.
     pub(crate) length: usize,
     /// Whether it is known not to be a copy of a request from before a restart.
@@ -47,13 +49,14 @@ impl OscoreContexts {
         let found = {
             let table = self.table();
             let found = table.find(&option).and_then(|number| Some((number, table.get(number)?)));
-            found.map(|(number, context)| (number, context.clone()))
+            found.map(|(number, entry)| (number, entry.clone()))
         };
-        let Some((number, context)) = found else { return self.renew(outer, &option, plain, draw) };
-        let opened = context.lock().unprotect_request(outer, plain)?;
+        let Some((number, entry)) = found else { return self.renew(outer, &option, plain, draw) };
+        let opened = entry.lock().unprotect_request(outer, plain)?;
         let request = SecuredRequest::new(number, opened.number.get()).ok_or(Refusal::NoContext)?;
         let is_new = opened.freshness == Freshness::New;
-        Ok(VerifiedRequest { request, length: opened.len, is_new })
+        let context = ClientContext::new(number, entry);
+        Ok(VerifiedRequest { request, context, length: opened.len, is_new })
     }
 
     /// Records that a request is new, since it has echoed. Returns false if it was accepted meanwhile.
@@ -92,10 +95,7 @@ impl OscoreContexts {
                     return None;
                 }
             };
-            let options: Options = outer.options(content).collect();
-            Some(options.with_slice(None, |options| {
-                send(&Content { code: outer.code, options, payload: outer.payload })
-            }))
+            Some(with_protected(&outer, content, send))
         })
     }
 }

@@ -5,6 +5,7 @@ use super::origin::Origin;
 use crate::client::Peer;
 use crate::message::{BurstMark, ContentFormat};
 use crate::net::peer::PeerInfo;
+use crate::proved_identity::ProvedIdentity;
 use bytes::Bytes;
 use core::fmt;
 use ebbtide_core::PeerId;
@@ -136,7 +137,7 @@ impl Call<'_> {
     /// or of the key that the server knows as well.
     #[must_use]
     pub fn identity(&self) -> Option<&[u8]> {
-        self.info()?.identity.as_deref()
+        self.info()?.identity.as_ref().map(ProvedIdentity::as_bytes)
     }
 
     /// The X.509 certificate whose key the client has proved to hold, over TLS or DTLS, in DER.

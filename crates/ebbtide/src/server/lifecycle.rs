@@ -6,6 +6,8 @@ use super::{Listener, Resource, Server};
 use crate::dtls::SessionPeer;
 use crate::message::Response;
 use crate::net::shared::Shared;
+#[cfg(feature = "dtls")]
+use crate::proved_identity::ProvedIdentity;
 use crate::stream::ListenerHandle;
 use core::fmt;
 use ebbtide_core::wire::Code;
@@ -136,7 +138,8 @@ impl ServerHandle {
         for listener in &self.listeners {
             listener.release(|peer| {
                 peer.is_some_and(|peer| {
-                    let identity = peer.identity.as_deref().unwrap_or_default();
+                    let identity = peer.identity.as_ref().map(ProvedIdentity::as_bytes);
+                    let identity = identity.unwrap_or_default();
                     !keeps(SessionPeer::new(identity, peer.certificate.as_deref()))
                 })
             });

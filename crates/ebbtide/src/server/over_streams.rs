@@ -36,7 +36,7 @@ impl Serve for Service {
         }
         let mut place = RequestSlot::new();
         let received = place.stream(incoming, link.remote, message, sizes);
-        self.process(link, now, received, &Span::none());
+        self.process(link, now, received, None, &Span::none());
     }
 
     fn notify(&self, link: &Arc<Link>, now: Instant, due: Due) {

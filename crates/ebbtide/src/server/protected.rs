@@ -3,6 +3,7 @@
 
 use super::carrier::Carrier;
 use super::inner::Service;
+use crate::config::AllSettings;
 use crate::message::Response;
 use crate::net::clock::secret_bytes;
 use crate::net::peer::PeerInfo;
@@ -37,6 +38,8 @@ struct Opened<'b> {
     /// The request that it would have been without OSCORE.
     plain: Message<'b>,
     request: SecuredRequest,
+    /// The context that protects it.
+    context: ClientContext,
     /// Whether it is known not to be a copy of a request from before a restart.
     is_new: bool,
 }
@@ -44,13 +47,10 @@ struct Opened<'b> {
 impl Service {
     /// Whether a request says that it is protected.
     pub(super) fn claims_protection(&self, message: &Message<'_>) -> bool {
-        if self.inner.router.forward_route(message).is_some() {
-            // It is for the server that the request names.
-            return false;
-        }
-        [OptionNumber::OSCORE, OptionNumber::EDHOC]
-            .into_iter()
-            .any(|number| message.option(number).is_some())
+        let has = |number| message.option(number).is_some();
+        // One for a proxy is for the server that it names.
+        (has(OptionNumber::OSCORE) || has(OptionNumber::EDHOC))
+            && self.inner.router.forward_route(message).is_none()
     }
 
     /// Answers a datagram with an OSCORE option, or one without it where it is required.
@@ -79,7 +79,7 @@ impl Service {
             // when it comes with its Echo.
             shared.lock().endpoint.remember_verified(now, &request.incoming);
             let span = trace::serve(from, &opened.plain);
-            span.in_scope(|| self.serve_opened(shared, now, received, &opened.plain, &span))
+            span.in_scope(|| self.serve_opened(shared, now, received, &opened, &span))
         });
     }
 
@@ -100,7 +100,7 @@ impl Service {
             let sizes = sizes.within(MAX_PROTECTED);
             let received = place.stream(incoming, link.remote, message, sizes);
             if let Some((received, opened)) = self.verified(link, now, from, received, opened) {
-                self.serve_opened(link, now, received, &opened.plain, &Span::none());
+                self.serve_opened(link, now, received, &opened, &Span::none());
             }
         });
     }
@@ -139,7 +139,10 @@ impl Service {
         message: &Message<'_>,
         buffer: &'b mut [u8],
     ) -> Result<Opened<'b>, Response> {
-        let contexts = self.config().oscore.as_ref().filter(|_| self.claims_protection(message));
+        let AllSettings { oscore, oscore_required, .. } = self.config();
+        // One that does not is here only if it has to.
+        let claims = !oscore_required || self.claims_protection(message);
+        let contexts = oscore.as_ref().filter(|_| claims);
         let Some(contexts) = contexts else { return Err(oscore_is_required()) };
         let joined = message.option(OptionNumber::EDHOC).is_some();
         let separated = match joined {
@@ -156,11 +159,11 @@ impl Service {
             Unopened::NewKeys(answer) => answer,
         };
         let opened = contexts.open(separated.as_ref().unwrap_or(message), buffer, secret_bytes);
-        let VerifiedRequest { request, length, is_new } = opened.map_err(refuse)?;
+        let VerifiedRequest { request, context, length, is_new } = opened.map_err(refuse)?;
         let plain = buffer.get(..length).and_then(|plain| Message::parse(plain).ok());
         // It was written by an encoder of messages.
         let plain = plain.ok_or_else(|| Response::new(Code::INTERNAL_SERVER_ERROR))?;
-        Ok(Opened { plain, request, is_new })
+        Ok(Opened { plain, request, context, is_new })
     }
 
     /// The challenge for a request that may be a copy of one from before a restart (RFC 8613 appendix B.1.2).
@@ -183,7 +186,7 @@ impl Service {
         carrier: &Arc<C>,
         now: Instant,
         received: Received<'_, '_>,
-        plain: &Message<'_>,
+        Opened { plain, context, .. }: &Opened<'_>,
         span: &Span,
     ) {
         let code = plain.code();
@@ -194,7 +197,7 @@ impl Service {
             let refusal = Response::error(Code::BAD_OPTION, format!("option {}", number.0));
             return self.send(carrier, now, Outgoing::One(received.refuse(refusal)));
         }
-        self.process(carrier, now, received, span);
+        self.process(carrier, now, received, Some(context), span);
     }
 
     /// The protected request in a request that begins with message 3 of EDHOC (RFC 9668).
@@ -276,24 +279,21 @@ impl Service {
         }
     }
 
-    /// The peer that sent a request, and the context that protected it.
-    pub(super) fn sender<C: Carrier>(
-        &self,
-        carrier: &C,
-        remote: PeerId,
-        secured: Option<SecuredRequest>,
-    ) -> (Option<PeerInfo>, Option<ClientContext>) {
-        let info = carrier.peer(remote);
-        let contexts = self.config().oscore.as_ref();
-        let security = contexts.zip(secured).and_then(|(contexts, of)| contexts.for_peer(of));
-        let Some(security) = security else { return (info, None) };
-        let info = info.unwrap_or_else(|| PeerInfo::unproved(remote));
-        let identity = Some(security.identity());
-        (Some(PeerInfo { identity, ..info }), Some(security))
+    /// The context that protects the request of an observer.
+    pub(super) fn context_of(&self, registration: &Message<'_>) -> Option<ClientContext> {
+        let contexts = self.config().oscore.as_ref()?;
+        contexts.for_peer(contexts.request(registration)?)
     }
+}
 
-    /// The protected request of an observer.
-    pub(super) fn registration(&self, message: &Message<'_>) -> Option<SecuredRequest> {
-        self.config().oscore.as_ref()?.request(message)
-    }
+/// The peer that sent a request, which this context protects.
+pub(super) fn sender<C: Carrier>(
+    carrier: &C,
+    remote: PeerId,
+    security: Option<&ClientContext>,
+) -> Option<PeerInfo> {
+    let info = carrier.peer(remote);
+    let Some(security) = security else { return info };
+    let info = info.unwrap_or_else(|| PeerInfo::unproved(remote));
+    Some(PeerInfo { identity: Some(security.identity().clone()), ..info })
 }

@@ -7,12 +7,14 @@ use super::later::{HandlersAtWork, at_leisure, give_up, wait};
 use super::observe::Subject;
 use super::origin::{Origin, WayBack};
 use super::panics;
+use super::protected::sender;
 use super::reply::{BoxFuture, HandlerAnswer, Reply};
 use super::route::{Route, RouteMatch};
 use crate::message::Response;
 use crate::net;
 use crate::net::shared::{ArrivedRequest, Shared};
 use crate::net::trace;
+use crate::oscore::ClientContext;
 use crate::refusals::Reason;
 use ebbtide_core::PeerId;
 use ebbtide_core::endpoint::Remember;
@@ -39,12 +41,13 @@ enum AnsweredBy<'s> {
 }
 
 impl Service {
-    /// Takes a request through as many stages as possible now.
+    /// Takes a request, which `security` protects, through as many stages as possible now.
     pub(super) fn process<C: Carrier>(
         &self,
         carrier: &Arc<C>,
         now: Instant,
         received: Received<'_, '_>,
+        security: Option<&ClientContext>,
         span: &Span,
     ) {
         let verified = match self.session().receive(now, received) {
@@ -55,9 +58,9 @@ impl Service {
             Next::Send(outgoing) => return self.send(carrier, now, outgoing),
         };
         let (id, local) = (verified.requester().peer(), verified.requester().local);
-        let (info, security) = self.sender(&**carrier, id, verified.requester().secured());
+        let info = sender(&**carrier, id, security);
         let (requests, over) = (&self.inner.requests, carrier.way_back());
-        let way = WayBack { requests, over, security: security.as_ref() };
+        let way = WayBack { requests, over, security };
         let origin = Origin { id, info: info.as_ref(), local, back: Some(way) };
         let mut found = match self.permit(&verified, &origin) {
             Ok(found) => found,
@@ -293,7 +296,8 @@ impl Service {
     pub(super) fn notify_one<C: Carrier>(&self, carrier: &Arc<C>, now: Instant, due: Due) {
         let message = Message::parse(&due.request).unwrap_or(Message::EMPTY);
         let (id, local) = (due.remote, due.local);
-        let (info, security) = self.sender(&**carrier, id, self.registration(&message));
+        let security = self.context_of(&message);
+        let info = sender(&**carrier, id, security.as_ref());
         let (requests, over) = (&self.inner.requests, carrier.way_back());
         let way = WayBack { requests, over, security: security.as_ref() };
         let origin = Origin { id, info: info.as_ref(), local, back: Some(way) };
@@ -475,7 +479,7 @@ impl net::shared::Serve for Service {
             return self.send(shared, now, challenge);
         }
         let span = trace::serve(from, &message);
-        span.in_scope(|| self.process(shared, now, received, &span))
+        span.in_scope(|| self.process(shared, now, received, None, &span))
     }
 
     fn notify(&self, shared: &Arc<Shared>, now: Instant, due: Due) {

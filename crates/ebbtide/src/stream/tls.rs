@@ -2,6 +2,7 @@
 
 use super::socket::StreamSocket;
 use crate::net::peer::PeerInfo;
+use crate::proved_identity::ProvedIdentity;
 use core::fmt;
 use std::io;
 use std::net::SocketAddr;
@@ -184,8 +185,9 @@ pub(super) fn info_of(address: SocketAddr, chain: Option<&[CertificateDer<'_>]>)
     let shown = chain.and_then(|chain| chain.first());
     let parsed = shown.and_then(|shown| webpki::EndEntityCert::try_from(shown).ok());
     let name = parsed.and_then(|parsed| name_in(&parsed)).map(Arc::from);
+    let identity = name.map(ProvedIdentity::Shared);
     let certificate = shown.map(|shown| shown.as_ref().into());
-    PeerInfo { identity: name, certificate, ..PeerInfo::at(address) }
+    PeerInfo { identity, certificate, ..PeerInfo::at(address) }
 }
 
 /// The name by which a certificate's owner is known.

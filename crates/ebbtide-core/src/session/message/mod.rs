@@ -11,5 +11,5 @@ pub use block_sizes::BlockSizes;
 pub use burst::BurstMark;
 #[cfg(feature = "serde")]
 pub use data::{DataError, from_cbor, from_json, to_cbor, to_json};
-pub use options::Options;
+pub use options::{Options, with_options};
 pub use response::{Arrival, ContentFormat, Response, StatusError};

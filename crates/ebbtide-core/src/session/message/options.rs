@@ -140,20 +140,26 @@ impl Options {
     /// Calls `with` with all options as a slice, which allocates only for more than eight.
     #[inline]
     pub fn with_slice<R>(&self, extra: Option<Opt<'_>>, with: impl FnOnce(&[Opt<'_>]) -> R) -> R {
-        const INLINE: usize = 8;
-        let all = self.iter().chain(extra);
-        let none = Opt { number: OptionNumber(0), value: &[] };
-        if self.len() < INLINE {
-            let mut slice = [none; INLINE];
-            let mut count = 0;
-            for (place, opt) in slice.iter_mut().zip(all) {
-                *place = opt;
-                count += 1;
-            }
-            with(slice.get(..count).unwrap_or_default())
-        } else {
-            with(&all.collect::<Vec<_>>())
-        }
+        with_options(self.iter().chain(extra), with)
+    }
+}
+
+/// Calls `with` with these options as a slice, which allocates only for more than eight.
+#[inline]
+pub fn with_options<'o, R>(
+    mut options: impl Iterator<Item = Opt<'o>>,
+    with: impl FnOnce(&[Opt<'o>]) -> R,
+) -> R {
+    let mut few = [Opt { number: OptionNumber(0), value: &[] }; 8];
+    for (count, place) in few.iter_mut().enumerate() {
+        let Some(opt) = options.next() else {
+            return with(few.get(..count).unwrap_or_default());
+        };
+        *place = opt;
+    }
+    match options.next() {
+        None => with(&few),
+        Some(next) => with(&few.into_iter().chain([next]).chain(options).collect::<Vec<_>>()),
     }
 }
 

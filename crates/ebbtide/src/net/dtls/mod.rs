@@ -14,6 +14,7 @@ use super::beside;
 use super::clock::{Clock, seeded_for_secrets};
 use super::peer::PeerInfo;
 use super::socket::Outbound;
+use crate::proved_identity::ProvedIdentity;
 use client::ServerLinks;
 use config::{DtlsBind, DtlsConfig};
 use ebbtide_core::endpoint::Sent;
@@ -174,6 +175,7 @@ impl Sessions {
         let session = self.session(key)?;
         let address = self.endpoint.remote(session)?;
         let identity = self.endpoint.identity(session).filter(|identity| !identity.is_empty());
+        let identity = identity.map(ProvedIdentity::Shared);
         let shown = self.endpoint.certificate(session);
         Some(match self.endpoint.certificate_type(session) {
             Some(CertificateType::RawPublicKey) => {
