@@ -181,8 +181,9 @@ class RawPair:
                         "packets": [first + 1, relay.capture.packets],
                     })
             except (AdapterError, Unsupported) as error:
+                status = "missing" if isinstance(error, AdapterError) else "unsupported"
                 done = {result["name"] for result in results}
-                results += [{"name": f.name, "status": "missing", "reason": str(error)} for f in features if f.name not in done]
+                results += [{"name": f.name, "status": status, "reason": str(error)} for f in features if f.name not in done]
             finally:
                 if server:
                     server.stop()
