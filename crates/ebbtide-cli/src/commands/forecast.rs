@@ -26,6 +26,7 @@ pub(super) fn forecast(campaign: &Campaign, jobs: usize) -> Result<(), Failure> 
     let bytes = campaign.cells.iter().map(|cell| {
         let exchanges = u64::from(cell.scenario.workload.exchanges);
         u64::from(cell.scenario.client_count()) * (BYTES_PER_CLIENT + exchanges * rows)
+            + cell.scenario.tcp_buffers(&cell.controls)
     });
     let each = bytes.max().unwrap_or(0);
     let needed = each.saturating_mul(at_once);

@@ -146,6 +146,7 @@ impl Campaign {
                          as default+fasor",
                     ));
                 }
+                scenario.check_tcp_buffers(name, &controls)?;
                 if controls.len() > scenario.clients.count as usize {
                     let message = "has more controls than there are clients";
                     return Err(ScenarioError::argument("--cc", name, message));

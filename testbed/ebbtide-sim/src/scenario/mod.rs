@@ -34,6 +34,7 @@ mod schema;
 mod security;
 mod settings;
 mod tcp;
+mod tcp_buffers;
 mod trace;
 mod traffic;
 mod validate;

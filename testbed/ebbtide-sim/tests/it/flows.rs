@@ -179,3 +179,26 @@ fn impossible_flows_are_refused_by_their_key() {
         assert!(message.contains(key), "{message}");
     }
 }
+
+#[test]
+fn clients_over_tcp_whose_buffers_do_not_fit_are_refused_with_the_number_that_does() {
+    let plan = |sets: &[&str], cc: &str| {
+        let axes = sets.iter().map(|text| parse_set(text).unwrap()).collect();
+        let plan =
+            Campaign::plan(load("nb-iot").unwrap(), axes, vec![cc.to_owned()], Some(1), Some(1));
+        plan.map(|_| ()).map_err(|error| error.to_string())
+    };
+    // Four buffers of 8192 bytes a client, 4 GiB in all.
+    assert_eq!(plan(&["clients=131072"], "tcp"), Ok(()));
+    let error = plan(&["clients=262144"], "tcp").unwrap_err();
+    assert!(error.contains("needs 8.0 GiB for the buffers of TCP, at most 4 GiB"), "{error}");
+    assert!(error.contains("lower clients.count to 131072"), "{error}");
+    // Half of the clients; and none of them.
+    assert_eq!(plan(&["clients=262144"], "default+tcp"), Ok(()));
+    assert_eq!(plan(&["clients=1000000"], "default"), Ok(()));
+    // Of 65535 bytes in a flow.
+    let transfer = ["workload=transfer", "workload.request_payload=67", "workload.flow.bytes=67"];
+    let many = |clients| plan(&[&transfer[..], &[clients]].concat(), "tcp");
+    assert_eq!(many("clients=16384"), Ok(()));
+    assert!(many("clients=16400").unwrap_err().contains("to 16384"));
+}

@@ -91,7 +91,7 @@ impl TcpClient {
             is_warm: false,
             agenda,
             flow,
-            buffer: super::buffer(scenario),
+            buffer: scenario.tcp_buffer() as usize,
             path: workload.path.clone().into_bytes(),
             payload: digits(workload.request_payload),
             settings,

@@ -46,12 +46,6 @@ fn token_length(scenario: &Scenario) -> u8 {
     scenario.coap.token_length.max(least)
 }
 
-/// Bytes of a socket's send and receive buffer: many messages; for a flow, the largest window that
-/// needs no scaling (RFC 9293 section 3.1).
-fn buffer(scenario: &Scenario) -> usize {
-    if scenario.workload.flow().is_some() { 65_535 } else { 8192 }
-}
-
 /// The largest IPv4 packet of a scenario, bytes.
 fn mtu(scenario: &Scenario) -> usize {
     let network = &scenario.network;

@@ -59,7 +59,7 @@ impl TcpServer {
             payload: digits(scenario.workload.response_payload),
             settings,
             mtu: super::mtu(scenario),
-            buffer: super::buffer(scenario),
+            buffer: scenario.tcp_buffer() as usize,
             coap: coap_config(super::token_length(scenario), window),
             rng: streams.stream(&format!("server/tcp/{client}")),
             processing: (scenario.server.processing.delay(), processing),
