@@ -5,6 +5,10 @@ use ebbtide_core::params::Parameters;
 
 /// The maximum number of clients of one scenario, whose addresses are those of 10.0.0.0/8.
 pub(crate) const MAX_CLIENTS: u64 = 1_000_000;
+/// The maximum number of replications of a cell.
+pub(super) const MOST_REPLICATIONS: u32 = 100_000;
+/// The maximum length of a scenario's file, bytes.
+pub(super) const MOST_TEXT: u64 = 1 << 20;
 /// The maximum number of messages of the flows of one run, since the fate of each is kept.
 pub(super) const MAX_MESSAGES: u64 = 10_000_000;
 /// The name of `[network.up]` and `[network.down]` among the links.

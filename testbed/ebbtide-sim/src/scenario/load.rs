@@ -3,12 +3,14 @@
 use super::Scenario;
 use super::builtin::BUILTIN;
 use super::error::ScenarioError;
+use super::limits::MOST_TEXT;
 use super::nearest::did_you_mean;
 use super::settings::{Override, name_of};
 use super::validate::ScenarioFile;
 use super::wording::in_words_of;
 use crate::keys::Fault;
 use ebbtide_core::cc::Registry;
+use std::io::Read;
 use std::path::Path;
 use toml::{Table, Value};
 
@@ -24,6 +26,9 @@ pub(crate) const SHORT_NAMES: [(&str, &[&str]); 9] = [
     ("period", &["workload.period"]),
     ("max_retransmit", &["coap.max_retransmit"]),
 ];
+
+/// The characters of a line that a message repeats.
+const LONGEST_LINE: usize = 100;
 
 /// The text of a scenario and its origin.
 #[derive(Clone, Debug)]
@@ -58,8 +63,13 @@ pub fn load(name: &str) -> Result<Source, ScenarioError> {
             ),
         ));
     }
-    let text = std::fs::read_to_string(name)
-        .map_err(|error| ScenarioError::file(name, &format!("cannot be read: {error}")))?;
+    let mut text = String::new();
+    let read = std::fs::File::open(name)
+        .and_then(|file| file.take(MOST_TEXT + 1).read_to_string(&mut text));
+    read.map_err(|error| ScenarioError::file(name, &format!("cannot be read: {error}")))?;
+    if text.len() as u64 > MOST_TEXT {
+        return Err(ScenarioError::file(name, "is longer than 1 MiB, the limit for a scenario"));
+    }
     let source = Source::new(name, text);
     source.scenario(&[])?;
     Ok(source)
@@ -186,6 +196,7 @@ impl Source {
             return ScenarioError::file(&self.place, &message);
         }
         let key = line.and_then(|line| self.text.lines().nth(line - 1)).unwrap_or_default();
+        let key = key.char_indices().nth(LONGEST_LINE).map_or(key, |(end, _)| &key[..end]);
         let name = key.split('=').next().unwrap_or_default().trim();
         ScenarioError::at_line(&self.place, line, key.trim(), &in_words_of(name, error.message()))
     }

@@ -1,6 +1,7 @@
 //! `--set KEY=VALUE[,VALUE...]`: overrides and sweeps.
 
 use super::error::ScenarioError;
+use super::limits::MOST_REPLICATIONS;
 use ebbtide_core::cc::Algorithm;
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
@@ -60,12 +61,12 @@ pub fn parse_controls(text: &str) -> Result<Vec<String>, String> {
 ///
 /// # Errors
 ///
-/// Returns an error if it is not a whole number from 1 to 4294967295.
+/// Returns an error if it is not a whole number from 1 to 100000.
 pub fn parse_count(text: &str) -> Result<u32, String> {
     match text.parse() {
         Ok(0) => Err("must be at least 1".to_owned()),
-        Ok(number) => Ok(number),
-        Err(_) => Err(format!("takes a whole number, at least 1 and at most {}", u32::MAX)),
+        Ok(number) if number <= MOST_REPLICATIONS => Ok(number),
+        _ => Err(format!("takes a whole number, at least 1 and at most {MOST_REPLICATIONS}")),
     }
 }
 

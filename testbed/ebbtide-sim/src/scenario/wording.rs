@@ -24,8 +24,7 @@ pub(super) fn in_words(message: &str) -> String {
 
 /// The same for a key, which may accept less than its type.
 pub(super) fn in_words_of(key: &str, message: &str) -> String {
-    // The type in which a number that is too large was read means nothing to a reader.
-    let words = in_words(message).replace(" as i128", "").replace(" as u128", "");
+    let words = in_words(message);
     if words.contains(KIND) {
         return format!("{words}: set {key}.kind");
     }
@@ -68,6 +67,8 @@ fn taken(expected: &str) -> String {
 
 /// The given value, without the parser's word for its type.
 fn given(got: &str) -> &str {
+    // Of a number that is too large.
+    let got = got.strip_suffix(" as i128").or(got.strip_suffix(" as u128")).unwrap_or(got);
     let value = ["string ", "integer ", "floating point ", "boolean "];
     let value = value.into_iter().find_map(|kind| got.strip_prefix(kind)).unwrap_or(got);
     value.trim_matches('`')
@@ -95,6 +96,10 @@ mod tests {
             (
                 "unknown variant `of`, expected one of `off`, `contikimac`",
                 "takes one of off, contikimac, not of; did you mean 'off'?",
+            ),
+            (
+                "invalid value: integer `99999999999` as i128, expected u32",
+                "takes a whole number from 0 to 4294967295, not 99999999999",
             ),
             ("missing field `rate`", "missing field `rate`"),
             ("invalid type: integer `1`, expected struct Lora", "takes a table, not 1"),

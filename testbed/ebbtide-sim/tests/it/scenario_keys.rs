@@ -118,3 +118,20 @@ fn a_value_beyond_its_range_is_refused_with_the_key_and_the_range_of_the_referen
     // What is within is taken.
     assert_eq!(scenario("nb-iot", &[("coap.token_length", "7")]).coap.token_length, 7);
 }
+
+#[test]
+fn a_file_without_an_end_is_no_scenario() {
+    let error = ebbtide_sim::scenario::load("/dev/zero").unwrap_err().to_string();
+    assert!(
+        error.ends_with("/dev/zero: is longer than 1 MiB, the limit for a scenario"),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_line_that_is_too_long_is_repeated_in_part() {
+    let line = "x".repeat(100_000);
+    let source = ebbtide_sim::scenario::Source::new("x.toml", line);
+    let error = source.scenario(&[]).unwrap_err().to_string();
+    assert!(error.len() < 300 && error.contains("x.toml:1: xxx"), "{error}");
+}
