@@ -114,6 +114,17 @@ impl Time {
 }
 
 impl Buffer {
+    /// The length with a unit, such as "14.1 kB".
+    pub(crate) fn in_units(self) -> String {
+        struct Bytes(u64);
+        impl fmt::Display for Bytes {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                print_quantity(self.0, BYTE_UNITS, f)
+            }
+        }
+        self.0.map_or_else(|| self.to_string(), |bytes| Bytes(bytes).to_string())
+    }
+
     /// The regular expression of its texts, apart from `infinite`.
     pub(crate) fn pattern() -> String {
         quantity_pattern(BYTE_UNITS)

@@ -106,6 +106,9 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
     } else {
         table::write(&mut out, &campaign, &ran.results)?;
         until::write_remedies(&mut out, &remedies)?;
+        if !args.mend && is_missed(&campaign, &ran.results) {
+            until::write_hint(&mut out)?;
+        }
     }
     if let Some(store) = &ran.store {
         let path = save_report(store, &campaign, &ran.results)?;
@@ -158,19 +161,24 @@ fn mend(
     campaign: &Campaign,
     results: &Results,
 ) -> Result<Vec<UntilResults>, Failure> {
-    let is_required = results.cells.iter().any(|(_, one)| !one.cell.outcome.checks.is_empty());
-    let is_met = results.judged(campaign.percentile).iter().any(|(_, own)| own.choose.is_some());
-    let Some(spec) = campaign.cells.first().filter(|_| is_required && !is_met) else {
+    let Some(spec) = campaign.cells.first().filter(|_| is_missed(campaign, results)) else {
         return Ok(Vec::new());
     };
     let mut found = Vec::new();
     for key in spec.scenario.mending_keys() {
-        // A key that --set fixes, or that has no number, is not the one to change.
+        // A key that has no number is not the one to change.
         if let Ok(until) = plan.until(args, &key)? {
             found.push(args.campaign.search(&until)?);
         }
     }
     Ok(found)
+}
+
+/// Whether there are requirements that no control meets at any setting.
+fn is_missed(campaign: &Campaign, results: &Results) -> bool {
+    let is_required = results.cells.iter().any(|(_, one)| !one.cell.outcome.checks.is_empty());
+    let is_met = || results.judged(campaign.percentile).iter().any(|(_, own)| own.choose.is_some());
+    is_required && !is_met()
 }
 
 /// Searches the breaking point of each control.

@@ -61,5 +61,6 @@ fn bound(check: &RequirementCheck) -> String {
 
 fn found(check: &RequirementCheck) -> String {
     let mark = if check.met().is_met() { "" } else { "! " };
-    format!("{mark}{}", value(check, check.found))
+    let found = check.near_miss().unwrap_or_else(|| value(check, check.found));
+    format!("{mark}{found}")
 }

@@ -2,7 +2,7 @@
 
 use super::{NAME, name, name_width};
 use crate::text::paragraph;
-use ebbtide_sim::result::{BreakingPoint, MetSide, UntilPoint};
+use ebbtide_sim::result::{BreakingPoint, MetSide, UntilPoint, answer};
 use ebbtide_sim::run::UntilResults;
 use std::io::{self, Write};
 
@@ -22,7 +22,11 @@ pub(crate) fn write(out: &mut impl Write, found: &UntilResults) -> io::Result<()
     );
     paragraph(out, "", &head)?;
     let width = name_width(found.points.iter().map(|point| &point.cc), 12, NAME);
-    writeln!(out, "\n{:width$} {:>16} {:>16} {:>16}", "control", "meets", "surely", "fails from")?;
+    writeln!(
+        out,
+        "\n{:width$} {:>16} {:>16} {:>16}",
+        "control", "meets", "certainly", "fails from"
+    )?;
     for point in &found.points {
         let text = |one: Option<&UntilPoint>| one.map_or("-".to_owned(), |one| one.value.clone());
         writeln!(
@@ -35,11 +39,14 @@ pub(crate) fn write(out: &mut impl Write, found: &UntilResults) -> io::Result<()
         )?;
     }
     writeln!(out)?;
+    paragraph(out, "", &answer(&found.points))?;
+    writeln!(out)?;
     paragraph(
         out,
         "",
-        "meets: the last value at which the figures meet the requirements; surely, fails from: beyond the 95 % \
-         confidence intervals.",
+        "meets: the last value that was tried whose figures meet the requirements. certainly, fails from: the last \
+         one whose figures meet them, and the first one whose figures miss them, by more than their 95 % confidence \
+         intervals.",
     )
 }
 
@@ -54,18 +61,41 @@ fn meets(point: &BreakingPoint) -> String {
     }
 }
 
+/// Says how to find what would mend requirements that no control meets.
+pub(crate) fn write_hint(out: &mut impl Write) -> io::Result<()> {
+    writeln!(out)?;
+    paragraph(
+        out,
+        "",
+        "The same command with --mend searches the rate, the buffer, the period and the number of devices with which \
+         a control does.",
+    )
+}
+
 /// Prints which value of each key would mend the requirements.
 pub(crate) fn write_remedies(out: &mut impl Write, all: &[UntilResults]) -> io::Result<()> {
     if all.is_empty() {
         return Ok(());
     }
     writeln!(out)?;
-    let remedies: Vec<String> = all.iter().map(remedy).collect();
-    paragraph(out, "", &format!("Enough, each by itself: {}.", remedies.join("; ")))
+    let enough: Vec<String> = all.iter().filter_map(remedy).collect();
+    let without = all.iter().filter(|found| remedy(found).is_none());
+    let not: Vec<&str> =
+        without.filter_map(|found| Some(found.points.first()?.key.as_str())).collect();
+    let mut text = match enough.as_slice() {
+        [] => "Nothing that was tried is enough by itself.".to_owned(),
+        enough => format!("Enough, each by itself: {}.", enough.join("; ")),
+    };
+    if !not.is_empty() {
+        let not = not.join(", ");
+        text.push_str(&format!(" At no value that was tried: {not}."));
+    }
+    paragraph(out, "", &text)
 }
 
-/// Such as "rate from 400 kbit/s (cocoa)": the value nearest to the scenario's, and its control.
-fn remedy(found: &UntilResults) -> String {
+/// Such as "rate from 400 kbit/s (cocoa)": the value nearest to the scenario's, and its control. `None` if no
+/// value that was tried is enough.
+fn remedy(found: &UntilResults) -> Option<String> {
     let mended = |point: &&BreakingPoint| matches!(point.side(), MetSide::Above | MetSide::Below);
     let place = |point: &BreakingPoint| point.meets().map_or(f64::NAN, |one| one.place);
     let mending = || found.points.iter().filter(mended);
@@ -73,9 +103,5 @@ fn remedy(found: &UntilResults) -> String {
     let nearest = above.min_by(|a, b| place(a).total_cmp(&place(b)));
     let below = mending().filter(|point| point.side() == MetSide::Below);
     let nearest = nearest.or(below.max_by(|a, b| place(a).total_cmp(&place(b))));
-    match (nearest, found.points.first()) {
-        (Some(point), _) => format!("{} {} ({})", point.key, meets(point), point.cc),
-        (None, Some(first)) => format!("{} at no value that was tried", first.key),
-        (None, None) => String::new(),
-    }
+    nearest.map(|point| format!("{} {} ({})", point.key, meets(point), point.cc))
 }

@@ -6,7 +6,7 @@ use crate::svg::lines::Line;
 use crate::svg::{PANEL, WIDE, curve};
 use crate::text::{escape, fixed};
 use ebbtide_sim::judge::RequirementCheck;
-use ebbtide_sim::result::{BreakingPoint, MetSide, UntilPoint};
+use ebbtide_sim::result::{BreakingPoint, MetSide, UntilPoint, answer};
 use ebbtide_sim::scenario::RequiredBound;
 
 /// The section; nothing without a search.
@@ -18,14 +18,16 @@ pub(crate) fn section(context: &mut PageContext<'_>) -> String {
         required => required.join(", "),
     };
     let rows: String = all.iter().map(|one| row(context, one)).collect();
-    let head = "<tr><th scope=\"col\">control</th><th scope=\"col\">meets</th><th scope=\"col\">surely</th>\
+    let head = "<tr><th scope=\"col\">control</th><th scope=\"col\">meets</th><th scope=\"col\">certainly</th>\
                 <th scope=\"col\">fails from</th></tr>";
     let names: Vec<String> = all.iter().map(|one| one.cc.clone()).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let mut body = format!(
-        "<p class=\"lead\">Required of each control over {}: {}.</p>\n{}\
-         <p class=\"note\">Meets: the last value at which the figures meet the requirements. Surely, fails from: \
-         beyond the 95 % confidence intervals over replications.</p>\n{}",
+        "<p class=\"lead\">{} Required of each control over {}: {}.</p>\n{}\
+         <p class=\"note\">Meets: the last value that was tried whose figures meet the requirements. Certainly, \
+         fails from: the last one whose figures meet them, and the first one whose figures miss them, by more \
+         than their 95 % confidence intervals.</p>\n{}",
+        escape(&answer(&all)),
         escape(&first.key),
         escape(&required),
         table("until", "Breaking points", head, &rows),

@@ -23,6 +23,7 @@ pub use requirement::{Met, RequirementCheck};
 pub use rule::judge;
 pub(crate) use rule::judge_fixed;
 pub use run_figures::RunFigures;
+pub(crate) use wording::enumerate;
 
 /// A control and what it has come to in one setting.
 #[derive(Copy, Clone, Debug)]

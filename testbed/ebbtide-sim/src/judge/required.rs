@@ -68,7 +68,7 @@ fn sentence(
     let mut parts = vec![format!("Required {verb} {}.", enumerate(&texts))];
     match best {
         Some(best) => {
-            parts.push(choice(&candidates[best], candidates.len(), place));
+            parts.push(choice(&candidates[best], candidates.len(), meeting.len(), place));
             parts.extend(others(candidates, meeting, best));
         }
         None => parts.push(nearest(candidates)),
@@ -78,7 +78,7 @@ fn sentence(
 }
 
 /// The recommendation, with its figures.
-fn choice(best: &Candidate<'_>, count: usize, place: Option<usize>) -> String {
+fn choice(best: &Candidate<'_>, compared: usize, meeting: usize, place: Option<usize>) -> String {
     let all = &best.outcome.all;
     let found: Vec<String> =
         best.outcome.checks.iter().map(RequirementCheck::found_words).collect();
@@ -87,15 +87,15 @@ fn choice(best: &Candidate<'_>, count: usize, place: Option<usize>) -> String {
         let what = if share == 100 { "all".to_owned() } else { format!("{share} %") };
         format!(", and delivers {what} within {} s", significant(time))
     });
-    let cost =
-        format!("{:.2} transmissions per delivered exchange", all.transmissions_per_delivered);
-    let name = best.cc;
-    match count {
-        1 => format!("{name} meets this: {} with {cost}{time}.", enumerate(&found)),
+    let (name, found) = (best.cc, enumerate(&found));
+    let cost = format!("{:.2}", all.transmissions_per_delivered);
+    let with = format!("with {cost} transmissions per delivered exchange{time}");
+    match (compared, meeting) {
+        (1, _) => format!("{name} meets this: {found} {with}."),
+        (_, 1) => format!("Use {name}: it alone meets this ({found}), {with}."),
         _ => format!(
-            "Use {name}: of the controls that meet this it needs the fewest transmissions, {cost}{time} \
-             ({}).",
-            enumerate(&found)
+            "Use {name}: of the controls that meet this it needs the fewest transmissions, {cost} for each delivered \
+             exchange{time} ({found})."
         ),
     }
 }

@@ -113,10 +113,27 @@ impl RequirementCheck {
         }
     }
 
+    /// As many digits of a figure as tell it from the bound that it misses; `None` if the usual ones do.
+    #[must_use]
+    pub fn near_miss(&self) -> Option<String> {
+        let wanted = self.requirement.wanted;
+        if self.met().is_met() || !self.found.is_finite() {
+            return None;
+        }
+        let (factor, unit) = match self.requirement.figure.bound() {
+            RequiredBound::AtLeast => (100.0, " %"),
+            RequiredBound::AtMost => (1.0, ""),
+        };
+        let digits = |value: f64, count: usize| format!("{:.count$}{unit}", factor * value);
+        let differs = |count: &usize| digits(self.found, *count) != digits(wanted, *count);
+        let count = (1..=9).find(differs)?;
+        (count > 1).then(|| digits(self.found, count))
+    }
+
     /// The figure in words, with half of its interval if the bound lies within that.
     pub fn found_text(&self) -> String {
         let figure = self.requirement.figure;
-        let found = figure.text(self.found);
+        let found = self.near_miss().unwrap_or_else(|| figure.text(self.found));
         match (self.met(), figure.bound()) {
             (Met::Yes | Met::No, _) => found,
             (_, RequiredBound::AtLeast) => {
@@ -176,5 +193,25 @@ impl RequirementCheck {
             Required::LeftToOthers => format!("{found} of the link left"),
             Required::Power => format!("{found} mW"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_figure_that_rounds_to_the_bound_it_misses_has_more_digits() {
+        let text = |figure: Required, wanted: f64, found: f64| {
+            let requirement = Requirement { figure, wanted, within_s: Some(1.0) };
+            let (class, phase) = (String::new(), String::new());
+            RequirementCheck { class, phase, requirement, found, half: 0.0 }.found_text()
+        };
+        assert_eq!(text(Required::InTime, 0.99, 0.9896), "98.96 %");
+        assert_eq!(text(Required::InTime, 0.99, 0.98996), "98.996 %");
+        assert_eq!(text(Required::InTime, 0.99, 0.97), "97.0 %");
+        assert_eq!(text(Required::InTime, 0.99, 0.99), "99.00 %");
+        assert_eq!(text(Required::Transmissions, 1.5, 1.502), "1.502");
+        assert_eq!(text(Required::Transmissions, 1.5, 1.62), "1.62");
     }
 }

@@ -41,7 +41,7 @@ pub(super) fn bit_rate(bps: f64) -> String {
 }
 
 /// Names with commas and an "and".
-pub(super) fn enumerate(names: &[String]) -> String {
+pub(crate) fn enumerate(names: &[String]) -> String {
     match names {
         [] => String::new(),
         [one] => one.clone(),

@@ -45,6 +45,44 @@ pub enum MetSide {
     Nowhere,
 }
 
+/// The answer of a search in one sentence: how far the best of the controls goes. Empty without a value.
+#[must_use]
+pub fn answer(points: &[BreakingPoint]) -> String {
+    let Some(first) = points.iter().find(|one| !one.points.is_empty()) else {
+        return String::new();
+    };
+    let key = &first.key;
+    let of = |side: MetSide| points.iter().filter(move |one| one.side() == side);
+    let names = |best: &dyn Fn(&BreakingPoint) -> bool| -> String {
+        let all: Vec<String> =
+            points.iter().filter(|one| best(one)).map(|one| one.cc.clone()).collect();
+        crate::judge::enumerate(&all)
+    };
+    let place = |one: &BreakingPoint| one.meets().map_or(f64::NAN, |met| met.place);
+    let at = |one: &BreakingPoint| one.meets().map_or(String::new(), |met| met.value.clone());
+    if of(MetSide::Everywhere).next().is_some() {
+        let names = names(&|one| one.side() == MetSide::Everywhere);
+        return format!(
+            "The requirements are met at every value of {key} that was tried, under {names}."
+        );
+    }
+    let below = of(MetSide::Below).max_by(|a, b| place(a).total_cmp(&place(b)));
+    let above = of(MetSide::Above).min_by(|a, b| place(a).total_cmp(&place(b)));
+    match (below, above) {
+        (Some(best), _) => {
+            let names = names(&|one| one.side() == MetSide::Below && place(one) == place(best));
+            format!("The requirements are met with {key} up to {}, under {names}.", at(best))
+        }
+        (None, Some(best)) => {
+            let names = names(&|one| one.side() == MetSide::Above && place(one) == place(best));
+            format!("The requirements are met with {key} from {} on, under {names}.", at(best))
+        }
+        (None, None) => {
+            format!("No control meets the requirements at any value of {key} that was tried.")
+        }
+    }
+}
+
 impl BreakingPoint {
     /// The side of the breaking point on which the requirements are met.
     pub fn side(&self) -> MetSide {

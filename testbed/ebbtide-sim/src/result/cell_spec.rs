@@ -2,6 +2,7 @@
 
 use crate::record::Store;
 use crate::scenario::{Control, SHORT_NAMES, Scenario};
+use crate::units::Buffer;
 use std::collections::BTreeMap;
 
 /// One cell: a scenario with its settings applied, and its controls.
@@ -72,13 +73,16 @@ impl CellSpec {
         let scenario = serde_json::to_value(&self.scenario).ok()?;
         let own = self.scenario.keys.get(key).and_then(|paths| paths.first());
         let short = || SHORT_NAMES.iter().find(|(name, _)| *name == key).map(|(_, paths)| paths[0]);
-        let mut parts = own.map(String::as_str).or_else(short).unwrap_or(key).split('.');
-        let value = parts.try_fold(&scenario, |place, part| match place {
+        let path = own.map(String::as_str).or_else(short).unwrap_or(key);
+        let value = path.split('.').try_fold(&scenario, |place, part| match place {
             serde_json::Value::Array(list) => list.iter().find(|one| one["name"] == part),
             table => table.get(part),
         })?;
         match value {
             serde_json::Value::String(text) => Some(text.clone()),
+            serde_json::Value::Number(bytes) if path.ends_with(".buffer") => {
+                Some(Buffer(bytes.as_u64()).in_units())
+            }
             serde_json::Value::Number(number) => Some(number.to_string()),
             _ => None,
         }

@@ -30,7 +30,7 @@ mod wire;
 
 pub use crate::record::{FlowSeries, Handshakes, Series};
 pub use crate::stats::Summary;
-pub use breaking_point::{BreakingPoint, MetSide, UntilPoint};
+pub use breaking_point::{BreakingPoint, MetSide, UntilPoint, answer};
 pub use cell::summarise;
 pub use cell_spec::CellSpec;
 pub(crate) use cell_spec::{hash_of, identity};

@@ -9,6 +9,9 @@ use std::fmt;
 /// The largest factor by which the scenario's own value is changed in search of an end.
 const REACH: u32 = 12;
 
+/// The most exchanges of a replication beyond the scenario's own value. A search that finds no end is to end.
+const MOST_EXCHANGES: u64 = 1_000_000;
+
 /// The search ends when the ends are this close: the quotient of the larger and the smaller one.
 const CLOSE: f64 = 1.02;
 
@@ -98,7 +101,7 @@ impl Until {
     pub fn plan(
         text: &str,
         source: Source,
-        axes: Vec<Axis>,
+        mut axes: Vec<Axis>,
         cc: Vec<String>,
         reps: Option<u32>,
     ) -> Result<Self, ScenarioError> {
@@ -111,11 +114,13 @@ impl Until {
             Some((key, range)) => (key.trim(), Some(range)),
             None => (text.trim(), None),
         };
-        if axes.iter().any(|axis| axis.key == key) {
+        if range.is_some() && axes.iter().any(|axis| axis.key == key) {
             return Err(fail("is also fixed by --set; leave that out"));
         }
         let own = Campaign::plan(source.clone(), axes.clone(), cc.clone(), Some(1), None)?;
         let own = own.cells.first().and_then(|spec| spec.value_of(key));
+        // A value that --set gives is where the search begins.
+        axes.retain(|axis| axis.key != key);
         let (scale, start, ends) = match range {
             Some(range) => {
                 let example = "takes KEY or KEY=FROM..TO, such as clients=10..100000";
@@ -213,6 +218,13 @@ impl Until {
             (Err(_), None) => return Ok(None),
             (Err(error), Some(_)) => return Err(UntilError::Scenario(error)),
         };
+        let exchanges = |spec: &CellSpec| {
+            u64::from(spec.scenario.client_count()) * u64::from(spec.scenario.workload.exchanges)
+        };
+        let is_large = campaign.cells.iter().any(|spec| exchanges(spec) > MOST_EXCHANGES);
+        if is_large && self.range.is_none() && value > self.start {
+            return Ok(None);
+        }
         let mut results = campaign.run(None, None, progress).map_err(UntilError::Campaign)?;
         let (Some(spec), Some((_, result))) =
             (campaign.cells.into_iter().next(), results.cells.pop())

@@ -2,7 +2,7 @@
 
 use super::error::ScenarioError;
 use super::settings::Axis;
-use crate::units::{Rate, Time, in_base_unit};
+use crate::units::{Buffer, Rate, Time, in_base_unit};
 use serde::{Deserialize, Serialize};
 
 /// Points of a curve at most.
@@ -68,7 +68,7 @@ impl End {
             Self::Decimal(_) => value.to_string(),
             Self::Quantity(_, "s") => Time((value * 1e9).round() as u64).to_string(),
             Self::Quantity(_, "bit/s") => Rate(value.round() as u64).to_string(),
-            Self::Quantity(..) => format!("{value:.0} B"),
+            Self::Quantity(..) => Buffer(Some(value.round() as u64)).in_units(),
         }
     }
 }

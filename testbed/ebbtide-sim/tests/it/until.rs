@@ -1,9 +1,9 @@
 //! The search for a breaking point: the value at which a control stops meeting its requirements, compared with a closed
 //! form, and searches that cannot find one.
 
-use ebbtide_sim::result::MetSide;
-use ebbtide_sim::run::{Until, UntilResults};
-use ebbtide_sim::scenario::{Source, parse_set};
+use ebbtide_sim::result::{MetSide, answer};
+use ebbtide_sim::run::{Campaign, Until, UntilResults};
+use ebbtide_sim::scenario::{Source, load, parse_set};
 
 /// Clients that all send one request of 100 bytes at once, on a link of 8 kbit/s without delays, losses or copies: the
 /// n-th one is answered after 0.1 s times n.
@@ -39,9 +39,30 @@ fn the_largest_number_of_clients_in_time_is_that_of_the_closed_form() {
     assert_eq!(point.side(), MetSide::Below);
     assert_eq!(point.meets().unwrap().value, "50");
     assert_eq!(point.surely_misses().unwrap().value, "51");
+    let words = "The requirements are met with clients.count up to 50, under default.";
+    assert_eq!(answer(&found.points), words);
     // Nine of ten: 50 of 55.
     let found = search("clients.count=10..1000", "[require]\nin_time = 0.9\n");
     assert_eq!(found.points[0].meets().unwrap().value, "55");
+}
+
+#[test]
+fn a_search_begins_at_the_value_that_set_gives() {
+    let (source, cc) = (source("[require]\nin_time = 1.0\n"), vec!["default".to_owned()]);
+    let axes = vec![parse_set("clients.count=40").unwrap()];
+    let found = Until::plan("clients.count", source, axes, cc, Some(1)).unwrap().run(&()).unwrap();
+    assert_eq!(found.points[0].meets().unwrap().value, "50");
+    // 40 and its double enclose it, so that nothing else was tried before them.
+    let tried: Vec<f64> = found.points[0].points.iter().map(|point| point.place).collect();
+    assert!(tried.iter().all(|value| (20.0..=80.0).contains(value)), "{tried:?}");
+}
+
+#[test]
+fn the_value_of_a_buffer_has_its_unit() {
+    let cc = vec!["default".to_owned()];
+    let plan = Campaign::plan(load("fleet").unwrap(), Vec::new(), cc, Some(1), None).unwrap();
+    assert_eq!(plan.cells[0].value_of("buffer").as_deref(), Some("500 kB"));
+    assert_eq!(plan.cells[0].value_of("clients").as_deref(), Some("2000"));
 }
 
 #[test]
@@ -82,7 +103,7 @@ fn a_search_that_cannot_begin_is_refused_with_the_remedy() {
             "--until: clients.count=9000000: must be from 1 to 1000000",
         ),
         ("clients.count", &["network.up.rate=1 kbit/s,2 kbit/s"], "is a sweep"),
-        ("clients.count", &["clients.count=4"], "fixed by --set"),
+        ("clients.count=1..10", &["clients.count=4"], "fixed by --set"),
     ] {
         let error = refused(text, set);
         assert!(error.contains(expected), "{text}: {error}");
