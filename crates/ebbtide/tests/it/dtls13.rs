@@ -275,26 +275,25 @@ async fn a_server_hello_of_dtls_1_2_is_marked_unless_the_client_could_not_have_1
     let (_server, at) = serve(&TlsServer::new(of_server(&authority)));
     // An alert that means nothing, before the hello.
     let alert = [21, 0xfe, 0xfd, 0, 0, 0, 0, 0, 0, 0, 9, 0, 2, 1, 90].to_vec();
-    for (has_key_share, version, first, second, marked) in [
-        (false, 0xfd, vec![], vec![], false),
+    for (version, first, second, marked) in [
         // Its legacy_version is not that of DTLS 1.2 (RFC 9147 section 5.3), so DTLS 1.3 declines it.
-        (true, 0xfc, vec![], vec![], false),
-        (true, 0xfd, alert.clone(), alert.clone(), true),
-        (true, 0xfd, alert, vec![], true),
+        (0xfc, vec![], vec![], false),
+        (0xfd, alert.clone(), alert.clone(), true),
+        (0xfd, alert, vec![], true),
     ] {
         let socket = UdpSocket::bind(local()).await.unwrap();
         let mut answer = [0; 2048];
-        let hello = [first, hello_of_both(b"", has_key_share, version)].concat();
+        let hello = [first, hello_of_both(b"", true, version)].concat();
         socket.send_to(&hello, at).await.unwrap();
         let length = socket.recv(&mut answer).await.unwrap();
         assert_eq!(answer[13], 3, "a HelloVerifyRequest");
         let cookie = answer[28..length].to_vec();
-        let hello = [second, hello_of_both(&cookie, has_key_share, version)].concat();
+        let hello = [second, hello_of_both(&cookie, true, version)].concat();
         socket.send_to(&hello, at).await.unwrap();
         let length = socket.recv(&mut answer).await.unwrap();
         assert_eq!(answer[13], 2, "a ServerHello");
         let found = answer[..length].windows(8).any(|bytes| bytes == b"DOWNGRD\x01");
-        assert_eq!(found, marked, "with a key share: {has_key_share}");
+        assert_eq!(found, marked, "version {version:#x}");
     }
     // A hello in fragments gets no ServerHello at all: putting it together would need state for an address that is not
     // verified.
@@ -307,6 +306,20 @@ async fn a_server_hello_of_dtls_1_2_is_marked_unless_the_client_could_not_have_1
     socket.send_to(&fragment, at).await.unwrap();
     let silent = tokio::time::timeout(Duration::from_millis(200), socket.recv(&mut [0; 64])).await;
     assert!(silent.is_err(), "{silent:?}");
+}
+
+#[tokio::test]
+async fn a_hello_without_a_key_share_is_asked_for_one() {
+    let (_server, at) = serve(&TlsServer::new(of_server(&authority("authority"))));
+    let socket = UdpSocket::bind(local()).await.unwrap();
+    socket.send_to(&hello_of_both(b"", false, 0xfd), at).await.unwrap();
+    let mut answer = [0; 2048];
+    let length = socket.recv(&mut answer).await.unwrap();
+    // The random number of a HelloRetryRequest (RFC 8446 section 4.1.3).
+    let retry = [0xcf, 0x21, 0xad, 0x74, 0xe5, 0x9a, 0x61, 0x11];
+    assert!(answer[..length].windows(8).any(|bytes| bytes == retry));
+    // Its key share names P-256, the only group of the hello (section 4.2.8).
+    assert!(answer[..length].windows(6).any(|bytes| bytes == [0, 51, 0, 2, 0, 23]));
 }
 
 /// The first datagram of a client.
