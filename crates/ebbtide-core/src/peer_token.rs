@@ -42,7 +42,11 @@ impl PeerToken {
     #[inline]
     #[must_use]
     pub fn encoded_len(&self) -> usize {
-        encoded_token_len(self.as_slice().len())
+        match &self.0 {
+            // Nothing extends so short a length.
+            Form::Short(token) => token.len(),
+            Form::Extended(bytes) => encoded_token_len(bytes.len()),
+        }
     }
 }
 

@@ -250,6 +250,8 @@ const fn divide_by_bits(dividend: u64, divisor: u64) -> u64 {
 }
 
 /// The span of so many nanoseconds, without the compiler's division.
+#[cfg_attr(target_os = "none", inline(never))]
+#[cfg_attr(not(target_os = "none"), inline)]
 pub(crate) const fn span_of_nanos(nanos: u64) -> Duration {
     const SECOND: u64 = 1_000_000_000;
     let seconds = divide(nanos, SECOND);

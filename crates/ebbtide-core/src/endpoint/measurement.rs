@@ -92,8 +92,15 @@ impl Endpoint {
     }
 
     /// A message has arrived: counts its place in the wave.
+    #[inline]
     pub(super) fn read_wave(&mut self, now: Instant, from: PeerId, message: &Message<'_>) {
-        let Some(Measurement { block }) = self.config.measurement else { return };
+        if let Some(Measurement { block }) = self.config.measurement {
+            self.count_in_wave(now, from, message, block);
+        }
+    }
+
+    #[cold]
+    fn count_in_wave(&mut self, now: Instant, from: PeerId, message: &Message<'_>, block: u16) {
         let value = message.option(OptionNumber::PM).and_then(|option| option.as_uint());
         let Some(value) = value.and_then(|value| u8::try_from(value).ok()) else { return };
         // Anyone can send the option: whom this endpoint does not know takes no place that it may
@@ -119,6 +126,11 @@ impl Endpoint {
     #[inline]
     pub(super) fn next_option(&mut self) -> Option<u8> {
         let Measurement { block } = self.config.measurement?;
+        self.next_in_wave(block)
+    }
+
+    #[cold]
+    fn next_in_wave(&mut self, block: u16) -> Option<u8> {
         let (to, code) = self.output.next_message()?;
         // An empty message has no options (RFC 7252 section 4.1), and a group is no single path.
         if code.is_empty() || to.is_multicast() {

@@ -76,14 +76,21 @@ impl OutputBuffers {
         if queues.outbox.is_empty() {
             return queues.events.pop_front().map(Output::Event);
         }
-        let (to, what, mut datagram) = queues.outbox.pop()?;
-        if let Some(value) = pm {
-            queues.measured.clear();
-            with_option(datagram, OptionNumber::PM, &[value], &mut queues.measured);
-            datagram = &queues.measured;
-        }
+        let (to, what, datagram) = queues.outbox.pop()?;
+        let datagram = match pm {
+            None => datagram,
+            Some(value) => with_measurement(datagram, value, &mut queues.measured),
+        };
         Some(Output::Transmit(Transmit { to, datagram, what }))
     }
+}
+
+/// The datagram with this value of the option PM, written to `measured`.
+#[cold]
+fn with_measurement<'m>(datagram: &[u8], value: u8, measured: &'m mut Vec<u8>) -> &'m [u8] {
+    measured.clear();
+    with_option(datagram, OptionNumber::PM, &[value], measured);
+    measured
 }
 
 impl Endpoint {

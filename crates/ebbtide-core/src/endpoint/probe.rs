@@ -94,14 +94,15 @@ impl Endpoint {
             return timeout;
         }
         let since_first = now.micros_since(exchange.first);
-        let remaining = self.remaining(now, exchange);
+        let remaining = match exchange.purpose {
+            Purpose::Response | Purpose::Notification => Some(self.remaining(now, exchange)),
+            Purpose::Request | Purpose::Ping => None,
+        };
         let control = &self.controls[self.peers.get(exchange.peer).control()];
         let cx = &mut context(now, &self.config, control, &mut *self.rng);
-        match exchange.purpose {
-            Purpose::Response | Purpose::Notification => {
-                Shell::wait_of_response(timeout, left, since_first, remaining, cx)
-            }
-            Purpose::Request | Purpose::Ping => Shell::wait(timeout, left, since_first, cx),
+        match remaining {
+            Some(remaining) => Shell::wait_of_response(timeout, left, since_first, remaining, cx),
+            None => Shell::wait(timeout, left, since_first, cx),
         }
     }
 

@@ -59,21 +59,10 @@ impl Endpoint {
         let now = self.advance(now);
         let Arrival { from, to_group, .. } = arrival;
         self.counters.received += 1;
-        let message = match Message::parse(datagram).and_then(|message| self.check_token(message)) {
-            Ok(message) => message,
-            Err(error) => {
-                self.counters.rare().malformed += 1;
-                self.rare.get_or_insert_default().malformed.count(&error);
-                // Section 4.2: a Confirmable message with a format error is rejected with a Reset,
-                // and anything else is ignored (sections 3 and 4.3). A message to a group is not
-                // even rejected, because all members would send a Reset (section 8.1).
-                if let ParseError::Format { kind: Type::Confirmable, message_id, .. } = error
-                    && !to_group
-                {
-                    self.emit_empty(from, Type::Reset, message_id);
-                }
-                return Received::Ignored(Ignored::Malformed);
-            }
+        let message = match Message::parse(datagram) {
+            Ok(message) if self.accepts_token(&message) => message,
+            Ok(message) => return self.on_malformed(arrival, &token_error(&message)),
+            Err(error) => return self.on_malformed(arrival, &error),
         };
         if !to_group {
             self.read_wave(now, from, &message);
@@ -104,14 +93,24 @@ impl Endpoint {
     /// An endpoint without RFC 8974 takes a token of more than eight bytes for a format error (RFC 7252
     /// section 3).
     #[inline]
-    fn check_token<'d>(&self, message: Message<'d>) -> Result<Message<'d>, ParseError> {
-        let len = message.token_bytes().len();
-        if len <= MAX_TOKEN_LEN || self.config.limits.token_bytes > MAX_TOKEN_LEN {
-            return Ok(message);
+    fn accepts_token(&self, message: &Message<'_>) -> bool {
+        message.token_bytes().len() <= MAX_TOKEN_LEN
+            || self.config.limits.token_bytes > MAX_TOKEN_LEN
+    }
+
+    #[cold]
+    fn on_malformed(&mut self, arrival: Arrival, error: &ParseError) -> Received<'static> {
+        self.counters.rare().malformed += 1;
+        self.rare.get_or_insert_default().malformed.count(error);
+        // Section 4.2: a Confirmable message with a format error is rejected with a Reset,
+        // and anything else is ignored (sections 3 and 4.3). A message to a group is not
+        // even rejected, because all members would send a Reset (section 8.1).
+        if let ParseError::Format { kind: Type::Confirmable, message_id, .. } = *error
+            && !arrival.to_group
+        {
+            self.emit_empty(arrival.from, Type::Reset, message_id);
         }
-        let (kind, message_id) = (message.kind(), message.message_id());
-        // At most 65804.
-        Err(ParseError::Format { reason: FormatError::TokenLength(len as u32), kind, message_id })
+        Received::Ignored(Ignored::Malformed)
     }
 
     fn on_request<'d>(
@@ -139,18 +138,9 @@ impl Endpoint {
                 .and_then(|option| option.as_uint())
                 .and_then(|value| u8::try_from(value).ok()),
         };
-        if incoming.token.as_slice().len() > self.config.limits.longest_token() {
-            // RFC 8974 section 2.2.2: a server that will never be able to handle it does not reject it, which
-            // would mean that no token may be extended.
-            self.counters.rare().refused += 1;
-            if !to_group && let Ok((kind, id)) = self.form_of_response(now, &incoming) {
-                // It has no more bytes than the request, however long that was. If there is no room, the peer will
-                // retransmit.
-                let content = Content { code: Code::BAD_REQUEST, options: &[], payload: &[] };
-                let bytes = Self::response_len(&incoming, &content);
-                let _ = self.push_response(&incoming, &content, kind, id, bytes);
-            }
-            return Received::Ignored(Ignored::TokenTooLong);
+        let token = message.token_bytes().len();
+        if token > MAX_TOKEN_LEN && token > self.config.limits.longest_token() {
+            return self.refuse_token(now, &incoming);
         }
         if self.dedup.lookup(now, from, id).is_some() || self.under_way.contains(now, from, id) {
             return self.duplicate(now, &incoming);
@@ -205,6 +195,23 @@ impl Endpoint {
             Some(Reply::Acknowledgement | Reply::Pending | Reply::Superseded) | None => {}
         }
         Received::Ignored(Ignored::DuplicateRequest)
+    }
+
+    /// RFC 8974 section 2.2.2: a server that will never be able to handle a token does not reject it, which
+    /// would mean that no token may be extended.
+    #[cold]
+    fn refuse_token(&mut self, now: Instant, incoming: &Incoming) -> Received<'static> {
+        self.counters.rare().refused += 1;
+        if !incoming.to_group
+            && let Ok((kind, id)) = self.form_of_response(now, incoming)
+        {
+            // It has no more bytes than the request, however long that was. If there is no room, the peer will
+            // retransmit.
+            let content = Content { code: Code::BAD_REQUEST, options: &[], payload: &[] };
+            let bytes = Self::response_len(incoming, &content);
+            let _ = self.push_response(incoming, &content, kind, id, bytes);
+        }
+        Received::Ignored(Ignored::TokenTooLong)
     }
 
     fn refuse(&mut self, incoming: &Incoming, code: Code, payload: &[u8]) {
@@ -487,4 +494,12 @@ impl Endpoint {
         self.counters.rare().wrong_tokens += 1;
         Received::Ignored(Ignored::WrongToken)
     }
+}
+
+/// The error of a message whose token is longer than RFC 7252 allows.
+#[cold]
+fn token_error(message: &Message<'_>) -> ParseError {
+    // At most 65804.
+    let reason = FormatError::TokenLength(message.token_bytes().len() as u32);
+    ParseError::Format { reason, kind: message.kind(), message_id: message.message_id() }
 }

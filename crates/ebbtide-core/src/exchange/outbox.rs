@@ -1,7 +1,6 @@
 //! Datagrams that wait for the driver to fetch them.
 
 use crate::peer::PeerId;
-use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 /// A queue of datagrams in one reused buffer, so that sending does not allocate once the buffer
@@ -9,7 +8,9 @@ use alloc::vec::Vec;
 #[derive(Debug)]
 pub(crate) struct Outbox<T> {
     bytes: Vec<u8>,
-    queue: VecDeque<QueuedDatagram<T>>,
+    /// Those that were fetched as well, until all are.
+    queue: Vec<QueuedDatagram<T>>,
+    fetched: usize,
 }
 
 #[derive(Debug)]
@@ -20,9 +21,9 @@ struct QueuedDatagram<T> {
     what: T,
 }
 
-impl<T> Outbox<T> {
+impl<T: Copy> Outbox<T> {
     pub(crate) const fn new() -> Self {
-        Self { bytes: Vec::new(), queue: VecDeque::new() }
+        Self { bytes: Vec::new(), queue: Vec::new(), fetched: 0 }
     }
 
     /// Queues the bytes that `write` appends to the buffer. Returns false and queues nothing if
@@ -34,8 +35,10 @@ impl<T> Outbox<T> {
         what: T,
         write: impl FnOnce(&mut Vec<u8>) -> bool,
     ) -> bool {
-        if self.queue.is_empty() {
+        if self.is_empty() {
             self.bytes.clear();
+            self.queue.clear();
+            self.fetched = 0;
         }
         let start = self.bytes.len();
         if start >= max_bytes || !write(&mut self.bytes) {
@@ -46,32 +49,33 @@ impl<T> Outbox<T> {
             // A device that fetches each datagram at once needs one place.
             self.queue.reserve_exact(1);
         }
-        self.queue.push_back(QueuedDatagram { to, start, end: self.bytes.len(), what });
+        self.queue.push(QueuedDatagram { to, start, end: self.bytes.len(), what });
         true
     }
 
     /// The oldest datagram.
     #[inline]
     pub(crate) fn pop(&mut self) -> Option<(PeerId, T, &[u8])> {
-        let QueuedDatagram { to, start, end, what } = self.queue.pop_front()?;
+        let &QueuedDatagram { to, start, end, what } = self.queue.get(self.fetched)?;
+        self.fetched += 1;
         Some((to, what, self.bytes.get(start..end).unwrap_or_default()))
     }
 
     /// The newest datagram.
     pub(crate) fn newest(&self) -> Option<&[u8]> {
-        let newest = self.queue.back()?;
+        let newest = self.queue.get(self.fetched..)?.last()?;
         self.bytes.get(newest.start..newest.end)
     }
 
     /// Destination and bytes of the oldest datagram.
     pub(crate) fn first(&self) -> Option<(PeerId, &[u8])> {
-        let first = self.queue.front()?;
+        let first = self.queue.get(self.fetched)?;
         Some((first.to, self.bytes.get(first.start..first.end)?))
     }
 
     /// Whether the queue is empty.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
-        self.queue.is_empty()
+        self.fetched == self.queue.len()
     }
 }

@@ -4,7 +4,7 @@
 use crate::cc::{Answered, Attempts, Marking, ProbeReply, Sample, Slot};
 use crate::peer::PeerId;
 use crate::time::{Instant, Micros};
-use crate::wire::{HEADER_LEN, MessageId, OptionNumber, Token};
+use crate::wire::{MessageId, OptionNumber, Token};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::hash::BuildHasher;
@@ -173,7 +173,7 @@ impl Exchange {
     /// Records the first transmission, under this message ID.
     pub(crate) fn depart_as(&mut self, now: Instant, id: MessageId) {
         self.id = id;
-        self.datagram[2..HEADER_LEN].copy_from_slice(&id.0.to_be_bytes());
+        [self.datagram[2], self.datagram[3]] = id.0.to_be_bytes();
         self.first = now;
     }
 

@@ -25,6 +25,8 @@ pub(crate) struct OptionSet(u64);
 
 impl OptionSet {
     const EMPTY: Self = Self(0);
+    /// The critical ones: their numbers are odd (RFC 7252 section 5.4.6). Those from 64 on may be.
+    const CRITICAL: Self = Self(0xaaaa_aaaa_aaaa_aaab);
 
     /// These numbers.
     pub(crate) const fn of(numbers: &[OptionNumber]) -> Self {
@@ -168,6 +170,9 @@ impl<'a> Body<'a> {
         &self,
         is_known: impl Fn(OptionNumber) -> bool,
     ) -> Option<OptionNumber> {
+        if self.has_none_of(OptionSet::CRITICAL) {
+            return None;
+        }
         // No option has number 0 (RFC 7252 section 12.2); if there were one, it would be elective.
         let mut previous = OptionNumber(0);
         self.options()

@@ -53,10 +53,13 @@ impl<'b> Encoder<'b> {
     ) -> Result<Self, EncodeError> {
         let token = token.as_ref();
         let [id_high, id_low] = id.0.to_be_bytes();
-        let mut header = [0, code.0, id_high, id_low, 0, 0];
-        let (nibble, len) = extend(&mut header, HEADER_LEN, token.len());
-        header[0] = kind.first_byte(nibble);
-        Self::begin(buf, header.get(..len).unwrap_or_default(), token)
+        let mut extension = [0; 2];
+        let (nibble, extended) = extend(&mut extension, 0, token.len());
+        let header = buf.first_chunk_mut().ok_or(EncodeError::BufferTooSmall)?;
+        *header = [kind.first_byte(nibble), code.0, id_high, id_low];
+        let extension = extension.get(..extended).unwrap_or_default();
+        let len = if extended > 0 { append(buf, HEADER_LEN, extension)? } else { HEADER_LEN };
+        Self::begin(buf, len, token)
     }
 
     /// Begins a message for a reliable transport. `rest_len` is the length of its options, payload
@@ -75,16 +78,17 @@ impl<'b> Encoder<'b> {
     ) -> Result<Self, EncodeError> {
         let token = token.as_ref();
         let (header, len) = frame_header(framing, code, token.len(), rest_len);
-        Self::begin(buf, header.get(..len).unwrap_or_default(), token)
+        let len = append(buf, 0, header.get(..len).unwrap_or_default())?;
+        Self::begin(buf, len, token)
     }
 
+    /// Begins a message whose header takes the first `header` bytes.
     #[inline]
-    fn begin(buf: &'b mut [u8], header: &[u8], token: &[u8]) -> Result<Self, EncodeError> {
+    fn begin(buf: &'b mut [u8], header: usize, token: &[u8]) -> Result<Self, EncodeError> {
         if token.len() > MAX_EXTENDED_TOKEN_LEN {
             return Err(EncodeError::TokenTooLong { len: token.len() });
         }
-        let len = append(buf, 0, header)?;
-        let len = append(buf, len, token)?;
+        let len = append(buf, header, token)?;
         Ok(Self { buf, len, last_option: OptionNumber(0), options_end: None })
     }
 
@@ -134,7 +138,7 @@ impl<'b> Encoder<'b> {
         match self.options_end {
             Some(_) => self.len = append(self.buf, self.len, payload)?,
             None => {
-                let after_marker = append(self.buf, self.len, &[PAYLOAD_MARKER])?;
+                let after_marker = put(self.buf, self.len, PAYLOAD_MARKER)?;
                 let len = append(self.buf, after_marker, payload)?;
                 self.options_end = Some(self.len);
                 self.len = len;
@@ -176,6 +180,13 @@ impl<'b> Encoder<'b> {
     }
 }
 
+/// Writes one byte to `buf[at]` and returns the place after it.
+#[inline]
+fn put(buf: &mut [u8], at: usize, byte: u8) -> Result<usize, EncodeError> {
+    *buf.get_mut(at).ok_or(EncodeError::BufferTooSmall)? = byte;
+    Ok(at + 1)
+}
+
 /// Copies `bytes` to `buf[at..]` and returns where they end.
 #[inline]
 fn append(buf: &mut [u8], at: usize, bytes: &[u8]) -> Result<usize, EncodeError> {
@@ -204,7 +215,7 @@ pub fn encode_option(
     // microcontroller has more of than flash.
     if !cfg!(target_os = "none") && delta < 13 && value.len() < 13 {
         let header = ((delta as u8) << 4) | value.len() as u8;
-        let at = append(buf, 0, &[header])?;
+        let at = put(buf, 0, header)?;
         return append(buf, at, value);
     }
     if value.len() > MAX_OPTION_LEN {
