@@ -36,7 +36,7 @@ pub struct Details<'p> {
     /// The fate of the packet at the link.
     pub fate: Fate,
     /// When its last bit leaves the link's serialiser; only at a link that does not drop it, and only for an
-    /// observer that [wants details](Recorder::wants_details).
+    /// observer that [wants departures](Recorder::wants_departures).
     pub left: Option<Instant>,
 }
 
@@ -53,9 +53,13 @@ pub struct LostAt<'c> {
 
 /// Sees what happens in a replication.
 pub trait Recorder {
-    /// Whether `answered` and [`Details::left`] are worth computing for this observer.
+    /// Whether `answered` and `joins_queue` are worth computing for this observer.
     fn wants_details(&self) -> bool {
         false
+    }
+    /// Whether [`Details::left`] is worth computing for this observer.
+    fn wants_departures(&self) -> bool {
+        self.wants_details()
     }
     /// Whether the bytes of frames are worth putting together for this observer.
     fn wants_frames(&self) -> bool {

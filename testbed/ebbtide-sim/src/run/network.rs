@@ -200,8 +200,8 @@ impl Net {
 
     /// Whether a packet that would arrive at its device misses it: the device is in another cell. It is then gone.
     pub(super) fn misses(&mut self, place: u32) -> bool {
-        let client = self.pool.get(place).0.client;
-        let misses = self.topology.as_mut().is_some_and(|all| all.misses(place, client));
+        let Some(topology) = &mut self.topology else { return false };
+        let misses = topology.misses(place, self.pool.packet(place).client);
         if misses {
             self.pool.release(place);
         }
@@ -239,7 +239,7 @@ impl Net {
         if side.link != OWN {
             return Some(self.link(side).free_at());
         }
-        let client = self.pool.get(place).0.client;
+        let client = self.pool.packet(place).client;
         Some(self.topology.as_mut()?.own(client, side.direction)?.free_at())
     }
 
@@ -252,7 +252,7 @@ impl Net {
         moment: &mut Moment<'_, R>,
     ) {
         let now = moment.now;
-        let (packet, _) = self.pool.get(place);
+        let packet = self.pool.packet(place);
         let bytes = self.wire_length(packet.transport, packet.length.into());
         if side.link == OWN {
             return self.onto_own_link(place, side, bytes, moment);
@@ -289,7 +289,7 @@ impl Net {
         moment: &mut Moment<'_, R>,
     ) {
         let now = moment.now;
-        let (packet, _) = self.pool.get(place);
+        let packet = self.pool.packet(place);
         let own = self.topology.as_mut().and_then(|all| all.own(packet.client, side.direction));
         let (queued, fate) = own.map_or((0, Fate::Delivered { at: now }), |own| {
             (own.queued_bytes(now), own.send(now, bytes))
@@ -341,7 +341,7 @@ impl Net {
         let now = moment.now;
         let left = match fate {
             Fate::Dropped => None,
-            _ if !moment.recorder.wants_details() => None,
+            _ if !moment.recorder.wants_departures() => None,
             _ => self.free_at(place, side),
         };
         let (packet, datagram) = self.pool.get(place);

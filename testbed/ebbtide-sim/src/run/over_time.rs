@@ -212,6 +212,10 @@ impl<R: Recorder> Recorder for TimeRecorder<R> {
         self.inner.wants_details()
     }
 
+    fn wants_departures(&self) -> bool {
+        self.inner.wants_departures()
+    }
+
     fn wants_frames(&self) -> bool {
         self.inner.wants_frames()
     }

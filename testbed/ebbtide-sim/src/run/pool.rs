@@ -68,6 +68,12 @@ impl Pool {
         self.shelves[(place & 1) as usize].get(place >> 1)
     }
 
+    /// A packet without its bytes.
+    #[inline]
+    pub(super) fn packet(&self, place: u32) -> PooledPacket {
+        self.shelves[(place & 1) as usize].packets[(place >> 1) as usize]
+    }
+
     /// The bytes of a packet of this length.
     #[inline]
     pub(super) fn bytes(&self, place: u32, length: u16) -> &[u8] {

@@ -69,7 +69,7 @@ impl Default for SeriesRecorder {
 
 impl Recorder for SeriesRecorder {
     /// When packets leave the link says when a queue is empty.
-    fn wants_details(&self) -> bool {
+    fn wants_departures(&self) -> bool {
         true
     }
 
