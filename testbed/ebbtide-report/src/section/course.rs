@@ -100,7 +100,10 @@ impl<'a> CourseLine<'a> {
         let band =
             |(at, point): (f64, &CoursePoint)| BandPoint { at, low: point.low, high: point.high };
         let medians = steps().map(|(at, point)| (at, point.median)).collect();
-        Self { quantity, look, medians, band: steps().map(band).collect() }
+        // Nothing would be seen of that of a single replication.
+        let is_wide = quantity.points.iter().any(|point| point.low < point.high);
+        let band = if is_wide { steps().map(band).collect() } else { Vec::new() };
+        Self { quantity, look, medians, band }
     }
 }
 

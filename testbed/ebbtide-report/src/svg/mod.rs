@@ -11,7 +11,6 @@ pub(super) mod timeseries;
 pub(super) mod tree;
 
 use super::text::escape;
-use std::fmt::Write;
 
 /// Width of a panel among others, in pixels of the drawing.
 pub(super) const PANEL: f64 = 400.0;
@@ -131,22 +130,35 @@ pub(super) fn px(value: f64) -> String {
 /// Adds [`px`] of a value. A page has tens of thousands, for which formatting of floats takes long.
 fn push_px(text: &mut String, value: f64) {
     let value = if value.is_finite() { value } else { 0.0 };
-    // Writing to a string does not fail.
-    let _ = match tenths(value) {
-        Some(tenths) => {
-            let sign = if tenths < 0 { "-" } else { "" };
-            let (whole, tenth) = (tenths.unsigned_abs() / 10, tenths.unsigned_abs() % 10);
-            match tenth {
-                0 => write!(text, "{sign}{whole}"),
-                _ => write!(text, "{sign}{whole}.{tenth}"),
-            }
-        }
-        None => {
-            let exact = format!("{value:.1}");
-            let shown = exact.strip_suffix(".0").unwrap_or(&exact);
-            text.write_str(if shown == "-0" { "0" } else { shown })
-        }
+    let Some(tenths) = tenths(value) else {
+        let exact = format!("{value:.1}");
+        let shown = exact.strip_suffix(".0").unwrap_or(&exact);
+        return text.push_str(if shown == "-0" { "0" } else { shown });
     };
+    if tenths < 0 {
+        text.push('-');
+    }
+    push_digits(text, tenths.unsigned_abs() / 10);
+    let tenth = tenths.unsigned_abs() % 10;
+    if tenth > 0 {
+        text.push('.');
+        push_digits(text, tenth);
+    }
+}
+
+/// Adds a number.
+fn push_digits(text: &mut String, mut number: u32) {
+    let mut digits = ['0'; 10];
+    let mut first = digits.len();
+    loop {
+        first -= 1;
+        digits[first] = char::from(b'0' + (number % 10) as u8);
+        number /= 10;
+        if number == 0 {
+            break;
+        }
+    }
+    text.extend(&digits[first..]);
 }
 
 /// The tenths to which `{:.1}` rounds; `None` where this is not seen at once.
@@ -176,13 +188,14 @@ pub(super) fn point(at: (f64, f64)) -> String {
 /// A line through points.
 pub(super) fn polyline(points: impl Iterator<Item = (f64, f64)>) -> String {
     let mut d = String::new();
-    let mut last = String::new();
+    let (mut next, mut last) = (String::new(), String::new());
     for at in points {
-        let next = point(at);
+        next.clear();
+        push_point(&mut next, at);
         if next != last {
             d.push(if d.is_empty() { 'M' } else { 'L' });
             d.push_str(&next);
-            last = next;
+            std::mem::swap(&mut next, &mut last);
         }
     }
     d
