@@ -122,8 +122,11 @@ def alarms(program: str) -> bool:
     chosen = document["settings"][0]["verdict"]["choose"]
     right &= compare(f"transmissions of {chosen}", cells[chosen]["transmissions_per_delivered"], 1 / success, 0.03)
     meets = {cc for cc, one in own.items() if one["found"] >= 0.995}
+    # Four copies within 10 s let 1 - 0.19^4 = 99.87 % through.
+    enough = [cc for cc, one in own.items() if one["found"] >= 0.999]
+    print(f"  99.9 %: {', '.join(enough) or 'none of them'}")
     print(f"  answer: {chosen}; in time: " + ", ".join(f"{cc} {one['found']:.4f}" for cc, one in own.items()))
-    return right and chosen in meets and "default" not in meets
+    return right and chosen in meets and "default" not in meets and not enough
 
 
 def meters(program: str) -> bool:

@@ -133,6 +133,7 @@ fn losses(candidates: &[Candidate<'_>], demand: &Demand) -> String {
         let which = demand.buffer.map_or_else(String::new, |bytes| format!(" of {bytes} bytes"));
         let share = match percent(low) == percent(high) {
             true => percent(high),
+            false if low == 0.0 => format!("up to {}", percent(high)),
             false => format!("{} to {}", percent(low), percent(high)),
         };
         facts.push(match facts.is_empty() {
@@ -166,7 +167,10 @@ fn choice(
         facts.push(format!("{what} within {} s", significant(time)));
     }
     if let Some(missed) = outcome.all.deadline_missed {
-        facts.push(format!("misses the deadline with {}", percent(missed)));
+        facts.push(match missed > 0.0 {
+            true => format!("misses the deadline in {} of them", percent(missed)),
+            false => "meets the deadline in all of them".to_owned(),
+        });
     }
     let each = outcome.all.transmissions_per_delivered;
     let facts =

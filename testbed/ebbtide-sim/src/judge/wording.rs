@@ -5,11 +5,12 @@ pub(super) fn percent(share: f64) -> String {
     let value = 100.0 * share;
     match value {
         v if !v.is_finite() => "–".to_owned(),
+        0.0 => "0 %".to_owned(),
         v if v >= 100.0 => "100 %".to_owned(),
         v if v > 99.99 => "more than 99.99 %".to_owned(),
         v if v >= 99.0 => format!("{v:.2} %"),
         v if v >= 10.0 => format!("{v:.0} %"),
-        v if v >= 0.1 || v == 0.0 => format!("{v:.1} %"),
+        v if v >= 0.1 => format!("{v:.1} %"),
         v => format!("{v:.2} %"),
     }
 }

@@ -20,9 +20,9 @@ impl Scenario {
         let key = |keys: &&[&str]| {
             let mut short = self.keys.iter().filter(|(_, own)| stands_for(own, keys));
             match (short.next(), keys) {
+                (_, ["workload.period"]) if !self.repeats() => None,
                 (Some((name, _)), _) => Some(name.clone()),
-                // Periods are for requests that go by the clock, and classes have their own counts.
-                (None, ["workload.period"]) if self.workload.clocked().is_none() => None,
+                // Classes have their own counts.
                 (None, ["clients.count"]) if !self.class.is_empty() => {
                     let most = self.class.iter().max_by_key(|class| class.count)?;
                     Some(format!("class.{}.count", most.name))
@@ -31,5 +31,15 @@ impl Scenario {
             }
         };
         QUANTITIES.iter().filter_map(key).collect()
+    }
+
+    /// Whether devices of some class ask more than once, by the clock and with the scenario's period. Otherwise another
+    /// period changes nothing.
+    fn repeats(&self) -> bool {
+        self.classes().iter().any(|class| {
+            let workload = &class.scenario.workload;
+            let follows = workload.exchanges > workload.at_once() && workload.log().is_none();
+            workload.clocked().is_some() && follows && !class.sets("period")
+        })
     }
 }

@@ -1,16 +1,16 @@
 //! `--until KEY`: the value of a key up to which each control meets the requirements.
 
-use super::campaign::{Campaign, CampaignError, Progress};
+use super::campaign::{Campaign, CampaignError, Progress, run_command};
 use crate::judge::{ControlOutcome, Met, RequirementCheck};
 use crate::result::{BreakingPoint, CellResult, CellSpec, Results, UntilPoint};
-use crate::scenario::{Axis, LoadCurve, Scale, ScenarioError, Source};
+use crate::scenario::{Axis, ClassView, LoadCurve, Scale, Scenario, ScenarioError, Source};
 use std::fmt;
 
 /// The largest factor by which the scenario's own value is changed in search of an end.
 const REACH: u32 = 12;
 
 /// The most exchanges of a replication beyond the scenario's own value. A search that finds no end is to end.
-const MOST_EXCHANGES: u64 = 1_000_000;
+const MOST_EXCHANGES: f64 = 1e6;
 
 /// The search ends when the ends are this close: the quotient of the larger and the smaller one.
 const CLOSE: f64 = 1.02;
@@ -20,6 +20,8 @@ const CLOSE: f64 = 1.02;
 pub struct Until {
     source: Source,
     axes: Vec<Axis>,
+    /// The value of `--set` at which it begins.
+    given: Option<Axis>,
     cc: Vec<String>,
     reps: Option<u32>,
     seed: Option<u64>,
@@ -120,7 +122,7 @@ impl Until {
         let own = Campaign::plan(source.clone(), axes.clone(), cc.clone(), Some(1), None)?;
         let own = own.cells.first().and_then(|spec| spec.value_of(key));
         // A value that --set gives is where the search begins.
-        axes.retain(|axis| axis.key != key);
+        let given = axes.iter().position(|axis| axis.key == key).map(|place| axes.remove(place));
         let (scale, start, ends) = match range {
             Some(range) => {
                 let example = "takes KEY or KEY=FROM..TO, such as clients=10..100000";
@@ -141,10 +143,21 @@ impl Until {
             }
         };
         let (key, written) = (key.to_owned(), text.to_owned());
-        let plan =
-            Self { source, axes, cc, reps, seed: None, key, range: ends, scale, start, written };
+        let plan = Self {
+            source,
+            axes,
+            given,
+            cc,
+            reps,
+            seed: None,
+            key,
+            range: ends,
+            scale,
+            start,
+            written,
+        };
         for end in ends.into_iter().flat_map(|(from, to)| [from, to]) {
-            plan.campaign(&plan.cc, Some(&plan.scale.text(end)))
+            plan.campaign(&plan.cc, &plan.scale.text(end))
                 .map_err(|error| error.of_option("--until"))?;
         }
         Ok(plan)
@@ -173,12 +186,14 @@ impl Until {
         tried.sort_by(|a, b| {
             a.value.total_cmp(&b.value).then_with(|| order(&a.spec.cc).cmp(&order(&b.spec.cc)))
         });
-        let mut campaign = self.campaign(&self.cc, None).map_err(UntilError::Scenario)?;
+        // The scenario may be impossible without a value.
+        let first = self.scale.text(self.start);
+        let mut campaign = self.campaign(&self.cc, &first).map_err(UntilError::Scenario)?;
+        campaign.axes.retain(|axis| axis.key != self.key);
         let mut values: Vec<String> = tried.iter().map(|one| one.text.clone()).collect();
         values.dedup();
         campaign.axes.push(Axis { key: self.key.clone(), values });
-        let until = super::campaign::quoted(&self.written);
-        campaign.command.push_str(&format!(" --until {until}"));
+        campaign.command = self.command(&campaign);
         campaign.curve = Some(LoadCurve {
             key: self.key.clone(),
             written: self.written.clone(),
@@ -193,11 +208,19 @@ impl Until {
         Ok(UntilResults { campaign, results, points })
     }
 
-    fn campaign(&self, cc: &[String], value: Option<&str>) -> Result<Campaign, ScenarioError> {
+    /// The command that searches again.
+    fn command(&self, campaign: &Campaign) -> String {
+        let axes = self.axes.iter().chain(&self.given);
+        let sets: Vec<(String, String)> =
+            axes.map(|axis| (axis.key.clone(), axis.values.join(","))).collect();
+        let (place, cc) = (&self.source.place, self.cc.join(","));
+        let command = run_command(place, &sets, &cc, campaign.reps, campaign.seed);
+        format!("{command} --until {}", super::campaign::quoted(&self.written))
+    }
+
+    fn campaign(&self, cc: &[String], value: &str) -> Result<Campaign, ScenarioError> {
         let mut axes = self.axes.clone();
-        axes.extend(
-            value.map(|value| Axis { key: self.key.clone(), values: vec![value.to_owned()] }),
-        );
+        axes.push(Axis { key: self.key.clone(), values: vec![value.to_owned()] });
         Campaign::plan(self.source.clone(), axes, cc.to_vec(), self.reps, self.seed)
     }
 
@@ -212,16 +235,13 @@ impl Until {
             return Err(UntilError::Interrupted);
         }
         let text = self.scale.text(value);
-        let planned = self.campaign(&[cc.to_owned()], Some(&text));
+        let planned = self.campaign(&[cc.to_owned()], &text);
         let campaign = match (planned, self.range) {
             (Ok(campaign), _) => campaign,
             (Err(_), None) => return Ok(None),
             (Err(error), Some(_)) => return Err(UntilError::Scenario(error)),
         };
-        let exchanges = |spec: &CellSpec| {
-            u64::from(spec.scenario.client_count()) * u64::from(spec.scenario.workload.exchanges)
-        };
-        let is_large = campaign.cells.iter().any(|spec| exchanges(spec) > MOST_EXCHANGES);
+        let is_large = campaign.cells.iter().any(|spec| exchanges(&spec.scenario) > MOST_EXCHANGES);
         if is_large && self.range.is_none() && value > self.start {
             return Ok(None);
         }
@@ -304,7 +324,44 @@ impl Until {
     }
 }
 
+/// The exchanges of a replication, as far as their number is known before.
+fn exchanges(scenario: &Scenario) -> f64 {
+    let of =
+        |class: &ClassView| class.scenario.workload.exchanges_of(0..class.scenario.clients.count);
+    scenario.classes().iter().map(of).sum()
+}
+
 /// The first of two neighbours of which one meets the requirements and one does not.
 fn change(tried: &[Tried]) -> Option<usize> {
     tried.windows(2).position(|pair| pair[0].met().is_met() != pair[1].met().is_met())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Clients with ten exchanges each, where one class has its own number.
+    fn search(key: &str, classes: &str) -> Until {
+        let text = format!(
+            "name = \"x\"\ntitle = \"x\"\n\
+             [network.up]\nrate = \"1 Gbit/s\"\ndelay = \"1 ms\"\nbuffer = \"infinite\"\n\
+             [network.down]\nrate = \"1 Gbit/s\"\ndelay = \"1 ms\"\nbuffer = \"infinite\"\n\
+             [workload]\nkind = \"continuous\"\nexchanges = 10\n{classes}"
+        );
+        let (source, cc) = (Source::new("x.toml", text), vec!["default".to_owned()]);
+        Until::plan(key, source, Vec::new(), cc, Some(1)).unwrap()
+    }
+
+    #[test]
+    fn a_search_outwards_tries_no_value_beyond_a_million_exchanges() {
+        let clients = search("clients.count", "[clients]\ncount = 5\n");
+        assert!(clients.attempt("default", 20.0, &()).unwrap().is_some());
+        assert!(clients.attempt("default", 100_001.0, &()).unwrap().is_none());
+        // Those of each class count.
+        let class = "[[class]]\nname = \"few\"\ncount = 2\n\
+            [[class]]\nname = \"much\"\ncount = 1\nworkload = { exchanges = 20 }\n";
+        let exchanges = search("class.much.workload.exchanges", class);
+        assert!(exchanges.attempt("default", 40.0, &()).unwrap().is_some());
+        assert!(exchanges.attempt("default", 1_000_001.0, &()).unwrap().is_none());
+    }
 }

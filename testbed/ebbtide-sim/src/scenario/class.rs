@@ -93,7 +93,7 @@ pub struct ClassView {
 
 impl ClassView {
     /// Whether it sets this key of `[workload]` itself.
-    pub(super) fn sets(&self, key: &str) -> bool {
+    pub(crate) fn sets(&self, key: &str) -> bool {
         self.own.sets(key)
     }
 

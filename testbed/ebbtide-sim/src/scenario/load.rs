@@ -5,7 +5,8 @@ use super::builtin::BUILTIN;
 use super::error::ScenarioError;
 use super::limits::MOST_TEXT;
 use super::nearest::did_you_mean;
-use super::settings::{Override, name_of};
+use super::settings::Override;
+use super::table::{key_at_fault, read, set, why_unknown};
 use super::validate::ScenarioFile;
 use super::wording::in_words_of;
 use crate::keys::Fault;
@@ -105,6 +106,10 @@ impl Source {
         })?;
         let mut table: Table =
             toml::from_str(&self.text).map_err(|error| self.parse_error(&error))?;
+        if overrides.is_empty() {
+            // Once, and not for each setting of a sweep.
+            self.check_short_names(&plain, &table)?;
+        }
         let mut file = None;
         let mut set_by: Vec<(String, Override)> = Vec::new();
         for change in overrides {
@@ -159,6 +164,24 @@ impl Source {
         Ok(scenario)
     }
 
+    /// Fails if a short name of the file stands for a key that does not exist.
+    fn check_short_names(&self, scenario: &Scenario, table: &Table) -> Result<(), ScenarioError> {
+        for (name, paths) in &scenario.keys {
+            let key = format!("keys.{name}");
+            let fail =
+                |why: &str| ScenarioError::at_line(&self.place, self.line_of(&key), &key, why);
+            if paths.is_empty() {
+                return Err(fail("stands for no key: name one, such as [\"network.up.rate\"]"));
+            }
+            for path in paths {
+                if let Some(why) = why_unknown(table, path) {
+                    return Err(fail(&format!("stands for {path}: {}", in_words_of(path, &why))));
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// The dotted keys for which a `--set` key stands.
     fn paths(&self, scenario: &Scenario, key: &str) -> Result<Vec<String>, ScenarioError> {
         if let Some(paths) = scenario.keys.get(key) {
@@ -195,6 +218,8 @@ impl Source {
             };
             return ScenarioError::file(&self.place, &message);
         }
+        let of_key = |line| key_at_fault(&self.text, line, error.message()).unwrap_or(line);
+        let line = line.map(of_key);
         let key = line.and_then(|line| self.text.lines().nth(line - 1)).unwrap_or_default();
         let key = key.char_indices().nth(LONGEST_LINE).map_or(key, |(end, _)| &key[..end]);
         let name = key.split('=').next().unwrap_or_default().trim();
@@ -260,38 +285,4 @@ impl Source {
 /// The name of the missing field, if the parser reports one.
 fn missing_field(message: &str) -> Option<&str> {
     message.trim().strip_prefix("missing field `")?.strip_suffix('`')
-}
-
-fn read(table: &Table) -> Result<ScenarioFile, toml::de::Error> {
-    Value::Table(table.clone()).try_into()
-}
-
-/// Sets a dotted key, in which entries of arrays of tables stand by their names, and creates tables if necessary.
-fn set(table: &mut Table, dotted: &str, value: Value) -> Result<(), String> {
-    let (first, rest) = match dotted.split_once('.') {
-        None => {
-            table.insert(dotted.to_owned(), value);
-            return Ok(());
-        }
-        Some(parts) => parts,
-    };
-    let entry = table.entry(first.to_owned()).or_insert_with(|| Value::Table(Table::new()));
-    match entry {
-        Value::Table(inner) => set(inner, rest, value),
-        Value::Array(list) if list.iter().all(Value::is_table) => {
-            let (wanted, rest) = rest.split_once('.').unwrap_or((rest, ""));
-            let names: Vec<String> = list.iter().filter_map(name_of).map(str::to_owned).collect();
-            let found = list.iter_mut().find(|entry| name_of(entry) == Some(wanted));
-            match found {
-                Some(Value::Table(inner)) if !rest.is_empty() => set(inner, rest, value),
-                Some(_) => Err(format!("takes a key of it, such as {first}.{wanted}.KEY=VALUE")),
-                None => Err(format!(
-                    "there is no [[{first}]] with the name '{wanted}'; there are {}{}",
-                    names.join(", "),
-                    did_you_mean(wanted, names.iter().map(String::as_str))
-                )),
-            }
-        }
-        _ => Err(format!("'{first}' is a value, not a table: it has no '{rest}'")),
-    }
 }

@@ -33,6 +33,7 @@ mod schedule;
 mod schema;
 mod security;
 mod settings;
+mod table;
 mod tcp;
 mod tcp_buffers;
 mod trace;

@@ -41,6 +41,8 @@ fn the_alarms_in_time_under_the_default_timers_are_those_of_three_attempts() {
     // 12,000 alarms: four deviations are 0.003.
     assert!((found[0] - (1.0 - missed * missed * missed)).abs() < 0.003, "{found:?}");
     assert!(found[0] < 0.995 && found[1] >= 0.995, "{found:?}");
+    // 99.9 % are not in time under either: four copies would be 99.87 %.
+    assert!(found[1] < 0.999, "{found:?}");
     // Energy: nothing is congested, so every control sends each message as often as losses demand.
     for cell in &cells {
         let sent = cell.outcome.all.transmissions_per_delivered;

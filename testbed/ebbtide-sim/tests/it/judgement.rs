@@ -6,7 +6,7 @@
 use ebbtide_sim::judge::{
     Candidate, ControlOutcome, Demand, Judgement, Percentile, RunFigures, SHARES, Verdict, judge,
 };
-use ebbtide_sim::run::{Campaign, CellResult};
+use ebbtide_sim::run::{Campaign, CellResult, Results};
 use ebbtide_sim::scenario::Source;
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
@@ -230,16 +230,22 @@ fn the_first_sentence_says_what_the_link_needs_and_what_would_help() {
 
 #[test]
 fn a_deadline_counts_what_comes_late_and_what_never_comes() {
-    let source = ebbtide_sim::scenario::load("nb-iot").unwrap();
-    let text = source.text.replace("[workload]", "[workload]\ndeadline = \"1 s\"");
-    let source = Source { text, ..source };
-    let axes = ["clients=60", "exchanges=5"].map(|a| ebbtide_sim::scenario::parse_set(a).unwrap());
-    let cc = vec!["default".to_owned()];
-    let campaign = Campaign::plan(source, axes.to_vec(), cc, Some(1), None).unwrap();
-    let results = campaign.run(None, None, &()).unwrap();
+    let run = |deadline: &str| {
+        let axes = ["clients=60", "exchanges=5", deadline];
+        let axes = axes.map(|axis| ebbtide_sim::scenario::parse_set(axis).unwrap()).to_vec();
+        let (source, cc) =
+            (ebbtide_sim::scenario::load("nb-iot").unwrap(), vec!["default".to_owned()]);
+        Campaign::plan(source, axes, cc, Some(1), None).unwrap().run(None, None, &()).unwrap()
+    };
+    let sentence = |results: &Results| results.judged(Percentile::default()).remove(0).1.sentence;
+    let results = run("workload.deadline=1 s");
     let cell = &results.cells[0].1.cell;
     let missed = cell.outcome.all.deadline_missed.unwrap();
     assert!(missed > 0.05 && missed < 1.0, "{missed}");
+    let words = sentence(&results);
+    assert!(words.contains("misses the deadline in ") && words.contains(" % of them"), "{words}");
+    let words = sentence(&run("workload.deadline=1 h"));
+    assert!(words.contains(", meets the deadline in all of them"), "{words}");
     // The median exchange: on the same side of the deadline as more than half of them.
     assert_eq!(cell.number("exchange_duration_s") > 1.0, missed > 0.5);
 }

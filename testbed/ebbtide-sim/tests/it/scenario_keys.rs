@@ -135,3 +135,65 @@ fn a_line_that_is_too_long_is_repeated_in_part() {
     let error = source.scenario(&[]).unwrap_err().to_string();
     assert!(error.len() < 300 && error.contains("x.toml:1: xxx"), "{error}");
 }
+
+/// A scenario with short names, and the keys of a model of losses.
+fn with_names(keys: &str, errors: &str) -> ebbtide_sim::scenario::Source {
+    let text = format!(
+        "name = \"x\"\ntitle = \"x\"\n[keys]\n{keys}\n\
+         [network.up]\nrate = \"1 Mbit/s\"\ndelay = \"1 ms\"\nbuffer = 9999\n\
+         queue = {{ kind = \"tail-drop\" }}\n\
+         [network.down]\nrate = \"1 Mbit/s\"\ndelay = \"1 ms\"\nbuffer = 9999\n\
+         [workload]\nkind = \"periodic\"\n[[class]]\nname = \"meters\"\ncount = 2\n\
+         [errors.high]\nkind = \"per-packet\"\ngood = 0.02\nbad = 0.8\n{errors}\n"
+    );
+    ebbtide_sim::scenario::Source::new("x.toml", text)
+}
+
+#[test]
+fn a_short_name_for_a_key_that_does_not_exist_is_refused_with_its_line_and_the_remedy() {
+    let errors = "average = 0.2\nmean_bad_packets = 2.5";
+    for (own, expected) in [
+        ("\"network.up.rat\"", "did you mean 'rate'?"),
+        ("\"network.up.rate\", \"network.dawn.rate\"", "network.dawn.rate: unknown field `dawn`"),
+        ("\"coap.ack_timeot\"", "did you mean 'ack_timeout'?"),
+        ("\"class.meter.count\"", "did you mean 'meters'?"),
+        ("\"link.backhaul.rate\"", "link.backhaul.rate: there is no [[link]]"),
+        ("\"errors.low.average\"", "there is no [errors.low]"),
+        ("\"errors.high.avarage\"", "did you mean 'average'?"),
+        ("\"network.up.rate.unit\"", "is a value, not a table"),
+        ("", "name one, such as"),
+    ] {
+        let source = with_names(&format!("rate = [\"network.up.rate\"]\nmine = [{own}]"), errors);
+        let error = source.scenario(&[]).unwrap_err().to_string();
+        assert!(error.starts_with("x.toml:5: keys.mine: stands for "), "{own}: {error}");
+        assert!(error.contains(expected), "{own}: {error}");
+    }
+    // Keys that the file leaves out, that its class leaves out, and that another kind of queue or model has.
+    let own = "a = [\"coap.ack_timeout\"]\nb = [\"network.lora.duty_cycle\"]\n\
+        c = [\"class.meters.workload.period\"]\nd = [\"network.up.queue.target\"]\n\
+        e = [\"errors.high.mean_bad\", \"errors.high.average\"]";
+    assert_eq!(with_names(own, errors).scenario(&[]).unwrap().keys.len(), 5);
+}
+
+#[test]
+fn a_wrong_value_in_a_table_with_a_kind_is_named_with_its_key_and_line() {
+    for (errors, expected) in [
+        ("average = \"2 %\"\nmean_bad_packets = 2.5", "23: average = \"2 %\": takes a number"),
+        (
+            "average = 0.2\nmean_bad_packets = \"two\"",
+            "24: mean_bad_packets = \"two\": takes a number",
+        ),
+        ("avarage = 0.2\nmean_bad_packets = 2.5", "23: avarage = 0.2: unknown field `avarage`"),
+    ] {
+        let error = with_names("", errors).scenario(&[]).unwrap_err().to_string();
+        assert!(error.starts_with(&format!("x.toml:{expected}")), "{error}");
+    }
+    // The table of an entry of an array.
+    let link = "rate = \"1 kbit/s\"\nbuffer = 999\ndelay = \"1 ms\"\n";
+    let links = format!(
+        "average = 0.2\nmean_bad_packets = 2.5\n[[link]]\nname = \"a\"\n{link}\
+         [[link]]\nname = \"b\"\n{link}[link.queue]\nkind = \"codel\"\ntarget = 7\n"
+    );
+    let error = with_names("", &links).scenario(&[]).unwrap_err().to_string();
+    assert!(error.contains(": target = 7: takes"), "{error}");
+}

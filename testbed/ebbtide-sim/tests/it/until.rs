@@ -58,6 +58,23 @@ fn a_search_begins_at_the_value_that_set_gives() {
 }
 
 #[test]
+fn a_key_without_which_the_scenario_is_impossible_is_searched_from_the_value_of_set() {
+    let without = source("").text.replace("deadline = \"5.05 s\"\n", "");
+    let (source, cc) = (Source::new("x.toml", without), vec!["default".to_owned()]);
+    let axes = ["workload.deadline=400 ms", "require.in_time=1.0"];
+    let axes = axes.map(|text| parse_set(text).unwrap()).to_vec();
+    let until = Until::plan("workload.deadline", source, axes, cc, Some(1)).unwrap();
+    let found = until.run(&()).unwrap();
+    // Ten requests take 1 s.
+    let meets = found.points[0].meets().unwrap().place;
+    assert!((1.0..=1.03).contains(&meets), "{meets}");
+    let command = &found.campaign.command;
+    let end =
+        "--set 'workload.deadline=400 ms' --cc default --reps 1 --seed 1 --until workload.deadline";
+    assert!(command.ends_with(end), "{command}");
+}
+
+#[test]
 fn the_value_of_a_buffer_has_its_unit() {
     let cc = vec!["default".to_owned()];
     let plan = Campaign::plan(load("fleet").unwrap(), Vec::new(), cc, Some(1), None).unwrap();
@@ -115,8 +132,11 @@ fn remedies_are_searched_for_under_the_keys_that_a_network_and_its_workload_have
     let keys = |source: Source| source.scenario(&[]).unwrap().mending_keys();
     assert_eq!(keys(source("")), ["network.up.rate", "network.up.buffer", "clients.count"]);
     let clocked = source("").text.replace("\"continuous\"", "\"periodic\"");
-    let clocked = keys(Source::new("x.toml", clocked));
-    assert_eq!(clocked[2..], ["workload.period", "clients.count"]);
+    let often = clocked.replace("exchanges = 1", "exchanges = 2");
+    assert_eq!(keys(Source::new("x.toml", often))[2..], ["workload.period", "clients.count"]);
+    // Who asks once only has no period, by whatever name.
+    let once = clocked + "[keys]\nevery = [\"workload.period\"]\n";
+    assert_eq!(keys(Source::new("x.toml", once))[2..], ["clients.count"]);
     // Short names that stand for both directions, and for nothing else.
     let named = "[keys]\nboth = [\"network.up.rate\", \"network.down.rate\"]\ndevices = [\"clients.count\"]\n";
     assert_eq!(keys(source(named)), ["both", "network.up.buffer", "devices"]);

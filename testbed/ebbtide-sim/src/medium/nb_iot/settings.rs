@@ -1,4 +1,8 @@
 //! The settings of a cell of NB-IoT, which are also the keys of `[network.nb_iot]`.
+//!
+//! The clauses name where 3GPP has the text. One was read there: the gap between preambles (`GAP_NS`). The length of
+//! a preamble, the ranges of keys with a clause, the share of missed preambles and the blocks were read in sources that
+//! follow 3GPP (an implementation's headers, MathWorks, a tester's manual). Assumptions are marked.
 
 use crate::keys::{Check, FASTEST, LONGEST, keys, require};
 use crate::net::Direction;
@@ -26,13 +30,14 @@ keys! {
         /// Preambles that a device sends at a level before it goes to the next one (maxNumPreambleAttemptCE,
         /// TS 36.331).
         pub attempts: u32 where 1..=10,
-        /// A device whose preamble failed waits for a time drawn uniformly up to this one (TS 36.321 table 7.2-2).
+        /// A device whose preamble failed waits for a time drawn uniformly up to this one. Its range is an
+        /// assumption, not compared with TS 36.321 table 7.2-2.
         pub backoff: Time where ..=Time(524_288_000_000),
         /// The time after which a device whose preamble collided notices it
         /// (mac-ContentionResolutionTimer, TS 36.331).
         pub contention_timer: Time where ..=Time(60_000_000_000),
         /// The share of preambles that the network misses although nothing collided; at most 0.01 is required
-        /// (TS 36.104 section 8.5.3.1).
+        /// (TS 36.104 section 8.5.3.1, by a source that follows it).
         pub missed_preambles: f64 where 0.0..1.0,
         /// Bytes of the signalling that sets a connection up, in each direction, after the preamble.
         pub setup_bytes: u32 where 1..=10_000 => "bytes",
@@ -45,8 +50,8 @@ keys! {
         /// The time between two instants at which a device without a connection listens for its paging: 1.28 s to
         /// 10.24 s with DRX, 20.48 s to 10485.76 s with eDRX (TS 36.304 section 7, TS 24.008 table 10.5.5.32).
         pub paging_cycle: Time where Time(1_000_000)..=LONGEST,
-        /// The time after a release for which a device still listens for paging (T3324); from then on it sleeps (PSM)
-        /// until it sends. Without it devices always listen.
+        /// The time after a release for which a device still listens for paging (T3324, whose range is an assumption);
+        /// from then on it sleeps (PSM) until it sends. Without it devices always listen.
         #[serde(skip_serializing_if = "Option::is_none")]
         pub active_time: Option<Time> where ..=LONGEST,
         /// Packets that may wait at a device, and for it in the network; further packets are dropped.
@@ -56,7 +61,8 @@ keys! {
 
 impl Default for NbIot {
     /// A device of category NB1 where a preamble is missed as often as TS 36.104 allows. The choices of
-    /// an operator are assumptions within 3GPP's ranges: levels, repetitions, preambles, backoff, timers, cycle.
+    /// an operator are assumptions: levels, repetitions, preambles, backoff, timers, cycle. So are the bytes of
+    /// signalling.
     fn default() -> Self {
         Self {
             shares: vec![1.0],
@@ -70,9 +76,10 @@ impl Default for NbIot {
             contention_timer: Time(1_000_000_000),
             missed_preambles: 0.01,
             setup_bytes: 60,
-            // The largest blocks of category NB1, 1000 bits up and 680 down (TS 36.306 table 4.1C-1 and 4.1C-2),
-            // one at a time. With its assignment, delays and acknowledgement (TS 36.213 section 16.4 and 16.5)
-            // one takes 16 ms up, and 26.7 ms down.
+            // The largest blocks of category NB1 are 1000 bits up and 680 down (TS 36.306 table 4.1C-1 and 4.1C-2), one
+            // at a time. At these rates one takes 16 ms up and 26.7 ms down. A published derivation for the way down
+            // adds up assignment, block, acknowledgement and the gaps between them (1 + 4 + 4 + 12 + 2 + 3) to 26 ms,
+            // which would be 26.2 kbit/s.
             uplink_rate: Rate(62_500),
             downlink_rate: Rate(25_500),
             inactivity: Time(20_000_000_000),
@@ -84,13 +91,12 @@ impl Default for NbIot {
 }
 
 /// A preamble of format 1 without repetitions: four groups of a prefix of .27 ms and five symbols of .27 ms (TS 36.211
-/// section 10.1.6.1).
+/// section 10.1.6.1, by a source that follows it).
 const PREAMBLE_NS: u64 = 6_400_000;
-/// The gap after 64 repetitions (TS 36.211 section 10.1.6.1).
+/// The gap after 64 repetitions, as read in TS 36.211 section 10.1.6.1.
 const GAP_NS: u64 = 40_000_000;
-/// From a preamble to the window of its answer: 4 subframes, or 41 after 64 repetitions and more
-/// (TS 36.321 section 5.1.4). An assumption, since that text was not compared: it moves an answer by less than 1/8 of
-/// the default period of preambles.
+/// From a preamble to the window of its answer: 4 subframes, or 41 after 64 repetitions and more. An assumption, not
+/// compared with TS 36.321 section 5.1.4; it moves an answer by less than 1/7 of the default period of preambles.
 const ANSWER_NS: [u64; 2] = [4_000_000, 41_000_000];
 
 impl NbIot {
