@@ -122,7 +122,8 @@ impl GatewayConfig {
         self
     }
 
-    /// Sets the maximum length of the body of a request, in bytes. Default 1 MiB.
+    /// Sets the maximum length, in bytes, of the body of a request, and of an HTTP server's answer that is held, shared
+    /// and stored. Longer answers to GET pass through block by block, each for one client. Default 1 MiB.
     pub fn max_body(mut self, bytes: usize) -> Self {
         self.max_body = bytes;
         self

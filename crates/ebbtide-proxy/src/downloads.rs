@@ -5,8 +5,9 @@
 use crate::ask::CacheKey;
 use crate::blocks::BodyRest;
 use crate::cache;
+use crate::remainder::MAX_BLOCK;
 use crate::system;
-use bytes::{Buf, BytesMut};
+use bytes::{Buf, Bytes, BytesMut};
 use ebbtide::{Code, OptionNumber, Response};
 use ebbtide_core::wire::Block;
 use std::collections::BTreeMap;
@@ -16,7 +17,14 @@ use std::time::Duration;
 use tokio::sync::Mutex as TurnMutex;
 use tokio::time::Instant;
 
-/// The client and the request of a download: a client's later request for the same begins it anew.
+/// How long a download waits for its client's second block. Until then the client may be a forged address, and the
+/// download occupies a connection. A client whose datagrams are lost repeats one within this time.
+const SECOND_BLOCK: Duration = Duration::from_secs(15);
+/// Downloads that wait for their second block. The oldest one makes room, so that forged addresses leave most
+/// connections to others.
+pub(crate) const MAX_BEGUN: usize = 64;
+
+/// The client and the request of a download.
 type DownloadKey = (SocketAddr, CacheKey);
 
 /// See the [module](self). The connections to HTTP servers, each of which has a place, bound their number.
@@ -28,8 +36,27 @@ pub(crate) struct WebDownloads(Mutex<BTreeMap<DownloadKey, Arc<WebDownload>>>);
 pub(crate) struct WebDownload {
     /// Its code and its options.
     head: Response,
+    /// The first bytes, for a late copy of the request that began it.
+    first: Bytes,
     part: TurnMutex<BodyPart>,
-    heard: Mutex<Instant>,
+    contact: Mutex<Contact>,
+}
+
+/// The client's latest request for a block.
+#[derive(Copy, Clone, Debug)]
+enum Contact {
+    /// The one that began the download, whose address may be forged.
+    Begun(Instant),
+    /// One for a later block.
+    GoesOn(Instant),
+}
+
+impl Contact {
+    fn at(self) -> Instant {
+        match self {
+            Self::Begun(at) | Self::GoesOn(at) => at,
+        }
+    }
 }
 
 /// The part of a body from the client's last block on.
@@ -37,7 +64,16 @@ pub(crate) struct WebDownload {
 struct BodyPart {
     start: u64,
     bytes: BytesMut,
-    rest: Option<BodyRest>,
+    end: BodyEnd,
+}
+
+/// The continuation of the bytes that are there.
+#[derive(Debug)]
+enum BodyEnd {
+    Awaited(Box<BodyRest>),
+    Reached,
+    /// It never comes, and why: each further block is refused, so that no repetition ends a shorter body.
+    Broken(String),
 }
 
 impl WebDownloads {
@@ -50,31 +86,45 @@ impl WebDownloads {
         self.lock().len()
     }
 
-    /// The download that a client goes on with.
-    pub(crate) fn find(&self, key: &DownloadKey) -> Option<Arc<WebDownload>> {
-        self.lock().get(key).cloned()
+    /// The download to which a request for this block belongs. A request for block 0 is a copy of the one that began the
+    /// download if no later block has been asked for: the copy may have crossed the answer.
+    pub(crate) fn find(&self, key: &DownloadKey, wanted: Block) -> Option<Arc<WebDownload>> {
+        let known = self.lock().get(key).cloned()?;
+        (wanted.num() > 0 || matches!(known.contact(), Contact::Begun(_))).then_some(known)
     }
 
-    /// Begins a download. It is forgotten when its client has not asked for `patience`.
+    /// Begins a download that was requested at this time, unless the client has gone on with another one since: the
+    /// request was a late copy. It is forgotten when its client has not asked for `patience`.
     pub(crate) fn begin(
         self: &Arc<Self>,
         key: DownloadKey,
+        requested: Instant,
         mut beginning: Response,
         rest: BodyRest,
-        patience: Duration,
     ) -> Arc<WebDownload> {
+        let mut known = self.lock();
+        if let Some(known) = known.get(&key)
+            && known.contact().at() > requested
+        {
+            return known.clone();
+        }
+        let patience = rest.patience;
         if cache::etag(&beginning).is_none() {
             // By it the client notices that a block is one of another answer (RFC 7959 section 2.4).
             beginning = beginning.etag(&system::seed().to_be_bytes());
         }
         let bytes = BytesMut::from(beginning.body().as_ref());
-        let part = TurnMutex::new(BodyPart { start: 0, bytes, rest: Some(rest) });
-        let head = beginning.payload("");
-        let download = Arc::new(WebDownload { head, part, heard: Mutex::new(system::now()) });
-        self.lock().insert(key.clone(), download.clone());
+        let first = beginning.body().slice(..bytes.len().min(MAX_BLOCK));
+        let part =
+            TurnMutex::new(BodyPart { start: 0, bytes, end: BodyEnd::Awaited(Box::new(rest)) });
+        let (head, contact) = (beginning.payload(""), Mutex::new(Contact::Begun(system::now())));
+        let download = Arc::new(WebDownload { head, first, part, contact });
+        known.insert(key.clone(), download.clone());
+        make_room(&mut known);
+        drop(known);
         let (all, own) = (self.clone(), Arc::downgrade(&download));
         tokio::spawn(async move {
-            while let Some(until) = own.upgrade().map(|own| own.heard() + patience) {
+            while let Some(until) = own.upgrade().map(|own| own.until(patience)) {
                 if until > system::now() {
                     tokio::time::sleep_until(until).await;
                     continue;
@@ -91,16 +141,49 @@ impl WebDownloads {
     }
 }
 
+/// Forgets the oldest downloads that wait for their second block, if there are too many.
+fn make_room(known: &mut BTreeMap<DownloadKey, Arc<WebDownload>>) {
+    let begun = known.iter().filter_map(|(key, download)| match download.contact() {
+        Contact::Begun(at) => Some((at, key.clone())),
+        Contact::GoesOn(_) => None,
+    });
+    let mut begun: Vec<_> = begun.collect();
+    begun.sort();
+    let over = begun.len().saturating_sub(MAX_BEGUN);
+    begun.iter().take(over).for_each(|(_, key)| drop(known.remove(key)));
+}
+
 impl WebDownload {
-    fn heard(&self) -> Instant {
-        *self.heard.lock().unwrap_or_else(PoisonError::into_inner)
+    fn contact(&self) -> Contact {
+        *self.contact.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// When it is forgotten if its client does not ask.
+    fn until(&self, patience: Duration) -> Instant {
+        match self.contact() {
+            Contact::Begun(at) => at + patience.min(SECOND_BLOCK),
+            Contact::GoesOn(at) => at + patience,
+        }
+    }
+
+    /// The first block and its bytes. A longer body goes on after it.
+    fn first_block(&self, wanted: Block) -> Result<(Vec<u8>, Block), Response> {
+        let szx = wanted.szx().min(Block::MAX_SZX);
+        let bytes = self.first.get(..16 << szx).ok_or_else(gone)?;
+        Ok((bytes.to_vec(), Block::new(0, true, szx).map_err(|_| gone())?))
     }
 
     /// The response with a block. Cancel safe.
     pub(crate) async fn block(&self, wanted: Block) -> Response {
-        *self.heard.lock().unwrap_or_else(PoisonError::into_inner) = system::now();
-        let mut part = self.part.lock().await;
-        match part.block(wanted).await {
+        let found = match wanted.num() {
+            0 => self.first_block(wanted),
+            _ => {
+                let contact = Contact::GoesOn(system::now());
+                *self.contact.lock().unwrap_or_else(PoisonError::into_inner) = contact;
+                self.part.lock().await.block(wanted).await
+            }
+        };
+        match found {
             Ok((bytes, block)) => {
                 let mut response = self.head.clone().payload(bytes);
                 response.options_mut().push_uint(OptionNumber::BLOCK2, block.to_uint());
@@ -111,27 +194,32 @@ impl WebDownload {
     }
 }
 
+/// The answer for a block that is no longer there, or not yet. RFC 7959 has no code for it; the client begins again, as
+/// with a request's body (section 2.9.2).
+fn gone() -> Response {
+    Response::new(Code::REQUEST_ENTITY_INCOMPLETE)
+}
+
 impl BodyPart {
     async fn block(&mut self, wanted: Block) -> Result<(Vec<u8>, Block), Response> {
         // A connection's clients may ask for several of the largest blocks at once, and take one (RFC 8323 section 6).
-        let (szx, offset) = (wanted.szx().min(6), u64::from(wanted.offset()));
+        let (szx, offset) = (wanted.szx().min(Block::MAX_SZX), u64::from(wanted.offset()));
         let size = 16 << szx;
         let passed = offset.checked_sub(self.start).and_then(|passed| usize::try_from(passed).ok());
         let Some(passed) = passed.filter(|passed| *passed <= self.bytes.len()) else {
-            // RFC 7959 section 2.9.2; the client begins again.
-            return Err(Response::new(Code::REQUEST_ENTITY_INCOMPLETE));
+            return Err(gone());
         };
         (self.start, self.bytes) = (offset, self.bytes.split_off(passed));
-        while self.bytes.len() <= size
-            && let Some(rest) = &mut self.rest
-        {
-            match rest.next().await {
-                Ok(Some(bytes)) => self.bytes.extend_from_slice(&bytes),
-                Ok(None) => self.rest = None,
-                Err(error) => {
-                    self.bytes.clear();
-                    let why = Response::error(Code::BAD_GATEWAY, error.to_string());
-                    return Err(why.max_age(1));
+        while self.bytes.len() <= size {
+            match &mut self.end {
+                BodyEnd::Reached => break,
+                BodyEnd::Awaited(rest) => match rest.next().await {
+                    Ok(Some(bytes)) => self.bytes.extend_from_slice(&bytes),
+                    Ok(None) => self.end = BodyEnd::Reached,
+                    Err(error) => self.end = BodyEnd::Broken(error.to_string()),
+                },
+                BodyEnd::Broken(why) => {
+                    return Err(Response::error(Code::BAD_GATEWAY, why.clone()).max_age(1));
                 }
             }
         }

@@ -40,25 +40,29 @@ enum TargetRole {
 impl Gateway {
     /// A router that answers requests of CoAP clients with Proxy-Uri or Proxy-Scheme (RFC 7252
     /// section 5.10.2), and those for [backends](crate::GatewayConfig::backend), for a
-    /// [`Server`](ebbtide::Server). It can be merged with one that has resources.
+    /// [`Server`](ebbtide::Server). If all paths have a backend, the list of resources is the backend's too.
     #[must_use]
     pub fn router(&self) -> Router {
-        router(self)
+        match self.inner.backends.paths().any(|path| path.is_empty()) {
+            true => router(self).route(LIST, resource(self, TargetRole::Reverse).hidden()),
+            false => router(self),
+        }
+    }
+
+    /// As [`Self::router`], beside resources of this program, which `/.well-known/core` lists.
+    #[must_use]
+    pub fn router_beside(&self, own: Router) -> Router {
+        router(self).merge(own)
     }
 }
+
+/// The list of resources (RFC 6690), which a route with parameters does not match.
+const LIST: &str = "/.well-known/core";
 
 fn router(gateway: &Gateway) -> Router {
     let router = Router::new().forward_proxy(resource(gateway, TargetRole::Forward));
     gateway.inner.backends.paths().fold(router, |router, path| {
-        let below = format!("{path}/{{*below}}");
-        let router = router.route(&below, resource(gateway, TargetRole::Reverse).hidden());
-        match &*path {
-            // The list of resources is the backend's as well, which a route with parameters does not match.
-            "" => {
-                router.route("/.well-known/core", resource(gateway, TargetRole::Reverse).hidden())
-            }
-            _ => router,
-        }
+        router.route(&format!("{path}/{{*below}}"), resource(gateway, TargetRole::Reverse).hidden())
     })
 }
 
@@ -77,11 +81,25 @@ fn resource(gateway: &Gateway, role: TargetRole) -> Resource {
         .observable_by(move |message| observed.subject(message))
         .max_body(gateway.inner.max_body)
         .streamed_if(is_web_upload)
+        // A download that goes on occupies a connection for longer than one whose client may be a forged address.
+        .max_unverified_if(0, continues_web_download)
 }
 
-/// Whether a request has a body in blocks for an HTTP server, which receives it as it arrives.
+/// Whether a request is for a further block of an HTTP server's answer.
+fn continues_web_download(message: &Message<'_>) -> bool {
+    let block = message.option(OptionNumber::BLOCK2);
+    let block = block.and_then(|opt| Block::from_reliable(&opt).ok());
+    block.is_some_and(|block| block.num() > 0)
+        && message.code() == Code::GET
+        && Target::is_of_web(message)
+}
+
+/// Whether a request has a body in several blocks for an HTTP server, which receives it as it arrives. That of a single
+/// block is sent with its length, which some servers require.
 fn is_web_upload(message: &Message<'_>) -> bool {
-    message.option(OptionNumber::BLOCK1).is_some() && Target::is_of_web(message)
+    let block = message.option(OptionNumber::BLOCK1);
+    let block = block.and_then(|opt| Block::from_reliable(&opt).ok());
+    block.is_some_and(|block| block.more() || block.num() > 0) && Target::is_of_web(message)
 }
 
 impl Handler<Forward, ()> for Forward {
@@ -149,18 +167,17 @@ impl Forward {
             return Reply::now(Response::new(Code::BAD_OPTION));
         };
         let (gateway, key) = (self.gateway.clone(), (call.remote(), ask.key()));
-        let known = gateway.inner.downloads.find(&key).filter(|_| wanted.num() > 0);
-        if let Some(known) = known {
+        if let Some(known) = gateway.inner.downloads.find(&key, wanted) {
             return Reply::later(async move { known.block(wanted).await });
         }
         if let Some(stored) = gateway.stored(&ask) {
             return Reply::now(stored);
         }
+        let requested = system::now();
         Reply::later(async move {
             let Answered { response, rest } = gateway.answer(ask).await;
             let Some(rest) = rest else { return response };
-            let patience = gateway.inner.deadline;
-            gateway.inner.downloads.begin(key, response, rest, patience).block(wanted).await
+            gateway.inner.downloads.begin(key, requested, response, rest).block(wanted).await
         })
     }
 

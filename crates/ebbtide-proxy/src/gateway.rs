@@ -157,23 +157,28 @@ impl Gateway {
             (progress, answered)
         };
         let Ok(outcome) = answered else { return progress.too_late().into() };
-        let (response, remainder) = outcome.into_parts();
-        let response = versioned(&ask, response);
-        let Some(remainder) = remainder.filter(|_| response.code() == Code::CONTENT) else {
-            return response.into();
-        };
-        let upstream = self.inner.upstream.clone();
-        match remainder.claim() {
-            Some(rest) => {
-                let rest = BodyRest { upstream, ask, rest, patience, _counted: counted };
-                Answered { response, rest: Some(rest) }
-            }
+        let (response, rest) = match outcome.claim() {
+            Some(parts) => parts,
             None => {
-                // Another client that asked for the same receives it.
-                let why = "another client receives the answer, which is too long to be shared";
-                outcome::unavailable(Duration::from_secs(1), why).into()
+                // Another client that asked for the same receives the answer, which is too long to be held.
+                let progress = RequestProgress::new(deadline);
+                let alone = self.inner.upstream.exchange(&ask, &progress);
+                let Ok(outcome) = tokio::time::timeout_at(deadline, alone).await else {
+                    return progress.too_late().into();
+                };
+                outcome.claim().unwrap_or_else(|| (too_many(), None))
             }
-        }
+        };
+        let response = versioned(&ask, response);
+        let upstream = self.inner.upstream.clone();
+        let rest = rest.filter(|_| response.code() == Code::CONTENT).map(|rest| BodyRest {
+            upstream,
+            ask,
+            rest,
+            patience,
+            _counted: counted,
+        });
+        Answered { response, rest }
     }
 
     /// A place among the open requests.

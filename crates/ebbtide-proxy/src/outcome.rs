@@ -1,6 +1,6 @@
 //! Answers that the gateway gives itself.
 
-use crate::remainder::Remainder;
+use crate::remainder::{ClaimedRest, Remainder};
 use ebbtide::{Code, Error, ErrorKind, Response};
 use std::time::Duration;
 
@@ -24,10 +24,11 @@ impl ForwardOutcome {
         }
     }
 
-    pub(crate) fn into_parts(self) -> (Response, Option<Remainder>) {
+    /// The response, and the rest of its body for one client; `None` if another client has taken that.
+    pub(crate) fn claim(self) -> Option<(Response, Option<ClaimedRest>)> {
         match self {
-            Self::Answer(response) | Self::Refusal(response) => (response, None),
-            Self::Beginning(response, remainder) => (response, Some(remainder)),
+            Self::Answer(response) | Self::Refusal(response) => Some((response, None)),
+            Self::Beginning(response, remainder) => Some((response, Some(remainder.claim()?))),
         }
     }
 }

@@ -5,9 +5,11 @@ use ebbtide::client::Download;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The longest body, and the longest beginning of a body, that the gateway holds for a client that receives or sends
-/// it block by block. Few constrained devices have longer ones.
+/// The longest body of a device, and the longest beginning of a body, that the gateway holds for a client that receives
+/// or sends it block by block. Few constrained devices have longer ones.
 pub(crate) const HELD: usize = 32 << 10;
+/// The longest block of a body (RFC 7959 section 2.2).
+pub(crate) const MAX_BLOCK: usize = 1024;
 
 /// Where a body goes on.
 #[derive(Clone, Debug)]

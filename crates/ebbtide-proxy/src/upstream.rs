@@ -48,7 +48,7 @@ pub(crate) struct UpstreamConfig {
     pub(crate) access: Reach,
     pub(crate) cells: Cells,
     pub(crate) name: String,
-    /// The most bytes of an HTTP server's answer.
+    /// The most bytes of an HTTP server's answer that are held.
     pub(crate) max_body: usize,
 }
 

@@ -3,7 +3,7 @@
 use crate::open::Counted;
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt;
-use hyper::body::Incoming;
+use hyper::body::{Body as _, Incoming};
 use std::sync::{Mutex, PoisonError};
 use tokio::task::AbortHandle;
 
@@ -29,6 +29,11 @@ impl Drop for WebBody {
 impl WebBody {
     pub(crate) fn new(body: Incoming, connection: AbortHandle, place: Counted) -> Self {
         Self { body: Mutex::new(body), connection, _place: place }
+    }
+
+    /// The length that the server has announced.
+    pub(crate) fn length(&mut self) -> Option<u64> {
+        self.body.get_mut().unwrap_or_else(PoisonError::into_inner).size_hint().exact()
     }
 
     /// The next bytes; `None` at the end. Cancel safe.

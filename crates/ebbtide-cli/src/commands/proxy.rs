@@ -63,7 +63,7 @@ pub(crate) struct ProxyArgs {
     /// The most bytes of stored answers; 0 stores none
     #[arg(long, value_name = "BYTES", default_value_t = 64 << 20)]
     cache: usize,
-    /// The most bytes of a request's body. A long one of HTTP passes through block by block
+    /// The most bytes of a request's body, and of an HTTP server's answer that is held. A longer answer passes through
     #[arg(long, value_name = "BYTES", default_value_t = 1 << 20)]
     max_body: usize,
     /// Store here which clients observe what, so that a restarted proxy goes on with them, and DTLS sessions with their
@@ -240,11 +240,11 @@ impl Served {
         }
         let gateway = Gateway::new(config);
         let explored = gateway.clone();
-        let mut router = gateway.router();
         let directory = directory.open(state.as_deref())?;
-        if let Some(directory) = &directory {
-            router = router.merge(directory.router());
-        }
+        let router = match &directory {
+            Some(directory) => gateway.router_beside(directory.router()),
+            None => gateway.router(),
+        };
         let security = security.read()?;
         let binds = security.binds(&binds).await?;
         let mut own = security.apply(ServerConfig::new(), &binds)?;

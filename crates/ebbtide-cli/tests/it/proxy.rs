@@ -23,6 +23,16 @@ fn a_path_of_the_proxy_stands_for_a_server() {
 }
 
 #[test]
+fn the_directory_of_a_proxy_is_discovered_beside_a_backend_of_all_paths() {
+    let server = Serving::start(&[]);
+    let backend = format!("/=coap://{}/", server.address);
+    let proxy = Serving::proxy(&["--backend", &backend, "--directory"]);
+    let found = succeed(&["get", &proxy.uri("/.well-known/core?rt=core.rd*")]);
+    assert!(found.contains("</rd>;rt=core.rd"), "{found}");
+    assert_eq!(succeed(&["get", &proxy.uri("/test")]), succeed(&["get", &server.uri("/test")]));
+}
+
+#[test]
 fn the_metrics_of_a_proxy_have_the_load_of_each_cell() {
     let server = Serving::start(&[]);
     let backend = format!("/far=coap://{}/", server.address);

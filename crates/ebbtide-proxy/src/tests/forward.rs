@@ -119,6 +119,21 @@ async fn a_backend_of_all_paths_has_its_own_list_of_resources() {
 }
 
 #[tokio::test]
+async fn beside_a_backend_of_all_paths_a_programs_own_resources_can_be_discovered() {
+    let server = serve(Router::new().route("/far", get(echo)));
+    let all = GatewayConfig::new().backend("/", &format!("coap://{server}/").parse().unwrap());
+    let own = Router::new().route("/own", get(|| async { "here" }));
+    let gateway = serve(crate::Gateway::new(all).router_beside(own));
+    let client = ebbtide::Client::new();
+    let text = async |path| {
+        client.get(format!("coap://{gateway}{path}")).await.unwrap().text().into_owned()
+    };
+    assert_eq!(text("/.well-known/core").await, "</own>");
+    assert_eq!(text("/own").await, "here");
+    assert!(text("/far").await.starts_with("0.01 /far"));
+}
+
+#[tokio::test]
 async fn two_gateways_that_take_each_other_for_the_server_end_a_request_at_its_time_limit() {
     // The port of the second one is known before it serves.
     let port = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();

@@ -12,6 +12,7 @@ mod rfc_examples;
 mod sharing;
 mod web;
 mod web_bodies;
+mod web_downloads;
 
 use crate::{Gateway, GatewayConfig};
 use ebbtide::server::Router;

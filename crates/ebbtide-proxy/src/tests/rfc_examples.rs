@@ -12,7 +12,7 @@ use std::net::SocketAddr;
 use tokio::net::UdpSocket;
 
 /// Sends these bytes to a server, and returns the bytes of its answer.
-async fn answer(server: SocketAddr, datagram: &[u8]) -> Vec<u8> {
+pub(super) async fn answer(server: SocketAddr, datagram: &[u8]) -> Vec<u8> {
     let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
     socket.send_to(datagram, server).await.unwrap();
     let mut buf = [0; 2048];
@@ -21,7 +21,7 @@ async fn answer(server: SocketAddr, datagram: &[u8]) -> Vec<u8> {
 }
 
 /// A Confirmable request with the message ID 0x7d34 and no token.
-fn message(code: Code, options: &[(OptionNumber, &[u8])], payload: &[u8]) -> Vec<u8> {
+pub(super) fn message(code: Code, options: &[(OptionNumber, &[u8])], payload: &[u8]) -> Vec<u8> {
     let options: Vec<_> = options.iter().map(|&(number, value)| Opt { number, value }).collect();
     let mut buf = [0; 2048];
     let content = Content { code, options: &options, payload };

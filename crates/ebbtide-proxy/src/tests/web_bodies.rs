@@ -1,14 +1,19 @@
 //! Long bodies between CoAP clients and HTTP servers, which pass through as they come.
 
+use super::rfc_examples::{answer, message};
 use super::serve;
 use crate::{Gateway, GatewayConfig};
 use ebbtide::{Client, Code, OptionNumber, Request};
+use ebbtide_core::wire::Message;
+use futures_util::future::join_all;
 use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-fn gateway(config: GatewayConfig) -> (Gateway, SocketAddr) {
+pub(super) fn gateway(config: GatewayConfig) -> (Gateway, SocketAddr) {
     let gateway = Gateway::new(config.allow_http("127.0.0.0/8".parse().unwrap()));
     let address = serve(gateway.router());
     (gateway, address)
@@ -27,7 +32,7 @@ fn put(uri: String) -> Request {
 }
 
 /// Reads until the text has come; returns all of it.
-async fn read_to(stream: &mut TcpStream, end: &str) -> String {
+pub(super) async fn read_to(stream: &mut TcpStream, end: &str) -> String {
     let mut seen = Vec::new();
     while !String::from_utf8_lossy(&seen).contains(end) {
         assert!(
@@ -40,7 +45,7 @@ async fn read_to(stream: &mut TcpStream, end: &str) -> String {
 }
 
 /// Bytes that are the same nowhere else in the body.
-fn bytes(range: std::ops::Range<u32>) -> Vec<u8> {
+pub(super) fn bytes(range: std::ops::Range<u32>) -> Vec<u8> {
     range.flat_map(u32::to_be_bytes).collect()
 }
 
@@ -79,7 +84,8 @@ async fn an_answer_longer_than_the_gateway_holds_comes_block_by_block() {
 async fn a_client_that_stops_asking_is_forgotten_and_the_connection_closed() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let uri = format!("http://{}/", listener.local_addr().unwrap());
-    let (gateway, proxy) = gateway(GatewayConfig::new().deadline(Duration::from_millis(400)));
+    let (gateway, proxy) =
+        gateway(GatewayConfig::new().max_body(1000).deadline(Duration::from_millis(400)));
     let client = Client::new();
     let endless = tokio::spawn(async move {
         let (mut stream, _) = listener.accept().await.unwrap();
@@ -105,18 +111,75 @@ async fn an_answer_that_breaks_off_is_an_error_of_the_gateway_and_not_a_shorter_
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let uri = format!("http://{}/", listener.local_addr().unwrap());
     tokio::spawn(async move {
-        let (mut stream, _) = listener.accept().await.unwrap();
-        read_to(&mut stream, "\r\n\r\n").await;
-        let head = "HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n";
-        stream.write_all(head.as_bytes()).await.unwrap();
-        stream.write_all(&[b'x'; 50_000]).await.unwrap();
+        while let Ok((mut stream, _)) = listener.accept().await {
+            read_to(&mut stream, "\r\n\r\n").await;
+            let head = "HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n";
+            stream.write_all(head.as_bytes()).await.unwrap();
+            stream.write_all(&[b'x'; 50_000]).await.unwrap();
+        }
     });
-    let (_, proxy) = gateway(GatewayConfig::new());
-    let answer = Client::new().request(through(proxy, get, &uri)).await.unwrap();
-    assert_eq!(
-        (answer.code(), answer.text().as_ref()),
-        (Code::BAD_GATEWAY, "the answer has no end")
-    );
+    // Held as a whole, and passed through.
+    for max_body in [1 << 20, 40_000] {
+        let (_gateway, proxy) = gateway(GatewayConfig::new().max_body(max_body));
+        let answer = Client::new().request(through(proxy, get, &uri)).await.unwrap();
+        assert_eq!(
+            (answer.code(), answer.text().as_ref()),
+            (Code::BAD_GATEWAY, "the answer has no end"),
+            "{max_body}"
+        );
+    }
+}
+
+/// Answers each connection after a moment, in which other clients can ask for the same; returns the URI and the number
+/// of connections.
+async fn slow_web(body: Vec<u8>) -> (String, Arc<AtomicUsize>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let uri = format!("http://{}/", listener.local_addr().unwrap());
+    let count = Arc::new(AtomicUsize::new(0));
+    let counted = count.clone();
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            counted.fetch_add(1, Ordering::SeqCst);
+            let body = body.clone();
+            tokio::spawn(async move {
+                read_to(&mut stream, "\r\n\r\n").await;
+                tokio::time::sleep(Duration::from_millis(100)).await;
+                let fields = format!("Cache-Control: max-age=60\r\nContent-Length: {}", body.len());
+                let head = format!("HTTP/1.1 200 OK\r\n{fields}\r\n\r\n");
+                stream.write_all(head.as_bytes()).await.unwrap();
+                let _ = stream.write_all(&body).await;
+            });
+        }
+    });
+    (uri, count)
+}
+
+#[tokio::test]
+async fn clients_that_ask_at_once_share_an_answer_that_can_be_held() {
+    let body = bytes(0..10_000);
+    let (uri, connections) = slow_web(body.clone()).await;
+    let (_gateway, proxy) = gateway(GatewayConfig::new().max_body(40_000));
+    let clients: Vec<_> = (0..8).map(|_| Client::new()).collect();
+    let answers = clients.iter().map(|client| client.request(through(proxy, get, &uri)));
+    for answer in join_all(answers).await {
+        assert_eq!(answer.unwrap().body().as_ref(), body);
+    }
+    let later = Client::new().request(through(proxy, get, &uri)).await.unwrap();
+    assert_eq!(later.body().as_ref(), body);
+    assert_eq!(connections.load(Ordering::SeqCst), 1, "it was shared, and then stored");
+}
+
+#[tokio::test]
+async fn clients_that_ask_at_once_for_a_longer_answer_all_receive_it() {
+    let body = bytes(0..10_001);
+    let (uri, _) = slow_web(body.clone()).await;
+    let (_gateway, proxy) = gateway(GatewayConfig::new().max_body(40_000));
+    let clients: Vec<_> = (0..4).map(|_| Client::new()).collect();
+    let answers = clients.iter().map(|client| client.request(through(proxy, get, &uri)));
+    for answer in join_all(answers).await {
+        let answer = answer.unwrap();
+        assert_eq!((answer.code(), answer.body().as_ref()), (Code::CONTENT, &*body));
+    }
 }
 
 #[tokio::test]
@@ -148,6 +211,26 @@ async fn a_body_for_an_http_server_reaches_it_as_it_arrives() {
     };
     assert_eq!(answer.code(), Code::CHANGED);
     assert!(server.await.unwrap().contains("end"));
+}
+
+#[tokio::test]
+async fn a_body_of_a_single_block_reaches_an_http_server_with_its_length() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let uri = format!("http://{}/", listener.local_addr().unwrap());
+    let (_gateway, proxy) = gateway(GatewayConfig::new());
+    let server = tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let request = read_to(&mut stream, "whole").await;
+        stream.write_all(b"HTTP/1.1 204 No Content\r\n\r\n").await.unwrap();
+        request
+    });
+    // Block1 is 0/0/1024.
+    let options = [(OptionNumber::BLOCK1, &[6][..]), (OptionNumber::PROXY_URI, uri.as_bytes())];
+    let answer = answer(proxy, &message(Code::PUT, &options, b"whole")).await;
+    assert_eq!(Message::parse(&answer).unwrap().code(), Code::CHANGED);
+    let request = server.await.unwrap();
+    assert!(request.contains("content-length: 5\r\n"), "{request}");
+    assert!(!request.contains("chunked"), "{request}");
 }
 
 #[tokio::test]

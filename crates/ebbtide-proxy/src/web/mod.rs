@@ -7,7 +7,7 @@ mod tls;
 use crate::ask::Ask;
 use crate::open::{Counted, FairPlaces};
 use crate::outcome::{self, ForwardOutcome};
-use crate::remainder::{HELD, Remainder};
+use crate::remainder::{HELD, MAX_BLOCK, Remainder};
 use crate::shared::RequestProgress;
 use crate::system;
 use crate::web_body::{Beginning, Broken, WebBody};
@@ -38,7 +38,7 @@ pub(crate) struct WebClient {
 }
 
 impl WebClient {
-    /// Answers with bodies of at most `max_body` bytes.
+    /// Holds bodies of at most `max_body` bytes. Longer ones of answers to GET pass through.
     pub(crate) fn new(max_body: usize) -> Self {
         Self { places: FairPlaces::new(MAX_CONNECTIONS), tls: WebTls::default(), max_body }
     }
@@ -75,7 +75,13 @@ impl WebClient {
         let answered = async {
             let (head, mut body) = answered.await?;
             let passes = ask.code == Code::GET;
-            let most = if passes { HELD.min(self.max_body) } else { self.max_body };
+            let is_long = body.length().is_some_and(|length| length > self.max_body as u64);
+            let most = match passes {
+                // What is not held as a whole goes on with its first blocks.
+                true if is_long => HELD.min(self.max_body).max(MAX_BLOCK),
+                true => self.max_body.max(MAX_BLOCK),
+                false => self.max_body,
+            };
             match body.beginning(most).await? {
                 Beginning::Whole(bytes) => Ok(response::of(ask, &head, bytes)),
                 Beginning::GoesOn(_) if !passes => Err(Broken("the answer is too long")),

@@ -14,7 +14,7 @@ use std::time::Duration;
 /// A handler whose form and arguments are erased.
 type BoundHandler<S> = Arc<dyn Fn(&Call<'_>, &S) -> Reply + Send + Sync>;
 type SubjectOf = Arc<dyn Fn(&Message<'_>) -> Option<Subject> + Send + Sync>;
-type IsStreamed = Arc<dyn Fn(&Message<'_>) -> bool + Send + Sync>;
+type MessageTest = Arc<dyn Fn(&Message<'_>) -> bool + Send + Sync>;
 type Authorize = Arc<dyn Fn(&Call<'_>) -> Result<(), Response> + Send + Sync>;
 
 /// The number of methods: codes 0.01 to 0.07.
@@ -34,12 +34,12 @@ pub struct Resource<S = ()> {
     pub(super) conditional: bool,
     pub(super) max_body: usize,
     /// See [`Self::streamed_if`].
-    streamed: Option<IsStreamed>,
+    streamed: Option<MessageTest>,
     /// See [`Self::max_pause`].
     pub(super) max_pause: Option<Duration>,
     pub(super) authorize: Option<Authorize>,
     /// See [`Self::max_unverified`].
-    pub(super) unverified: Option<Arc<Gate>>,
+    unverified: Option<(Arc<Gate>, MessageTest)>,
 }
 
 impl<S> Default for Resource<S> {
@@ -235,8 +235,18 @@ impl<S: Send + Sync + 'static> Resource<S> {
     /// let router: Router = Router::new().route("/report", report);
     /// ```
     #[must_use]
-    pub fn max_unverified(mut self, per_second: u32) -> Self {
-        self.unverified = Some(Arc::new(Gate::new(per_second)));
+    pub fn max_unverified(self, per_second: u32) -> Self {
+        self.max_unverified_if(per_second, |_| true)
+    }
+
+    /// As [`Self::max_unverified`], for the requests of which `is` says so. It must not block.
+    #[must_use]
+    pub fn max_unverified_if(
+        mut self,
+        per_second: u32,
+        is: impl Fn(&Message<'_>) -> bool + Send + Sync + 'static,
+    ) -> Self {
+        self.unverified = Some((Arc::new(Gate::new(per_second)), Arc::new(is)));
         self
     }
 
@@ -329,6 +339,12 @@ impl Resource {
     /// Whether the handler takes the body of this request as it arrives.
     pub(super) fn streams(&self, message: &Message<'_>) -> bool {
         self.streamed.as_ref().is_some_and(|is| is(message))
+    }
+
+    /// The limit for unverified addresses that concerns this request.
+    pub(super) fn gate(&self, message: &Message<'_>) -> Option<&Gate> {
+        let (gate, is) = self.unverified.as_ref()?;
+        is(message).then_some(gate)
     }
 
     /// Whether there is a handler for a method.

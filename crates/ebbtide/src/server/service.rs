@@ -69,7 +69,7 @@ impl Service {
             }
         };
         let route: &Route = &found.route;
-        if let Some(gate) = &route.resource.unverified
+        if let Some(gate) = route.resource.gate(verified.message())
             && !verified.continues_upload()
             && !self.session().trusts(now, verified.requester())
             && !gate.admit(now)
