@@ -60,22 +60,27 @@ pub fn answer(points: &[BreakingPoint]) -> String {
     };
     let place = |one: &BreakingPoint| one.meets().map_or(f64::NAN, |met| met.place);
     let at = |one: &BreakingPoint| one.meets().map_or(String::new(), |met| met.value.clone());
+    // Without requirements only a collapse counts.
+    let has_requirements = !first.required.is_empty();
+    let is_met = if has_requirements { "The requirements are met" } else { "There is no collapse" };
     if of(MetSide::Everywhere).next().is_some() {
         let names = names(&|one| one.side() == MetSide::Everywhere);
-        return format!(
-            "The requirements are met at every value of {key} that was tried, under {names}."
-        );
+        let each = if has_requirements { "every" } else { "any" };
+        return format!("{is_met} at {each} value of {key} that was tried, under {names}.");
     }
     let below = of(MetSide::Below).max_by(|a, b| place(a).total_cmp(&place(b)));
     let above = of(MetSide::Above).min_by(|a, b| place(a).total_cmp(&place(b)));
     match (below, above) {
         (Some(best), _) => {
             let names = names(&|one| one.side() == MetSide::Below && place(one) == place(best));
-            format!("The requirements are met with {key} up to {}, under {names}.", at(best))
+            format!("{is_met} with {key} up to {}, under {names}.", at(best))
         }
         (None, Some(best)) => {
             let names = names(&|one| one.side() == MetSide::Above && place(one) == place(best));
-            format!("The requirements are met with {key} from {} on, under {names}.", at(best))
+            format!("{is_met} with {key} from {} on, under {names}.", at(best))
+        }
+        (None, None) if !has_requirements => {
+            format!("Every control collapses at every value of {key} that was tried.")
         }
         (None, None) => {
             format!("No control meets the requirements at any value of {key} that was tried.")

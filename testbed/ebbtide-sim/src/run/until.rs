@@ -3,13 +3,14 @@
 use super::campaign::{Campaign, CampaignError, Progress, run_command};
 use crate::judge::{ControlOutcome, Met, RequirementCheck};
 use crate::result::{BreakingPoint, CellResult, CellSpec, Results, UntilPoint};
-use crate::scenario::{Axis, ClassView, LoadCurve, Scale, Scenario, ScenarioError, Source};
+use crate::scenario::{Axis, LoadCurve, Scale, Scenario, ScenarioError, Source};
 use std::fmt;
 
 /// The largest factor by which the scenario's own value is changed in search of an end.
 const REACH: u32 = 12;
 
-/// The most exchanges of a replication beyond the scenario's own value. A search that finds no end is to end.
+/// The most exchanges of a replication in a search without a range, unless the scenario itself has more: a search that finds
+/// no breaking point must end.
 const MOST_EXCHANGES: f64 = 1e6;
 
 /// The search ends when the ends are this close: the quotient of the larger and the smaller one.
@@ -29,6 +30,8 @@ pub struct Until {
     /// The values between which the end lies, if they were given.
     range: Option<(f64, f64)>,
     scale: Scale,
+    /// The most exchanges of a replication that is tried.
+    most_exchanges: f64,
     /// The scenario's own value.
     start: f64,
     written: String,
@@ -120,7 +123,12 @@ impl Until {
             return Err(fail("is also fixed by --set; leave that out"));
         }
         let own = Campaign::plan(source.clone(), axes.clone(), cc.clone(), Some(1), None)?;
-        let own = own.cells.first().and_then(|spec| spec.value_of(key));
+        let own = own.cells.first();
+        let most_exchanges = match (range, own) {
+            (Some(_), _) => f64::INFINITY,
+            (None, own) => own.map_or(0.0, |spec| exchanges(&spec.scenario)).max(MOST_EXCHANGES),
+        };
+        let own = own.and_then(|spec| spec.value_of(key));
         // A value that --set gives is where the search begins.
         let given = axes.iter().position(|axis| axis.key == key).map(|place| axes.remove(place));
         let (scale, start, ends) = match range {
@@ -153,6 +161,7 @@ impl Until {
             key,
             range: ends,
             scale,
+            most_exchanges,
             start,
             written,
         };
@@ -224,7 +233,17 @@ impl Until {
         Campaign::plan(self.source.clone(), axes, cc.to_vec(), self.reps, self.seed)
     }
 
-    /// Tries a value; `None` if the scenario is not possible with it.
+    /// The campaign that tries a value; `None` if the scenario is not possible with it, or has too many exchanges.
+    fn attempted(&self, cc: &str, text: &str) -> Result<Option<Campaign>, UntilError> {
+        let is_small = |spec: &CellSpec| exchanges(&spec.scenario) <= self.most_exchanges;
+        match (self.campaign(&[cc.to_owned()], text), self.range) {
+            (Ok(campaign), _) => Ok(Some(campaign).filter(|all| all.cells.iter().all(is_small))),
+            (Err(_), None) => Ok(None),
+            (Err(error), Some(_)) => Err(UntilError::Scenario(error)),
+        }
+    }
+
+    /// Tries a value; `None` if it is not possible.
     fn attempt(
         &self,
         cc: &str,
@@ -235,16 +254,7 @@ impl Until {
             return Err(UntilError::Interrupted);
         }
         let text = self.scale.text(value);
-        let planned = self.campaign(&[cc.to_owned()], &text);
-        let campaign = match (planned, self.range) {
-            (Ok(campaign), _) => campaign,
-            (Err(_), None) => return Ok(None),
-            (Err(error), Some(_)) => return Err(UntilError::Scenario(error)),
-        };
-        let is_large = campaign.cells.iter().any(|spec| exchanges(&spec.scenario) > MOST_EXCHANGES);
-        if is_large && self.range.is_none() && value > self.start {
-            return Ok(None);
-        }
+        let Some(campaign) = self.attempted(cc, &text)? else { return Ok(None) };
         let mut results = campaign.run(None, None, progress).map_err(UntilError::Campaign)?;
         let (Some(spec), Some((_, result))) =
             (campaign.cells.into_iter().next(), results.cells.pop())
@@ -326,9 +336,12 @@ impl Until {
 
 /// The exchanges of a replication, as far as their number is known before.
 fn exchanges(scenario: &Scenario) -> f64 {
-    let of =
-        |class: &ClassView| class.scenario.workload.exchanges_of(0..class.scenario.clients.count);
-    scenario.classes().iter().map(of).sum()
+    if scenario.class.is_empty() {
+        // In a low-power network the topology may say how many clients there are.
+        return scenario.workload.exchanges_of(0..scenario.client_count());
+    }
+    let classes = scenario.classes();
+    classes.iter().map(|class| class.scenario.workload.exchanges_of(class.clients())).sum()
 }
 
 /// The first of two neighbours of which one meets the requirements and one does not.
@@ -363,5 +376,16 @@ mod tests {
         let exchanges = search("class.much.workload.exchanges", class);
         assert!(exchanges.attempt("default", 40.0, &()).unwrap().is_some());
         assert!(exchanges.attempt("default", 1_000_001.0, &()).unwrap().is_none());
+    }
+
+    #[test]
+    fn a_scenario_of_more_exchanges_than_that_is_searched_by_keys_that_add_none() {
+        let large = |key| search(key, "[clients]\ncount = 200000\n");
+        let is_tried = |key, value| large(key).attempted("default", value).unwrap().is_some();
+        assert!(is_tried("network.up.rate", "2 Gbit/s"));
+        assert!(is_tried("workload.exchanges", "10"));
+        assert!(is_tried("workload.exchanges", "5"));
+        assert!(!is_tried("workload.exchanges", "20"));
+        assert!(is_tried("workload.exchanges=10..40", "20"), "a range is taken as it is");
     }
 }

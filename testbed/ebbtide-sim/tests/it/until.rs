@@ -1,7 +1,7 @@
 //! The search for a breaking point: the value at which a control stops meeting its requirements, compared with a closed
 //! form, and searches that cannot find one.
 
-use ebbtide_sim::result::{MetSide, answer};
+use ebbtide_sim::result::{BreakingPoint, MetSide, UntilPoint, answer};
 use ebbtide_sim::run::{Campaign, Until, UntilResults};
 use ebbtide_sim::scenario::{Source, load, parse_set};
 
@@ -103,6 +103,29 @@ fn a_requirement_that_holds_at_every_value_has_no_breaking_point() {
     let found = search("clients.count=60..400", "[require]\nin_time = 1.0\n");
     assert_eq!(found.points[0].side(), MetSide::Nowhere);
     assert!(found.points[0].meets().is_none());
+}
+
+#[test]
+fn an_answer_without_requirements_speaks_of_a_collapse_only() {
+    let sentence = |is_met: [bool; 2]| {
+        let point = |(place, is_met): (f64, bool)| UntilPoint {
+            value: place.to_string(),
+            place,
+            is_met,
+            ..UntilPoint::default()
+        };
+        let points = [10.0, 20.0].into_iter().zip(is_met).map(point).collect();
+        let (cc, key) = ("ebb".to_owned(), "clients".to_owned());
+        answer(&[BreakingPoint { cc, key, required: Vec::new(), points }])
+    };
+    for (is_met, expected) in [
+        ([true, false], "There is no collapse with clients up to 10, under ebb."),
+        ([false, true], "There is no collapse with clients from 20 on, under ebb."),
+        ([true, true], "There is no collapse at any value of clients that was tried, under ebb."),
+        ([false, false], "Every control collapses at every value of clients that was tried."),
+    ] {
+        assert_eq!(sentence(is_met), expected);
+    }
 }
 
 #[test]
