@@ -74,11 +74,13 @@ pub static LORA: Group = Group {
             |run| count(run, |all| all.collided),
         )
         .share_of(uplinks)
+        .better(Better::Less)
         .page("collided", Format::Percent(1)),
         Metric::count("lora.deaf", "Uplinks that no gateway read because it transmitted.", |run| {
             count(run, |all| all.deaf)
         })
         .share_of(uplinks)
+        .better(Better::Less)
         .page("gateway deaf", Format::Percent(1)),
         Metric::count(
             "lora.faded",
@@ -86,11 +88,13 @@ pub static LORA: Group = Group {
             |run| count(run, |all| all.faded),
         )
         .share_of(all_frames)
+        .better(Better::Less)
         .page("unreadable", Format::Percent(1)),
         Metric::count("lora.weak", "Frames that were too weak, both ways.", |run| {
             count(run, |all| all.weak)
         })
         .share_of(all_frames)
+        .better(Better::Less)
         .page("too weak", Format::Percent(1)),
         Metric::average(
             "lora.spreading_factor",

@@ -60,7 +60,7 @@ pub static GROUPS: [&Group; 7] = [&CELL, &MESH, &WIFI, &BACKGROUND, &LORA, &NB_I
 
 #[cfg(test)]
 mod tests {
-    use super::{GROUPS, OUTCOME};
+    use super::{Better, GROUPS, OUTCOME};
     use std::collections::BTreeSet;
 
     #[test]
@@ -76,5 +76,21 @@ mod tests {
             let other = group.metrics.iter().find(|metric| !metric.name.starts_with(&prefix));
             assert!(other.is_none(), "{:?}", other.map(|metric| metric.name));
         }
+    }
+
+    #[test]
+    fn of_what_a_network_loses_less_is_better() {
+        let lost =
+            ["collided", "deaf", "faded", "weak", "missed", "acks_lost", "overflows", "given_up"];
+        let columns =
+            GROUPS.iter().flat_map(|group| group.metrics).filter(|one| one.page.is_some());
+        let mut rated = 0;
+        for metric in columns {
+            if metric.name.rsplit('.').next().is_some_and(|name| lost.contains(&name)) {
+                assert_eq!(metric.better, Better::Less, "{}", metric.name);
+                rated += 1;
+            }
+        }
+        assert!(rated >= lost.len(), "{rated}");
     }
 }

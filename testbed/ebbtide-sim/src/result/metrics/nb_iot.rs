@@ -50,6 +50,7 @@ pub static NB_IOT: Group = Group {
             |run| count(run, |all| all.collided),
         )
         .share_of(preambles)
+        .better(Better::Less)
         .page("collided", Format::Percent(1))
         .terminal("collided", 11, Format::Percent(1)),
         Metric::count(
@@ -58,6 +59,7 @@ pub static NB_IOT: Group = Group {
             |run| count(run, |all| all.missed),
         )
         .share_of(preambles)
+        .better(Better::Less)
         .page("missed", Format::Percent(1)),
         Metric::count(
             "nb_iot.raised",

@@ -57,6 +57,7 @@ pub static WIFI: Group = Group {
             count(run, |all| all.frames.collided + all.frames.deaf)
         })
         .share_of(transmissions)
+        .better(Better::Less)
         .page("collided", Format::Percent(1))
         .terminal("collided", 11, Format::Percent(1)),
         Metric::count(
@@ -65,12 +66,14 @@ pub static WIFI: Group = Group {
             |run| count(run, |all| all.frames.faded),
         )
         .share_of(transmissions)
+        .better(Better::Less)
         .page("unreadable", Format::Percent(1))
         .terminal("unreadable", 12, Format::Percent(1)),
         Metric::count("wifi.acks_lost", "Lost acknowledgements.", |run| {
             count(run, |all| all.frames.acks_lost)
         })
         .share_of(transmissions)
+        .better(Better::Less)
         .page("ACKs lost", Format::Percent(1)),
         Metric::measured(
             "wifi.peak_queue",
