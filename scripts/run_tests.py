@@ -13,7 +13,7 @@ from pathlib import Path
 
 AT_ONCE = 2
 LONGEST = ("interop", "it")  # begin first
-MOSTLY_WAIT = {"interop": 4}  # how many tests run at once: most of their time is waiting
+MOSTLY_WAIT = {"interop": max(4, os.cpu_count() or 1)}  # how many tests run at once: most of their time is waiting
 # Their tests talk over real sockets, some with other implementations, whose own timers a busy machine can let run out: one that
 # fails is run once more, alone, and the end of the log names it. Tests in virtual time have no second try.
 REAL_TIME = {("ebbtide-cli", "interop"), ("ebbtide-cli", "it"), ("ebbtide", "it"), ("ebbtide-proxy", "it")}

@@ -281,7 +281,7 @@ FEATURES = [
     Feature("GET, with keys by EDHOC", OSCORE, "RFC 9528 5, RFC 9668 3", ["GET /test"] * 2, gives("2.05", TEST), scheme="edhoc"),
     Feature("GET, with keys by EDHOC and 10 % loss", OSCORE, "RFC 9528 5", ["GET /test wait=60"] * 4, gives("2.05", TEST), mode="loss", scheme="edhoc"),
     # libcoap's server repeats an answer whose acknowledgement was lost four times, gives it up after 62 to 93 s, and keeps back the next
-    # one until then. In the losses that the relay draws for this pair it does.
+    # one until then. The losses that the relay draws for Ebbtide's client and this server make that happen.
     Feature("GET, with 10 % loss", OSCORE, "RFC 8613 7.4", ["GET /test wait=100"] * 8, gives("2.05", TEST), mode="loss", scheme="oscore"),
     Feature("POST, once each, with 10 % loss", OSCORE, "RFC 8613 7.4", ["POST /count wait=60"] * 8, counts, mode="loss", scheme="oscore"),
     Feature("Block2, with 10 % loss", OSCORE, "RFC 8613 4.1.3.4", ["GET /medium wait=60"], gives("2.05", MEDIUM), mode="loss", scheme="oscore"),

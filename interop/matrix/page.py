@@ -107,8 +107,8 @@ def markdown(
         "# The interoperability matrix",
         "",
         f"This page is written by `interop/run.py --publish`. It shows {len(implementations)} implementations of CoAP in {len(names)} versions, each "
-        f"in each role that it has, with {len(features) + len(raw_features)} features. All UDP traffic passes a relay that records it, and that "
-        "loses, delays, reorders or repeats datagrams where a group or a feature says so. All clients and servers of the secured groups have the same certificate, key or "
+        f"in each role that it has, with {len(features) + len(raw_features)} features. All traffic passes a relay. That of UDP "
+        "records it, and loses, delays, reorders or repeats datagrams where a group or a feature says so. All clients and servers of the secured groups have the same certificate, key or "
         "OSCORE context. [interop/README.md](../interop/README.md) explains how to run the matrix and how to "
         "add an implementation. A run also writes an HTML page, whose cells link to the log and to the packets in the captures of each pair.",
         "",
