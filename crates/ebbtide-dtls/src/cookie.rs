@@ -10,6 +10,9 @@ use zeroize::Zeroizing;
 /// Bytes of a cookie.
 pub(crate) const LENGTH: usize = 16;
 
+/// The fields of a ClientHello that stay as they are when its client returns with the cookie.
+pub(crate) type Parameters<'a> = [&'a [u8]; 5];
+
 /// Creates and verifies cookies under a key that changes with time. A cookie is valid in the
 /// period in which it was created and in the next one.
 #[derive(Debug)]
@@ -33,13 +36,12 @@ impl Cookies {
         cookies
     }
 
-    /// The cookie for a ClientHello. `parameters` are its fields that stay as they are, so a
-    /// cookie is valid for one hello from one address.
+    /// The cookie for a ClientHello, which is valid for all hellos with these parameters from one address.
     pub(crate) fn make(
         &mut self,
         now: Instant,
         from: SocketAddr,
-        parameters: &[&[u8]],
+        parameters: &Parameters<'_>,
     ) -> [u8; LENGTH] {
         self.advance(now);
         mac(&self.keys[0], from, parameters)
@@ -50,7 +52,7 @@ impl Cookies {
         &mut self,
         now: Instant,
         from: SocketAddr,
-        parameters: &[&[u8]],
+        parameters: &Parameters<'_>,
         cookie: &[u8],
     ) -> bool {
         if cookie.len() != LENGTH {
@@ -77,27 +79,18 @@ impl Cookies {
     }
 }
 
-fn mac(key: &[u8; 32], from: SocketAddr, parameters: &[&[u8]]) -> [u8; LENGTH] {
+fn mac(key: &[u8; 32], from: SocketAddr, parameters: &Parameters<'_>) -> [u8; LENGTH] {
     let address = match from.ip() {
         IpAddr::V4(ip) => ip.to_ipv6_mapped(),
         IpAddr::V6(ip) => ip,
     };
     let port = from.port().to_be_bytes();
-    // The number of pieces is small and fixed; each is preceded by its length so that no two
-    // hellos hash alike.
-    let mut pieces: [&[u8]; 10] = [&[]; 10];
     let octets = address.octets();
-    pieces[0] = &octets;
-    pieces[1] = &port;
-    let mut lengths = [[0; 2]; 4];
-    for (length, parameter) in lengths.iter_mut().zip(parameters) {
-        *length = (parameter.len() as u16).to_be_bytes();
-    }
-    for (index, (length, parameter)) in lengths.iter().zip(parameters).enumerate() {
-        pieces[2 + 2 * index] = length;
-        pieces[3 + 2 * index] = parameter;
-    }
-    let full = hmac_sha256(key, &pieces);
+    // Each parameter is preceded by its length so that no two hellos hash alike.
+    let lengths = parameters.map(|parameter| (parameter.len() as u16).to_be_bytes());
+    let [a, b, c, d, e] = parameters;
+    let [of_a, of_b, of_c, of_d, of_e] = &lengths;
+    let full = hmac_sha256(key, &[&octets, &port, of_a, a, of_b, b, of_c, c, of_d, d, of_e, e]);
     let mut cookie = [0; LENGTH];
     cookie.copy_from_slice(&full[..LENGTH]);
     cookie
@@ -115,14 +108,20 @@ mod tests {
     fn a_cookie_answers_one_hello_of_one_address_for_two_periods_at_most() {
         let mut cookies = Cookies::new([7; 32], Duration::from_secs(60));
         let from: SocketAddr = "192.0.2.1:5683".parse().unwrap();
-        let hello: &[&[u8]] = &[b"random", b"", b"suites"];
+        let hello: &Parameters<'_> = &[b"version", b"random", b"", b"suites", b"null"];
         let cookie = cookies.make(at(10), from, hello);
         assert!(cookies.check(at(59), from, hello, &cookie));
         assert!(cookies.check(at(119), from, hello, &cookie), "in the next period");
         assert!(!cookies.check(at(120), from, hello, &cookie), "and no later");
         assert!(!cookies.check(at(10), "192.0.2.1:5684".parse().unwrap(), hello, &cookie));
         assert!(!cookies.check(at(10), "192.0.2.2:5683".parse().unwrap(), hello, &cookie));
-        assert!(!cookies.check(at(10), from, &[b"random", b"s", b"uites"], &cookie));
+        for changed in 0..hello.len() {
+            let mut other = *hello;
+            other[changed] = b"other";
+            assert!(!cookies.check(at(10), from, &other, &cookie), "parameter {changed}");
+        }
+        let shifted = [hello[0], hello[1], b"s", b"uites", hello[4]];
+        assert!(!cookies.check(at(10), from, &shifted, &cookie));
         assert!(!cookies.check(at(10), from, hello, &cookie[..15]));
         assert!(!cookies.check(at(10), from, hello, &[]));
     }

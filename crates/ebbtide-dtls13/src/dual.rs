@@ -4,8 +4,8 @@
 use crate::endpoint::{Dtls13Endpoint, is_here};
 use ebbtide_core::time::Instant;
 use ebbtide_dtls::{
-    CertificateType, ClientCredentials, Counters, Endpoint, Failure, Output, SavedSession,
-    SendError, SessionId, SessionPeer, StoredSession, Timing,
+    CertificateType, CipherSuite, ClientCredentials, Counters, Endpoint, Failure, Output,
+    SavedSession, SendError, SessionId, SessionPeer, StoredSession, Timing,
 };
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -18,10 +18,13 @@ pub struct DualEndpoint {
 }
 
 impl DualEndpoint {
-    /// Creates an endpoint. `v12` serves what is not DTLS 1.3. A client with `v13` uses it for all
-    /// servers with certificates.
+    /// Creates an endpoint. `v12`, which accepts its keys and certificates already, serves what is not DTLS 1.3. A
+    /// client with `v13` uses it for all servers with certificates.
     #[must_use]
-    pub const fn new(v12: Endpoint, v13: Option<Dtls13Endpoint>) -> Self {
+    pub fn new(v12: Endpoint, mut v13: Option<Dtls13Endpoint>) -> Self {
+        if let Some(v13) = &mut v13 {
+            v13.leave_keys(v12.key_suites().map(CipherSuite::number).collect());
+        }
         Self { v12, v13 }
     }
 

@@ -13,18 +13,34 @@ pub(crate) struct Hello<'a> {
     extensions: &'a [u8],
     /// The cookie of a HelloRetryRequest.
     pub(crate) cookie: Option<&'a [u8]>,
-    /// Whether it offers a cipher suite of DTLS 1.3.
-    pub(crate) has_suite: bool,
+    /// The cipher suites, as pairs of bytes.
+    suites: &'a [u8],
+    pub(crate) key_agreement: KeyAgreement,
     /// Whether it has the cookie of a HelloVerifyRequest, by which a server answers that takes DTLS 1.2.
     pub(crate) has_cookie_of_1_2: bool,
 }
 
+/// The way to a key agreement with a client in one of our groups.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum KeyAgreement {
+    /// A key share.
+    Share,
+    /// Only the name of the group: a HelloRetryRequest asks for the key share.
+    Group,
+    /// None of our groups.
+    Impossible,
+}
+
 const COOKIE: u16 = 44;
+const KEY_SHARE: u16 = 51;
 const PADDING: u16 = 21;
+const SUPPORTED_GROUPS: u16 = 10;
 const SUPPORTED_VERSIONS: u16 = 43;
 
+/// X25519, P-256 and P-384.
+const GROUPS: [u16; 3] = [0x001d, 0x0017, 0x0018];
 /// The suites of `dimpl`.
-const SUITES: [[u8; 2]; 3] = [[0x13, 0x01], [0x13, 0x02], [0x13, 0x03]];
+const SUITES: [u16; 3] = [0x1301, 0x1302, 0x1303];
 const DTLS_1_3: [u8; 2] = [0xfe, 0xfc];
 
 /// The longest datagram that a handshake takes, above Ethernet's 1500 bytes.
@@ -58,27 +74,55 @@ impl<'a> Hello<'a> {
         let before = message.0.get(..length.checked_sub(body.0.len())?)?;
         let has_cookie_of_1_2 = !body.vector8()?.is_empty();
         let after = body.0;
-        let mut suites = body.vector16()?.chunks_exact(2);
-        let has_suite = suites.any(|suite| SUITES.iter().any(|ours| ours == suite));
+        let suites = body.vector16()?;
         body.vector8()?;
         let fields = [before, after.get(..after.len().checked_sub(body.0.len())?)?];
         let extensions = body.vector16()?;
         if !body.0.is_empty() {
             return None;
         }
-        let mut hello = Self { fields, extensions, cookie: None, has_suite, has_cookie_of_1_2 };
-        let mut offers = false;
+        let (mut cookie, mut offers, mut has_share, mut has_group) = (None, false, false, false);
         for (kind, content) in Extensions(Reader(extensions)) {
             let mut content = Reader(content?);
             match kind {
                 SUPPORTED_VERSIONS => {
                     offers = content.vector8()?.chunks_exact(2).any(|version| version == DTLS_1_3);
                 }
-                COOKIE => hello.cookie = Some(content.vector16()?),
+                COOKIE => cookie = Some(content.vector16()?),
+                KEY_SHARE => {
+                    let mut shares = Reader(content.vector16()?);
+                    while let Some(group) = shares.u16() {
+                        shares.vector16()?;
+                        has_share |= GROUPS.contains(&group);
+                    }
+                }
+                SUPPORTED_GROUPS => {
+                    let mut groups = Reader(content.vector16()?);
+                    while let Some(group) = groups.u16() {
+                        has_group |= GROUPS.contains(&group);
+                    }
+                }
                 _ => {}
             }
         }
+        let key_agreement = match (has_share, has_group) {
+            (true, _) => KeyAgreement::Share,
+            (false, true) => KeyAgreement::Group,
+            (false, false) => KeyAgreement::Impossible,
+        };
+        let hello = Self { fields, extensions, cookie, suites, key_agreement, has_cookie_of_1_2 };
         offers.then_some(hello)
+    }
+
+    /// Whether it offers a cipher suite of DTLS 1.3.
+    pub(crate) fn has_suite(&self) -> bool {
+        self.offers_any(&SUITES)
+    }
+
+    /// Whether it offers one of these cipher suites.
+    pub(crate) fn offers_any(&self, suites: &[u16]) -> bool {
+        let mut offered = Reader(self.suites);
+        core::iter::from_fn(|| offered.u16()).any(|suite| suites.contains(&suite))
     }
 
     /// Whether another hello of the same client has the same fields but for cookie and extensions.
@@ -233,7 +277,7 @@ mod tests {
             let first = body(&extensions);
             let record_of_first = record(&first);
             let parsed = Hello::parse(&record_of_first).unwrap();
-            assert!(parsed.cookie.is_none());
+            assert!(parsed.cookie.is_none() && parsed.has_suite());
             let length = parsed.padding();
             assert_eq!(padding, (length != NO_PADDING).then_some(length));
             assert_eq!(parsed.first(length).unwrap(), first, "without a cookie nothing changes");
@@ -250,6 +294,26 @@ mod tests {
                 assert_eq!(second.cookie, Some(&[0xaa, 0xbb][..]));
                 assert_eq!(second.first(length).unwrap(), first);
             }
+        }
+    }
+
+    #[test]
+    fn a_key_agreement_takes_a_share_or_the_name_of_one_of_our_groups() {
+        const OTHER_SHARE: (u16, &[u8]) = (51, &[0, 5, 0x11, 0xec, 0, 1, 9]);
+        const OTHER_GROUP: (u16, &[u8]) = (10, &[0, 2, 0x11, 0xec]);
+        const GROUPS: (u16, &[u8]) = (10, &[0, 4, 0x11, 0xec, 0, 0x18]);
+        for (extensions, expected) in [
+            (&[VERSIONS, SHARE][..], KeyAgreement::Share),
+            (&[VERSIONS, OTHER_GROUP, SHARE], KeyAgreement::Share),
+            (&[VERSIONS, GROUPS], KeyAgreement::Group),
+            (&[VERSIONS, GROUPS, OTHER_SHARE], KeyAgreement::Group),
+            (&[VERSIONS, OTHER_GROUP, OTHER_SHARE], KeyAgreement::Impossible),
+            (&[VERSIONS, OTHER_GROUP], KeyAgreement::Impossible),
+            (&[VERSIONS], KeyAgreement::Impossible),
+        ] {
+            let hello = record(&body(extensions));
+            let found = Hello::parse(&hello).unwrap().key_agreement;
+            assert_eq!(found, expected, "{extensions:x?}");
         }
     }
 

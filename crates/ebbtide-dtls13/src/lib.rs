@@ -9,6 +9,7 @@ mod endpoint;
 mod epoch;
 mod failure;
 mod hello;
+mod kept;
 mod provider;
 mod retry;
 mod session;

@@ -1,5 +1,5 @@
-//! The cryptography that `dimpl` is given: RustCrypto's, with two changes that make a retry without state
-//! possible.
+//! The cryptography that `dimpl` is given: RustCrypto's, with two changes that make a retry without an
+//! engine possible.
 //!
 //! `dimpl` computes the cookie of its HelloRetryRequest from a secret that each of its engines has of its
 //! own. It asks the provider for this HMAC, and for no other with SHA-256, so that a provider decides

@@ -1,11 +1,11 @@
-//! The HelloRetryRequest without state (RFC 9147 section 5.1): a client shows that it receives at its
-//! address before the server keeps anything about it.
+//! The HelloRetryRequest (RFC 9147 section 5.1): a client shows that it receives at its address before a handshake
+//! begins.
 
-use crate::hello::{self, Hello};
+use crate::hello::{self, Hello, KeyAgreement};
+use crate::kept::KeptHellos;
 use crate::provider::{hmac_sha256, provider_without_key, with_cookie};
 use dimpl::{Config, Dtls, DtlsCertificate, Output};
 use ebbtide_core::time::Instant;
-use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use subtle::ConstantTimeEq;
@@ -16,19 +16,21 @@ type Cookie = [u8; 32];
 /// How long the key of cookies is used. A cookie is valid for one to two such periods.
 const PERIOD: u64 = 60_000_000_000;
 
-/// First ClientHellos that are kept, each of at most [`MAX_HANDSHAKE_DATAGRAM`](hello::MAX_HANDSHAKE_DATAGRAM) bytes.
-const MOST_KEPT: usize = 64;
+/// First ClientHellos without a key share that are kept.
+const MOST_WITHOUT_SHARE: usize = 64;
+/// Those with one, which only some clients need.
+const MOST_WITH_SHARE: usize = 32;
 
-/// A server's side of the retry. It needs no state for a client that repeats its first ClientHello as RFC 8446 section
-/// 4.1.2 has it. For one that has another key share then, or that changes more, as wolfSSL does, the last hellos are
-/// kept; many new ones displace them.
+/// A server's side of the retry. It needs no state for a client that repeats its first ClientHello and the key share in
+/// it (RFC 8446 section 4.1.2). For one that has no key share at first, or that changes more, as wolfSSL does, the last
+/// hellos are kept; many new ones displace them.
 pub(crate) struct Retry {
     secret: [u8; 32],
     /// The configuration of engines that do nothing else.
     config: Arc<Config>,
     buffer: Vec<u8>,
-    /// The bodies, and who sent them; the oldest first.
-    kept: VecDeque<(SocketAddr, Vec<u8>)>,
+    without_share: KeptHellos,
+    with_share: KeptHellos,
 }
 
 /// A second ClientHello whose cookie is correct.
@@ -41,11 +43,17 @@ pub(crate) struct Confirmed {
 impl Retry {
     pub(crate) fn new(secret: [u8; 32]) -> Option<Self> {
         let config = Config::builder().with_crypto_provider(provider_without_key()).build().ok()?;
-        Some(Self { secret, config: Arc::new(config), buffer: vec![0; 512], kept: VecDeque::new() })
+        Some(Self {
+            secret,
+            config: Arc::new(config),
+            buffer: vec![0; 512],
+            without_share: KeptHellos::new(MOST_WITHOUT_SHARE),
+            with_share: KeptHellos::new(MOST_WITH_SHARE),
+        })
     }
 
-    /// The HelloRetryRequest that answers a first ClientHello. An engine of `dimpl` creates it and is
-    /// dropped; a later one creates the same bytes again.
+    /// The HelloRetryRequest that answers a first ClientHello, if it is not longer than that. An engine of `dimpl`
+    /// creates it and is dropped; a later one creates the same bytes again.
     pub(crate) fn answer(
         &mut self,
         now: Instant,
@@ -64,15 +72,20 @@ impl Retry {
             engine.handle_packet(&record)
         });
         handled.ok()?;
-        self.kept.retain(|(sender, _)| *sender != from);
-        if self.kept.len() == MOST_KEPT {
-            self.kept.pop_front();
+        let Output::Packet(answer) = engine.poll_output(&mut self.buffer) else { return None };
+        // Whoever sends hellos from the address of another must not make us send more than that.
+        if answer.len() > record.len() {
+            return None;
         }
-        self.kept.push_back((from, body));
-        match engine.poll_output(&mut self.buffer) {
-            Output::Packet(answer) => Some(answer),
-            _ => None,
+        let kept = match hello.key_agreement {
+            KeyAgreement::Share => &mut self.with_share,
+            KeyAgreement::Group | KeyAgreement::Impossible => &mut self.without_share,
+        };
+        // One with the cookie of DTLS 1.2 gets no HelloRetryRequest.
+        if !hello.has_cookie_of_1_2 {
+            kept.keep(from, body);
         }
+        Some(answer)
     }
 
     /// The first ClientHello, if the cookie in the second one was created for it and this address.
@@ -98,24 +111,16 @@ impl Retry {
         let first = match restored {
             Some(body) => hello::record(&body),
             None => {
-                self.kept_first(from, padding, hello).filter(|(body, _)| is_cookie_for(body))?.1
+                let mut kept = self.without_share.of(from).chain(self.with_share.of(from));
+                kept.find_map(|body| {
+                    let first = hello::record(body);
+                    let parsed = Hello::parse(&first)?;
+                    let agrees = parsed.padding() == padding && parsed.has_fields_of(hello);
+                    (agrees && is_cookie_for(body)).then_some(first)
+                })?
             }
         };
         Some(Confirmed { cookie, first })
-    }
-
-    /// The kept body and record of the first ClientHello from an address, if the second one agrees with it.
-    fn kept_first(
-        &self,
-        from: SocketAddr,
-        padding: u16,
-        second: &Hello<'_>,
-    ) -> Option<(&[u8], Vec<u8>)> {
-        let (_, body) = self.kept.iter().find(|(sender, _)| *sender == from)?;
-        let record = hello::record(body);
-        let first = Hello::parse(&record)?;
-        let agrees = first.padding() == padding && first.has_fields_of(second);
-        agrees.then_some((body, record))
     }
 
     /// The length of the padding, and an authentication tag over address and ClientHello.

@@ -28,6 +28,7 @@ use crate::outbox::Outbox;
 use crate::record::{ContentType, MAX_PLAINTEXT};
 use crate::session::{SavedSession, SessionCache};
 use crate::shared::Arc;
+use crate::suite::CipherSuite;
 use alloc::boxed::Box;
 use alloc::collections::{BTreeSet, VecDeque};
 use alloc::vec::Vec;
@@ -107,6 +108,12 @@ impl Endpoint {
     /// [`Self::accept_certificates`] ClientHellos are ignored.
     pub fn accept(&mut self, lookup: Box<dyn PskLookup + Send>) {
         self.lookup = Some(lookup);
+    }
+
+    /// The cipher suites with which it accepts handshakes with keys.
+    pub fn key_suites(&self) -> impl Iterator<Item = CipherSuite> {
+        let suites = self.config.suites.iter().filter(|_| self.lookup.is_some());
+        suites.copied().filter(|suite| !suite.has_certificates())
     }
 
     /// Accepts handshakes with certificates; nothing else about those with keys changes. Without the

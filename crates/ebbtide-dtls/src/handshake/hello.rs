@@ -3,6 +3,7 @@
 
 use crate::certificate::CertificateType;
 use crate::config::Config;
+use crate::cookie::Parameters;
 use crate::key_exchange::{ECDSA_SHA256, OFFERED_SIGNATURES, SECP256R1, contains};
 use crate::message::Fragment;
 use crate::record::{DTLS_1_0, DTLS_1_2};
@@ -212,7 +213,7 @@ fn vector16(data: &[u8]) -> Option<&[u8]> {
 /// A parsed ClientHello.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ClientHello<'a> {
-    pub(crate) version: u16,
+    version: [u8; 2],
     pub(crate) random: [u8; 32],
     pub(crate) session_id: &'a [u8],
     pub(crate) cookie: &'a [u8],
@@ -225,7 +226,7 @@ pub(crate) struct ClientHello<'a> {
 impl<'a> ClientHello<'a> {
     pub(crate) fn parse(body: &'a [u8]) -> Option<Self> {
         let mut reader = Reader::new(body);
-        let version = reader.u16()?;
+        let version = reader.array()?;
         let random = reader.array()?;
         let session_id = reader.vector8()?;
         let cookie = reader.vector8()?;
@@ -243,7 +244,8 @@ impl<'a> ClientHello<'a> {
 
     /// Whether the client speaks DTLS 1.2 or later; version numbers count down.
     pub(crate) const fn speaks_dtls_1_2(&self) -> bool {
-        self.version <= DTLS_1_2 && self.version >> 8 == 0xfe
+        let version = u16::from_be_bytes(self.version);
+        version <= DTLS_1_2 && version >> 8 == 0xfe
     }
 
     /// The first suite of ours that the client offers with everything that it requires.
@@ -284,9 +286,9 @@ impl<'a> ClientHello<'a> {
 
     /// The fields that must be unchanged when the client returns with the cookie (RFC 6347 section 4.2.1).
     /// Extensions are not among them: wolfSSL has others then.
-    pub(crate) fn parameters(&self) -> [&[u8]; 4] {
-        let Self { random, session_id, suites, compressions, .. } = self;
-        [random, session_id, suites, compressions]
+    pub(crate) fn parameters(&self) -> Parameters<'_> {
+        let Self { version, random, session_id, suites, compressions, .. } = self;
+        [version, random, session_id, suites, compressions]
     }
 }
 

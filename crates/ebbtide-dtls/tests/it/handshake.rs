@@ -97,6 +97,25 @@ fn a_cookie_is_valid_for_a_hello_with_other_extensions() {
 }
 
 #[test]
+fn a_cookie_is_not_valid_for_a_hello_of_another_version() {
+    let mut pair = Pair::new(client_config(), Config::default());
+    pair.connect(credentials("device", b"secret"));
+    let mut hellos = 0;
+    pair.run_with(Duration::from_millis(500), &mut |datagram| {
+        let mut datagram = datagram.to_vec();
+        if datagram[0] == 22 && datagram[13] == 1 {
+            hellos += 1;
+            // After the headers of record and message: DTLS 1.3, which is 1.2 or later.
+            datagram[25 + 1] = if hellos > 1 { 0xfc } else { 0xfd };
+        }
+        vec![(Duration::ZERO, datagram)]
+    });
+    // RFC 6347 section 4.2.1: another HelloVerifyRequest (3).
+    let messages: Vec<u8> = pair.at_server.sent.iter().map(|(_, sent)| sent[13]).collect();
+    assert_eq!(messages[..2], [3, 3], "{messages:?}");
+}
+
+#[test]
 fn a_session_is_resumed_in_two_round_trips() {
     let mut pair = Pair::new(client_config(), Config::default());
     let first = pair.connect(credentials("device", b"secret"));

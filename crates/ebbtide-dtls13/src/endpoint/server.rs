@@ -3,7 +3,7 @@
 use super::{Dtls13Endpoint, MAX_INCOMPLETE, MAX_WAITING};
 use crate::config::{Dtls13Config, ServedCertificate};
 use crate::epoch::Epoch;
-use crate::hello::{Hello, MAX_HANDSHAKE_DATAGRAM};
+use crate::hello::{Hello, KeyAgreement, MAX_HANDSHAKE_DATAGRAM};
 use crate::provider::{provider, with_cookie};
 use crate::retry::{Confirmed, Retry};
 use crate::session::Dtls13Session;
@@ -20,6 +20,8 @@ pub(super) struct Dtls13Server {
     served: ServedCertificate,
     clients: Option<Arc<dyn CertificateVerifier>>,
     config: Arc<Config>,
+    /// The numbers of the cipher suites with pre-shared keys that DTLS 1.2 serves.
+    key_suites: Vec<u16>,
     /// Hellos with correct cookies. Their answers need a signature and a key agreement, so they wait for their turn,
     /// as those of DTLS 1.2 do.
     waiting: Turns<WaitingHello>,
@@ -77,10 +79,18 @@ impl Dtls13Endpoint {
             served,
             clients,
             config: Arc::new(config),
+            key_suites: Vec::new(),
             waiting: Turns::new(Limits::default().signatures),
             rest: Instant::ZERO,
         };
         Some(Self::new(Epoch(epoch), limits, Some(server)))
+    }
+
+    /// Leaves clients that may have a pre-shared key for one of these cipher suites to DTLS 1.2.
+    pub(crate) fn leave_keys(&mut self, suites: Vec<u16>) {
+        if let Some(server) = &mut self.server {
+            server.key_suites = suites;
+        }
     }
 
     /// Handles a datagram that begins with a ClientHello for DTLS 1.3. `None` if it does not;
@@ -94,15 +104,21 @@ impl Dtls13Endpoint {
     ) -> Option<bool> {
         let server = self.server.as_mut()?;
         let hello = Hello::parse(datagram)?;
-        let fits = datagram.len() <= MAX_HANDSHAKE_DATAGRAM && hello.has_suite;
-        if !fits || server.served.current().is_none() {
+        let agrees = match hello.key_agreement {
+            KeyAgreement::Share => true,
+            // A HelloRetryRequest commits the client to DTLS 1.3, where we have no pre-shared keys.
+            KeyAgreement::Group => !hello.offers_any(&server.key_suites),
+            KeyAgreement::Impossible => false,
+        };
+        let fits = datagram.len() <= MAX_HANDSHAKE_DATAGRAM && hello.has_suite();
+        if !fits || !agrees || server.served.current().is_none() {
             self.declined = true;
             return Some(false);
         }
         if hello.has_cookie_of_1_2 || hello.cookie.is_none() {
             let std_now = self.epoch.to_std(now);
             let answer = server.retry.answer(now, std_now, from, &hello);
-            // For example because it has no signature algorithm that we support. This holds for the hello with the
+            // For example because the answer would be longer. This holds for the hello with the
             // cookie of DTLS 1.2 as well.
             self.declined = answer.is_none();
             // If not, somebody else has sent the HelloVerifyRequest with that cookie.

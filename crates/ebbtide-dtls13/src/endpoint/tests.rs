@@ -1,5 +1,7 @@
 //! Clients and a server of DTLS 1.3 without sockets.
 
+mod retry;
+
 use super::*;
 use crate::ServedCertificate;
 use ebbtide_dtls::{CertificateError, CertificateVerifier, Verified};
@@ -218,40 +220,6 @@ fn a_cookie_is_valid_for_one_address_one_hello_and_two_minutes() {
     assert!(accepted(&mut server, 119, 1, &second));
     assert!(!accepted(&mut server, 119, 1, &second), "repeated");
     assert_eq!(server.sessions(), 1);
-}
-
-/// The same ClientHello with its first two extensions in the other order.
-fn reordered(hello: &[u8]) -> Vec<u8> {
-    let be = |at: usize| usize::from(u16::from_be_bytes([hello[at], hello[at + 1]]));
-    // Record, message, version, random number; session ID and cookie are empty.
-    let suites = 13 + 12 + 2 + 32 + 1 + 1;
-    let compressions = suites + 2 + be(suites);
-    let first = compressions + 1 + usize::from(hello[compressions]) + 2;
-    let second = first + 4 + be(first + 2);
-    let third = second + 4 + be(second + 2);
-    [&hello[..first], &hello[second..third], &hello[first..second], &hello[third..]].concat()
-}
-
-#[test]
-fn a_second_hello_in_another_order_is_accepted_while_the_first_one_is_kept() {
-    let (mut server, now) = (server(16), Instant::ZERO);
-    for others in [0, 63, 64] {
-        let [first, second] = hellos(&mut server, address(1), now);
-        let second = reordered(&second);
-        for port in 2..2 + others {
-            arrive(&mut server, now, address(port), &first);
-        }
-        outputs(&mut server);
-        let before = server.counters().signatures;
-        let mut damaged = second.clone();
-        damaged[13 + 12 + 2] ^= 1;
-        for hello in [&damaged, &second] {
-            arrive(&mut server, now, address(1), hello);
-            outputs(&mut server);
-        }
-        let accepted = server.counters().signatures - before;
-        assert_eq!(accepted, u64::from(others < 64), "{others} others");
-    }
 }
 
 #[test]

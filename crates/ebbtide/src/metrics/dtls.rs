@@ -7,7 +7,7 @@ use super::family::{Family, Kind, numbers};
 pub struct DtlsCounts {
     /// Sessions and handshakes with state now.
     pub sessions: usize,
-    /// ClientHellos that were answered by a cookie, without state.
+    /// ClientHellos that were answered by a cookie.
     pub hellos_challenged: u64,
     /// Completed full handshakes.
     pub full: u64,
@@ -90,7 +90,7 @@ impl DtlsCounts {
             Family::number(
                 Kind::Counter,
                 "ebbtide_dtls_hellos_challenged_total",
-                "ClientHellos that were answered by a cookie, without state.",
+                "ClientHellos that were answered by a cookie.",
                 self.hellos_challenged,
             ),
             Family::labelled(
