@@ -1,7 +1,7 @@
 //! `default` and `default-b`: the control that RFC 7252 specifies. It learns nothing.
 
 use super::{
-    Admission, CongestionControl, Context, Load, OutgoingMessage, Slot, Transmission,
+    Admission, CongestionControl, Context, Load, OutgoingMessage, Sample, Slot, Transmission,
     probing_instant,
 };
 use crate::time::Micros;
@@ -28,6 +28,8 @@ impl CongestionControl for Default {
     ) -> Micros {
         if transmission.ordinal == 0 { initial_timeout(cx) } else { doubled(slot.armed, cx) }
     }
+
+    fn on_feedback(&mut self, _slot: &Slot, _sample: &Sample, _cx: &mut Context<'_>) {}
 }
 
 /// A newly drawn initial timeout (RFC 7252 section 4.2).

@@ -60,7 +60,7 @@ impl CongestionControl for Ecoap {
         self.round_trip = sample.since_first.max(Micros::new(1));
     }
 
-    /// The longest one.
+    /// The longest one: eCoAP draws a first timeout between one and two round trips, and has no RTO.
     fn original_timeout(&self, cx: &mut Context<'_>) -> Micros {
         match self.round_trip {
             Micros::ZERO => cx.settings.ack_timeout(cx.params),
@@ -101,4 +101,6 @@ impl CongestionControl for EcoapRpl {
         let timeout = cx.uniform(low, high);
         cx.bounded(timeout, Micros::ZERO)
     }
+
+    fn on_feedback(&mut self, _slot: &Slot, _sample: &Sample, _cx: &mut Context<'_>) {}
 }

@@ -88,6 +88,7 @@ impl CongestionControl for Eifel {
         }
     }
 
+    /// The RTO, which is the shortest one: a first timeout is drawn between it and one and a half times of it.
     fn original_timeout(&self, cx: &mut Context<'_>) -> Micros {
         if self.rto > Micros::ZERO { self.rto } else { cx.settings.initial_rto(cx.params) }
     }

@@ -2,7 +2,7 @@
 
 use super::default::{admit_non_at_probing_rate, doubled, initial_timeout};
 use super::{
-    Admission, CongestionControl, Context, Load, Metrics, Outcome, OutgoingMessage, Slot,
+    Admission, CongestionControl, Context, Load, Metrics, Outcome, OutgoingMessage, Sample, Slot,
     Transmission,
 };
 use crate::time::Micros;
@@ -50,6 +50,8 @@ impl CongestionControl for FullBackoff {
             _ => doubled(slot.armed, cx),
         }
     }
+
+    fn on_feedback(&mut self, _slot: &Slot, _sample: &Sample, _cx: &mut Context<'_>) {}
 
     fn on_close(
         &mut self,

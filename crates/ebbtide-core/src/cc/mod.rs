@@ -436,9 +436,7 @@ pub trait CongestionControl {
 
     /// The exchange was acknowledged or reset for the first time. Later answers to it are not
     /// reported.
-    fn on_feedback(&mut self, slot: &Slot, sample: &Sample, cx: &mut Context<'_>) {
-        let _ = (slot, sample, cx);
-    }
+    fn on_feedback(&mut self, slot: &Slot, sample: &Sample, cx: &mut Context<'_>);
 
     /// The exchange ended after this many `retransmissions`.
     fn on_close(
@@ -464,7 +462,8 @@ pub trait CongestionControl {
     }
 
     /// The timeout that an original transmission would have now. By default it is the RTO of `metrics`, or else the
-    /// first timeout as it is set; a control that bounds, keeps or draws timeouts says its own.
+    /// first timeout as it is set; a control that bounds or keeps timeouts says its own. One that draws them from a
+    /// range returns the RTO from which the range is computed, or the longest timeout if it has no RTO.
     fn original_timeout(&self, cx: &mut Context<'_>) -> Micros {
         self.metrics().rto.unwrap_or_else(|| cx.settings.first_timeout(cx.params))
     }

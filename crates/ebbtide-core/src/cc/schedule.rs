@@ -2,7 +2,9 @@
 //! the last three ([`Shell::wait`](super::Shell::wait)).
 
 use super::default::{admit_non_at_probing_rate, doubled, initial_timeout};
-use super::{Admission, CongestionControl, Context, Load, OutgoingMessage, Slot, Transmission};
+use super::{
+    Admission, CongestionControl, Context, Load, OutgoingMessage, Sample, Slot, Transmission,
+};
 use crate::time::Micros;
 
 /// How the timeouts of an exchange follow each other. T is ACK_TIMEOUT, and "drawn" means from
@@ -59,6 +61,8 @@ impl CongestionControl for TimeoutSchedule {
             }
         }
     }
+
+    fn on_feedback(&mut self, _slot: &Slot, _sample: &Sample, _cx: &mut Context<'_>) {}
 }
 
 /// A newly drawn initial timeout, doubled so often.

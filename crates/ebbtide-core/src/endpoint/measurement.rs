@@ -99,7 +99,7 @@ impl Endpoint {
         }
     }
 
-    #[cold]
+    #[inline(never)]
     fn count_in_wave(&mut self, now: Instant, from: PeerId, message: &Message<'_>, block: u16) {
         let value = message.option(OptionNumber::PM).and_then(|option| option.as_uint());
         let Some(value) = value.and_then(|value| u8::try_from(value).ok()) else { return };
@@ -129,7 +129,7 @@ impl Endpoint {
         self.next_in_wave(block)
     }
 
-    #[cold]
+    #[inline(never)]
     fn next_in_wave(&mut self, block: u16) -> Option<u8> {
         let (to, code) = self.output.next_message()?;
         // An empty message has no options (RFC 7252 section 4.1), and a group is no single path.

@@ -86,7 +86,7 @@ impl OutputBuffers {
 }
 
 /// The datagram with this value of the option PM, written to `measured`.
-#[cold]
+#[inline(never)]
 fn with_measurement<'m>(datagram: &[u8], value: u8, measured: &'m mut Vec<u8>) -> &'m [u8] {
     measured.clear();
     with_option(datagram, OptionNumber::PM, &[value], measured);

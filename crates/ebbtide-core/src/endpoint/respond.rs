@@ -140,7 +140,7 @@ impl Endpoint {
         incoming.acknowledged = true;
         let (remote, id) = (incoming.remote, incoming.id);
         // From now on a duplicate is acknowledged again, whatever its method.
-        if !self.dedup.set_reply(remote, id, Reply::Acknowledgement) {
+        if !self.dedup.set_reply(now, remote, id, Reply::Acknowledgement) {
             let lifetime = self.exchange_lifetime;
             let key = MessageKey { remote, id };
             if !self.dedup.insert(now, lifetime, key, Reply::Acknowledgement) {
@@ -239,7 +239,7 @@ impl Endpoint {
 
     /// Keeps the response that was queued last, for duplicates of its request if that is remembered.
     fn store_response(&mut self, incoming: &Incoming, content: &Content<'_>) {
-        let Some(place) = self.dedup.place(incoming.remote, incoming.id) else { return };
+        let Some(place) = self.dedup.place(self.now, incoming.remote, incoming.id) else { return };
         let rest = match incoming.rexmit_count {
             None => {
                 let head = HEADER_LEN + incoming.token.encoded_len();

@@ -111,8 +111,8 @@ struct Memory {
     max_bytes: usize,
 }
 
-/// An entry by its key: part of the key's hash, so that the table grows without a look at the
-/// entries, and the low half of the entry's sequence number, which tells all entries apart.
+/// An entry in the table: part of its key's hash, so that the table grows without a look at the
+/// entries, and its sequence number, which tells all entries apart.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 struct EntryName {
     hash: u32,
@@ -201,15 +201,21 @@ impl Dedup {
     /// Sets the reply to duplicates of a remembered message. A response is not stored if there is
     /// no room for it; its duplicates are then dropped, which is safe, although the peer will time
     /// out. Returns false in that case, and if the message is not remembered.
-    pub(crate) fn set_reply(&mut self, remote: PeerId, id: MessageId, reply: Reply) -> bool {
-        self.place(remote, id).is_some_and(|place| self.set_reply_at(place, reply))
+    pub(crate) fn set_reply(
+        &mut self,
+        now: Instant,
+        remote: PeerId,
+        id: MessageId,
+        reply: Reply,
+    ) -> bool {
+        self.place(now, remote, id).is_some_and(|place| self.set_reply_at(place, reply))
     }
 
     /// The place of a message, if it is remembered.
-    pub(crate) fn place(&self, remote: PeerId, id: MessageId) -> Option<Place> {
-        let find = |memory: &Option<Box<Memory>>| memory.as_deref()?.find(remote, id);
-        let verified = find(&self.verified).map(Place::Verified);
-        verified.or_else(|| find(&self.memory).map(Place::Plain))
+    pub(crate) fn place(&mut self, now: Instant, remote: PeerId, id: MessageId) -> Option<Place> {
+        let find = |memory: &mut Option<Box<Memory>>| memory.as_mut()?.current(now, remote, id);
+        let verified = find(&mut self.verified).map(Place::Verified);
+        verified.or_else(|| find(&mut self.memory).map(Place::Plain))
     }
 
     /// As [`Self::set_reply`], for the message at this place.
@@ -442,8 +448,10 @@ mod tests {
         assert!(dedup.insert(at(0), LIFETIME, key(1, 5), Reply::Pending));
         assert_eq!(dedup.lookup(at(246), remote(1), MessageId(5)), Some(&Reply::Pending));
         assert_eq!(dedup.lookup(at(246), remote(2), MessageId(5)), None);
-        assert_eq!(dedup.lookup(at(247), remote(1), MessageId(5)), None);
+        assert!(dedup.set_reply(at(246), remote(1), MessageId(5), response(8)));
+        assert!(dedup.place(at(247), remote(1), MessageId(5)).is_none());
         assert_eq!(dedup.len(), 0);
+        assert_eq!(dedup.lookup(at(247), remote(1), MessageId(5)), None);
     }
 
     fn pending(dedup: &mut Dedup, second: u64, from: PeerId, id: u16) -> bool {
@@ -465,10 +473,10 @@ mod tests {
         assert!(pending(&mut dedup, 0, remote(1), 1));
         assert!(pending(&mut dedup, 1, remote(2), 2));
         assert!(!pending(&mut dedup, 2, remote(3), 3), "full");
-        assert!(dedup.set_reply(remote(1), MessageId(1), response(8)));
-        assert!(!dedup.set_reply(remote(2), MessageId(2), response(8)));
+        assert!(dedup.set_reply(at(0), remote(1), MessageId(1), response(8)));
+        assert!(!dedup.set_reply(at(0), remote(2), MessageId(2), response(8)));
         assert!(pending(&mut dedup, 247, remote(1), 3));
-        assert!(dedup.set_reply(remote(2), MessageId(2), response(8)));
+        assert!(dedup.set_reply(at(0), remote(2), MessageId(2), response(8)));
     }
 
     #[test]
@@ -494,13 +502,16 @@ mod tests {
         let mut dedup = Dedup::new(10, 20, 7);
         for id in 0..100 {
             dedup.insert_verified(at(0), LIFETIME, key(1, id));
-            assert!(dedup.set_reply(remote(1), MessageId(id), response(4)));
+            assert!(dedup.set_reply(at(0), remote(1), MessageId(id), response(4)));
         }
         let known = |dedup: &mut Dedup, id| dedup.lookup(at(1), remote(1), MessageId(id)).is_some();
         assert!(known(&mut dedup, 99) && known(&mut dedup, 98));
         assert!(!known(&mut dedup, 90), "one source holds at most half");
         assert!(!dedup.is_half_full() && pending(&mut dedup, 1, remote(1), 200));
-        assert!(!dedup.set_reply(remote(1), MessageId(99), response(30)), "longer than all room");
+        assert!(
+            !dedup.set_reply(at(0), remote(1), MessageId(99), response(30)),
+            "longer than all room"
+        );
         dedup.insert_verified(at(247), LIFETIME, key(1, 300));
         assert_eq!(dedup.len(), 2);
     }
@@ -535,12 +546,13 @@ mod tests {
         for id in 0..100 {
             assert!(pending(&mut dedup, 0, remote(1), id));
         }
-        let kept = (0..100).filter(|&id| dedup.set_reply(remote(1), MessageId(id), response(10)));
+        let kept =
+            (0..100).filter(|&id| dedup.set_reply(at(0), remote(1), MessageId(id), response(10)));
         assert_eq!(kept.count(), 50);
         assert!(pending(&mut dedup, 0, remote(2), 1));
-        assert!(dedup.set_reply(remote(2), MessageId(1), response(200)));
+        assert!(dedup.set_reply(at(0), remote(2), MessageId(1), response(200)));
         // The earlier reply is replaced.
-        assert!(dedup.set_reply(remote(2), MessageId(1), response(220)));
-        assert!(!dedup.set_reply(remote(2), MessageId(1), response(501)));
+        assert!(dedup.set_reply(at(0), remote(2), MessageId(1), response(220)));
+        assert!(!dedup.set_reply(at(0), remote(2), MessageId(1), response(501)));
     }
 }

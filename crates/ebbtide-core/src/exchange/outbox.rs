@@ -8,7 +8,8 @@ use alloc::vec::Vec;
 #[derive(Debug)]
 pub(crate) struct Outbox<T> {
     bytes: Vec<u8>,
-    /// Those that were fetched as well, until all are.
+    /// The datagrams, of which the first `fetched` ones were fetched: they leave the list together, so that
+    /// fetching moves nothing.
     queue: Vec<QueuedDatagram<T>>,
     fetched: usize,
 }
@@ -38,6 +39,9 @@ impl<T: Copy> Outbox<T> {
         if self.is_empty() {
             self.bytes.clear();
             self.queue.clear();
+            self.fetched = 0;
+        } else if self.fetched > self.queue.len() / 2 {
+            self.queue.drain(..self.fetched);
             self.fetched = 0;
         }
         let start = self.bytes.len();
@@ -77,5 +81,53 @@ impl<T: Copy> Outbox<T> {
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.fetched == self.queue.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use core::net::SocketAddr;
+
+    fn remote(n: u8) -> PeerId {
+        PeerId::Address(SocketAddr::from(([10, 0, 0, n], 5683)))
+    }
+
+    fn push(outbox: &mut Outbox<u8>, n: u8) -> bool {
+        outbox.push(1000, remote(n), n, |bytes| {
+            bytes.extend_from_slice(&[n; 4]);
+            true
+        })
+    }
+
+    #[test]
+    fn the_first_and_the_newest_datagram_are_those_that_wait() {
+        let mut outbox = Outbox::new();
+        assert!(outbox.first().is_none() && outbox.newest().is_none());
+        for n in 1..=3 {
+            assert!(push(&mut outbox, n));
+        }
+        assert_eq!(outbox.pop(), Some((remote(1), 1, &[1; 4][..])));
+        assert_eq!(outbox.first(), Some((remote(2), &[2; 4][..])));
+        assert_eq!(outbox.newest(), Some(&[3; 4][..]));
+        assert_eq!(outbox.pop(), Some((remote(2), 2, &[2; 4][..])));
+        // Those that were fetched leave the list.
+        assert!(push(&mut outbox, 4));
+        assert_eq!(outbox.first(), Some((remote(3), &[3; 4][..])));
+        assert_eq!(outbox.newest(), Some(&[4; 4][..]));
+        assert_eq!(outbox.pop(), Some((remote(3), 3, &[3; 4][..])));
+        assert_eq!(outbox.pop(), Some((remote(4), 4, &[4; 4][..])));
+        assert!(outbox.is_empty() && outbox.first().is_none() && outbox.newest().is_none());
+    }
+
+    #[test]
+    fn the_list_stays_short_while_a_datagram_waits() {
+        let mut outbox = Outbox::new();
+        assert!(push(&mut outbox, 0));
+        for n in 1..200 {
+            assert!(push(&mut outbox, n));
+            assert_eq!(outbox.pop(), Some((remote(n - 1), n - 1, &[n - 1; 4][..])));
+            assert!(outbox.queue.len() <= 3, "{} entries", outbox.queue.len());
+        }
     }
 }

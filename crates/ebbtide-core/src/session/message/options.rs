@@ -145,6 +145,7 @@ impl Options {
 }
 
 /// Calls `with` with these options as a slice, which allocates only for more than eight.
+#[doc(hidden)]
 #[inline]
 pub fn with_options<'o, R>(
     mut options: impl Iterator<Item = Opt<'o>>,
