@@ -78,8 +78,7 @@ enum Role {
     Client,
 }
 
-/// The length of our connection IDs, if the runner gives one; without it, clients have empty ones. And DTLS 1.3, if it
-/// wants that.
+/// DTLS with what the runner asks for: connection IDs of a length (without it, clients have empty ones), and DTLS 1.3.
 fn dtls_config() -> DtlsConfig {
     let mut dtls = DtlsConfig::default();
     #[cfg(feature = "dtls13")]

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-/// See the [module](self).
+/// The identity of a pre-shared key, of a certificate, or of an OSCORE context.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ProvedIdentity {
     Shared(Arc<[u8]>),

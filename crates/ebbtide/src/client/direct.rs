@@ -15,12 +15,13 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use tracing::Span;
 
-/// A request; see [`Client::direct`]. It begins when it is first polled, and dropping it cancels it.
+/// A request; see [`Client::direct`]. Nothing leaves before it is first polled, and dropping it cancels it.
 #[must_use = "futures do nothing unless they are polled"]
 pub struct DirectRequest {
     work: DirectWork,
     remote: SocketAddr,
-    began: Instant,
+    /// When it was first polled.
+    began: Option<Instant>,
     span: Span,
 }
 
@@ -42,7 +43,7 @@ impl Client {
     /// Like [`Self::request`], for a program that has thousands of requests under way, such as a proxy: the future is
     /// small, and needs neither a task nor a timer of its own. It is `None` for a request that needs what `request` can do
     /// besides: one over anything but UDP, to a name, to a group, with a time limit, protected by OSCORE, or with the
-    /// blocks of RFC 9177.
+    /// blocks of RFC 9177. It is also `None` if the socket cannot be opened; `request` says why.
     ///
     /// Cancel safe: dropping the future cancels the request. It must be polled within a tokio runtime with IO and time
     /// enabled, and yields the errors of [`Self::get`].
@@ -58,9 +59,9 @@ impl Client {
         }
         let remote = addresses::literal(&request.uri).filter(|at| !at.ip().is_multicast())?;
         let session = Session::of_datagrams(&self.inner, remote).ok()?;
-        let (span, began) = (trace::request(request, remote), session.now());
+        let span = trace::request(request, remote);
         let work = DirectWork::Exchanges(Box::new(Drive::for_request(&session, request)));
-        Some(DirectRequest { work, remote, began, span })
+        Some(DirectRequest { work, remote, began: None, span })
     }
 }
 
@@ -71,10 +72,11 @@ impl Future for DirectRequest {
         let Self { work, remote, began, span } = &mut *self;
         let _entered = span.enter();
         if let DirectWork::Exchanges(drive) = work {
+            let began = *began.get_or_insert_with(|| drive.clock_time());
             match drive.poll(cx) {
                 Polled::Pending => return Poll::Pending,
                 Polled::Done(result) => {
-                    let round_trip = drive.now().saturating_since(*began);
+                    let round_trip = drive.now().saturating_since(began);
                     *work = DirectWork::Over;
                     let arrival = Arrival { remote: *remote, round_trip };
                     return Poll::Ready(result.map(|response| response.with_arrival(arrival)));
@@ -87,17 +89,20 @@ impl Future for DirectRequest {
                 let (remote, began) = (*remote, *began);
                 DirectWork::Waits(Box::pin(async move {
                     let response = drive.run().await?;
+                    let began = began.unwrap_or_else(|| drive.now());
                     let round_trip = drive.now().saturating_since(began);
                     Ok(response.with_arrival(Arrival { remote, round_trip }))
                 }))
             }
             other => other,
         };
-        match work {
-            DirectWork::Waits(rest) => rest.as_mut().poll(cx),
-            // It was polled after its end.
-            _ => Poll::Pending,
+        // It is pending if it is polled after its end.
+        let DirectWork::Waits(rest) = work else { return Poll::Pending };
+        let polled = rest.as_mut().poll(cx);
+        if polled.is_ready() {
+            *work = DirectWork::Over;
         }
+        polled
     }
 }
 
@@ -156,9 +161,28 @@ mod tests {
         let silent = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
         let request = Request::get(format!("coap://{}/", silent.local_addr().unwrap())).unwrap();
         let mut waiting = client.direct(&request).unwrap();
+        assert_eq!(waiting.began, None);
         assert!((&mut waiting).now_or_never().is_none());
+        assert!(waiting.began.is_some(), "its first poll");
         assert_eq!(client.snapshot().open_exchanges(), 1);
         drop(waiting);
         assert_eq!(client.snapshot().open_exchanges(), 0);
+    }
+
+    #[tokio::test]
+    async fn after_its_end_it_holds_nothing_and_is_pending() {
+        let client = Client::new();
+        let closed = std::net::UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let request = Request::get(format!("coap://{closed}/")).unwrap();
+        let mut exchanges = client.direct(&request).unwrap();
+        let error = (&mut exchanges).await.unwrap_err();
+        let rest = Box::pin(core::future::ready(Err(error)));
+        let waits = client.direct(&request).unwrap();
+        let mut waits = DirectRequest { work: DirectWork::Waits(rest), ..waits };
+        assert!((&mut waits).await.is_err());
+        for mut ended in [exchanges, waits] {
+            assert!(matches!(ended.work, DirectWork::Over));
+            assert!((&mut ended).now_or_never().is_none());
+        }
     }
 }

@@ -134,6 +134,11 @@ impl Drive {
         }
     }
 
+    /// The time of its clock.
+    pub(super) fn clock_time(&self) -> Instant {
+        self.session.now()
+    }
+
     /// The time of the last step.
     pub(super) const fn now(&self) -> Instant {
         self.now

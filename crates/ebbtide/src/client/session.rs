@@ -337,7 +337,7 @@ impl Session {
         self.socket().map_or(0, |shared| shared.lock().endpoint.waiting(self.id))
     }
 
-    /// Starts one exchange: in the place of `old` and under its token, if that is another one that is open.
+    /// Starts one exchange. If the exchange `old` is still open, the new one replaces it and has its token.
     pub(super) fn start(
         &self,
         old: Option<&Pending>,

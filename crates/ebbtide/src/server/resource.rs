@@ -5,6 +5,7 @@ use super::gate::Gate;
 use super::handler::Handler;
 use super::layer::{Layer, Next};
 use super::observe::Subject;
+use super::panics::{self, CaughtPanic};
 use super::reply::Reply;
 use crate::message::Response;
 use ebbtide_core::wire::{Code, Message, OptionNumber};
@@ -330,21 +331,25 @@ impl Resource {
     }
 
     /// The subject that a request observes, if it has one of its own.
-    pub(super) fn subject_of(&self, message: &Message<'_>) -> Option<Subject> {
-        let subject_of = self.subject_of.as_ref()?;
-        message.option(OptionNumber::OBSERVE)?;
-        subject_of(message)
+    pub(super) fn subject_of(&self, message: &Message<'_>) -> Result<Option<Subject>, CaughtPanic> {
+        match &self.subject_of {
+            Some(subject_of) if message.option(OptionNumber::OBSERVE).is_some() => {
+                panics::catch(|| subject_of(message))
+            }
+            _ => Ok(None),
+        }
     }
 
     /// Whether the handler takes the body of this request as it arrives.
-    pub(super) fn streams(&self, message: &Message<'_>) -> bool {
-        self.streamed.as_ref().is_some_and(|is| is(message))
+    pub(super) fn streams(&self, message: &Message<'_>) -> Result<bool, CaughtPanic> {
+        self.streamed.as_ref().map_or(Ok(false), |is| panics::catch(|| is(message)))
     }
 
     /// The limit for unverified addresses that concerns this request.
-    pub(super) fn gate(&self, message: &Message<'_>) -> Option<&Gate> {
-        let (gate, is) = self.unverified.as_ref()?;
-        is(message).then_some(gate)
+    pub(super) fn gate(&self, message: &Message<'_>) -> Result<Option<&Gate>, CaughtPanic> {
+        let Some((gate, is)) = &self.unverified else { return Ok(None) };
+        let concerns = panics::catch(|| is(message))?;
+        Ok(concerns.then_some(gate))
     }
 
     /// Whether there is a handler for a method.

@@ -69,7 +69,14 @@ impl Service {
             }
         };
         let route: &Route = &found.route;
-        if let Some(gate) = route.resource.gate(verified.message())
+        let gate = match route.resource.gate(verified.message()) {
+            Ok(gate) => gate,
+            Err(caught) => {
+                let refused = verified.refuse(self.panicked(&caught));
+                return self.finish(carrier, now, refused, AnsweredBy::Session);
+            }
+        };
+        if let Some(gate) = gate
             && !verified.continues_upload()
             && !self.session().trusts(now, verified.requester())
             && !gate.admit(now)
@@ -78,8 +85,12 @@ impl Service {
             return self.send(carrier, now, Outgoing::One(challenge));
         }
         let permitted = match route.resource.streams(verified.message()) {
-            true => verified.permit_blocks(route.resource.max_body),
-            false => verified.permit(route.resource.max_body),
+            Ok(true) => verified.permit_blocks(route.resource.max_body),
+            Ok(false) => verified.permit(route.resource.max_body),
+            Err(caught) => {
+                let refused = verified.refuse(self.panicked(&caught));
+                return self.finish(carrier, now, refused, AnsweredBy::Session);
+            }
         };
         let assembled = match self.session().assemble(now, permitted) {
             Next::Proceed(assembled) => assembled,
@@ -94,7 +105,10 @@ impl Service {
             Some(part) => self.stream_block(now, &found, &origin, assembled.message(), &part),
             None => self.call(&found, &origin, assembled.message(), assembled.body()),
         };
-        let own = route.resource.subject_of(assembled.message());
+        let (own, reply) = match route.resource.subject_of(assembled.message()) {
+            Ok(own) => (own, reply),
+            Err(caught) => (None, Reply::now(self.panicked(&caught))),
+        };
         let own = own.as_ref().map(|subject| (subject, subject.changes()));
         let observed = own.or(fixed);
         match reply.0 {
@@ -166,7 +180,14 @@ impl Service {
     pub(super) fn subject_of(&self, request: &[u8]) -> Option<Subject> {
         let message = Message::parse(request).ok()?;
         let found = self.find(&message).ok()?;
-        found.route.resource.subject_of(&message).or_else(|| found.route.resource.subject.clone())
+        let resource = &found.route.resource;
+        match resource.subject_of(&message) {
+            Ok(own) => own.or_else(|| resource.subject.clone()),
+            Err(caught) => {
+                self.panicked(&caught);
+                None
+            }
+        }
     }
 
     /// Calls a handler.

@@ -2,7 +2,7 @@
 
 use crate::common::eventually::eventually;
 use ebbtide::congestion::ControlConfig;
-use ebbtide::server::{Call, Router, Server, Subject, get, post};
+use ebbtide::server::{Call, Router, Server, Subject, get, post, put};
 use ebbtide::{Client, ClientConfig, Code, Request, Response, ServerConfig};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -42,6 +42,32 @@ async fn a_handler_that_panics_is_answered_with_an_error_and_the_others_are_serv
     assert_eq!(meter.snapshot().load.working, 0);
     assert!(!running.is_finished());
     running.abort();
+}
+
+#[tokio::test]
+async fn a_resource_whose_settings_panic_is_answered_with_an_error_and_the_others_are_served() {
+    let observed = get(|| "state").observable_by(|_| panic!("a bug in the choice of a subject"));
+    let streamed = put(|| "stored").streamed_if(|_| panic!("a bug in the choice of a body"));
+    let limited =
+        get(|| "state").max_unverified_if(1, |_| panic!("a bug in the choice of a limit"));
+    let fine = get(|_: &Call<'_>| Response::content("fine"));
+    let router = Router::new()
+        .route("/observed", observed)
+        .route("/limited", limited)
+        .route("/streamed", streamed)
+        .route("/fine", fine);
+    let server = Server::bind(router, ["127.0.0.1:0"]).unwrap();
+    let meter = server.meter();
+    let [observed, limited, streamed, fine] =
+        ["/observed", "/limited", "/streamed", "/fine"].map(|path| uri(&server, path));
+    let client = Client::new();
+    let refused = client.observe(&*observed).await.unwrap_err().to_string();
+    assert!(refused.contains("5.00"), "{refused}");
+    let put = Request::put(streamed).unwrap().payload(vec![1; 3000]);
+    assert_eq!(client.request(put).await.unwrap().code(), Code::INTERNAL_SERVER_ERROR);
+    assert_eq!(client.get(limited).await.unwrap().code(), Code::INTERNAL_SERVER_ERROR);
+    assert_eq!(client.get(fine).await.unwrap().text(), "fine");
+    assert!(meter.snapshot().refusals.handler_panics >= 3);
 }
 
 #[tokio::test]
