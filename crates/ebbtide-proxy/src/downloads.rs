@@ -9,9 +9,10 @@ use crate::remainder::MAX_BLOCK;
 use crate::system;
 use bytes::{Buf, Bytes, BytesMut};
 use ebbtide::{Code, OptionNumber, Response};
+use ebbtide_core::sharing_prefix;
 use ebbtide_core::wire::Block;
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::Mutex as TurnMutex;
@@ -20,8 +21,8 @@ use tokio::time::Instant;
 /// How long a download waits for its client's second block. Until then the client may be a forged address, and the
 /// download occupies a connection. A client whose datagrams are lost repeats one within this time.
 const SECOND_BLOCK: Duration = Duration::from_secs(15);
-/// Downloads that wait for their second block. The oldest one makes room, so that forged addresses leave most
-/// connections to others.
+/// Downloads that wait for their second block. The oldest one of the client with most makes room, so that forged
+/// addresses leave most connections to others.
 pub(crate) const MAX_BEGUN: usize = 64;
 
 /// The client and the request of a download.
@@ -141,16 +142,22 @@ impl WebDownloads {
     }
 }
 
-/// Forgets the oldest downloads that wait for their second block, if there are too many.
+/// Forgets a download that waits for its second block, if there are too many.
 fn make_room(known: &mut BTreeMap<DownloadKey, Arc<WebDownload>>) {
-    let begun = known.iter().filter_map(|(key, download)| match download.contact() {
-        Contact::Begun(at) => Some((at, key.clone())),
-        Contact::GoesOn(_) => None,
-    });
-    let mut begun: Vec<_> = begun.collect();
-    begun.sort();
-    let over = begun.len().saturating_sub(MAX_BEGUN);
-    begun.iter().take(over).for_each(|(_, key)| drop(known.remove(key)));
+    let mut begun: BTreeMap<IpAddr, Vec<(Instant, &DownloadKey)>> = BTreeMap::new();
+    for (key, download) in known.iter() {
+        if let Contact::Begun(at) = download.contact() {
+            begun.entry(sharing_prefix(key.0.ip())).or_default().push((at, key));
+        }
+    }
+    if begun.values().map(Vec::len).sum::<usize>() <= MAX_BEGUN {
+        return;
+    }
+    let most = begun.values().max_by_key(|of_client| of_client.len());
+    if let Some((_, oldest)) = most.and_then(|of_client| of_client.iter().min()) {
+        let oldest = (*oldest).clone();
+        known.remove(&oldest);
+    }
 }
 
 impl WebDownload {
