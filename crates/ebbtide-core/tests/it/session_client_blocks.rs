@@ -1,6 +1,6 @@
 //! Bodies in blocks from the client's side, against a server that answers by a script.
 
-use crate::common::transfer::{Driver, Sent, block, get, put};
+use crate::common::transfer::{Driver, Sent, block, body, get, put};
 use ebbtide_core::session::client::{Loss, Patience, TransferError, TransferSettings};
 use ebbtide_core::session::{BlockSizes, Response};
 use ebbtide_core::time::Duration;
@@ -298,6 +298,25 @@ fn a_block_that_is_lost_for_good_is_sent_again_while_there_is_patience() {
     let tried = driver.now.saturating_since(begun);
     assert!((40 * SECOND..60 * SECOND).contains(&tried), "{tried:?}");
     assert!((5..12).contains(&tries), "{tries} tries: pauses grow");
+}
+
+#[test]
+fn a_body_may_be_as_long_as_the_limit_and_not_a_byte_longer() {
+    for (length, fits) in [(100, true), (101, false)] {
+        let mut driver = Driver::with(get(), 2, |settings| settings.max_body = 100);
+        let state = body(length);
+        let first = driver.sent();
+        driver.answer(first.id, part(&state[..64], 0, true, 64));
+        let second = driver.sent();
+        driver.answer(second.id, part(&state[64..], 1, false, 64));
+        match driver.done() {
+            Ok(response) => assert!(fits && response.body() == &state[..], "{length}"),
+            Err(error) => {
+                assert!(!fits, "{length}");
+                assert_eq!(error, TransferError::TooLarge { limit: 100 });
+            }
+        }
+    }
 }
 
 #[test]
