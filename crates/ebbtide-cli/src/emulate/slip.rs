@@ -1,11 +1,13 @@
 //! A device at a serial line: IP packets in the frames of SLIP (RFC 1055), through a pseudo-terminal.
 
-use nix::pty::{OpenptyResult, openpty};
+use nix::fcntl::OFlag;
+use nix::pty::{grantpt, posix_openpt, ptsname_r, unlockpt};
 use nix::sys::epoll::{Epoll, EpollEvent, EpollFlags};
 use nix::sys::termios::{SetArg, cfmakeraw, tcgetattr, tcsetattr};
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 const END: u8 = 0xC0;
@@ -23,7 +25,7 @@ pub(crate) struct SerialLine {
     /// again.
     writable: File,
     /// Without an open end of the device, reads of ours fail.
-    _device_end: OwnedFd,
+    _device_end: File,
     path: PathBuf,
     decoder: Decoder,
     waiting: Vec<u8>,
@@ -37,19 +39,26 @@ impl SerialLine {
     ///
     /// Returns an error if there are no pseudo-terminals left.
     pub(crate) fn open(mtu: u32) -> io::Result<Self> {
-        let OpenptyResult { master, slave } = openpty(None, None)?;
-        let mut settings = tcgetattr(&slave)?;
+        // The programs that the emulator starts do not inherit either end: a device opens the path. `openpty` would leave a
+        // moment in which they do.
+        let ours =
+            posix_openpt(OFlag::O_RDWR | OFlag::O_NOCTTY | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC)?;
+        grantpt(&ours)?;
+        unlockpt(&ours)?;
+        let path = PathBuf::from(ptsname_r(&ours)?);
+        let mut options = OpenOptions::new();
+        let no_terminal = OFlag::O_NOCTTY.bits();
+        // Rust opens files with O_CLOEXEC.
+        let device_end = options.read(true).write(true).custom_flags(no_terminal).open(&path)?;
+        let mut settings = tcgetattr(&device_end)?;
         cfmakeraw(&mut settings);
-        tcsetattr(&slave, SetArg::TCSANOW, &settings)?;
-        let path = nix::unistd::ttyname(&slave)?;
-        let flags = nix::fcntl::OFlag::O_NONBLOCK;
-        nix::fcntl::fcntl(&master, nix::fcntl::FcntlArg::F_SETFL(flags))?;
-        let ours = File::from(master);
+        tcsetattr(&device_end, SetArg::TCSANOW, &settings)?;
+        let ours = File::from(OwnedFd::from(ours));
         let writable = ours.try_clone()?;
         Ok(Self {
             ours,
             writable,
-            _device_end: slave,
+            _device_end: device_end,
             path,
             decoder: Decoder::new(mtu as usize),
             waiting: Vec::new(),
@@ -201,6 +210,7 @@ impl Decoder {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::process::Command;
 
     fn frames(decoder: &mut Decoder, bytes: &[u8]) -> Vec<Vec<u8>> {
         bytes.iter().filter_map(|&byte| decoder.push(byte).map(<[u8]>::to_vec)).collect()
@@ -226,6 +236,18 @@ mod tests {
         assert_eq!(frames(&mut decoder, &line), [vec![6], vec![7]]);
         assert_eq!(decoder.too_long, 1);
         assert_eq!(frames(&mut decoder, &[9, END]), [vec![8, 9]], "a frame may come in pieces");
+    }
+
+    #[test]
+    fn programs_that_the_emulator_starts_inherit_no_end_of_the_line() {
+        let line = SerialLine::open(1280).unwrap();
+        let listed = Command::new("ls").args(["-l", "/proc/self/fd"]).output().unwrap();
+        let listed = String::from_utf8(listed.stdout).unwrap();
+        assert!(listed.contains("-> "), "{listed}");
+        let ends = ["ptmx", line.path().to_str().unwrap()];
+        for name in listed.lines().filter_map(|file| file.rsplit("-> ").next()) {
+            assert!(!ends.iter().any(|end| name.ends_with(end)), "{listed}");
+        }
     }
 
     #[test]

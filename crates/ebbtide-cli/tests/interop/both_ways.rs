@@ -1,6 +1,6 @@
 //! Peers with programs of their own for these tests (`interop/README.md`), both ways.
 
-use super::our_client::{Manners, ask_everything, ask_lossy, count_repeated};
+use super::our_client::{EndedObservations, Manners, ask_everything, ask_lossy, count_repeated};
 use super::our_server::serve;
 use super::peers::{LOSING, Peer, REPEATING, ebbtide};
 use ebbtide::Code;
@@ -15,7 +15,11 @@ macro_rules! both_ways {
                 let Some(peer) = Peer::find($name) else { return };
                 let ours = serve("127.0.0.1");
                 peer.ask(ours.address, "all").await;
-                ours.time_unobserved().await;
+                let manners = $manners;
+                match manners.ends {
+                    EndedObservations::All => ours.unobserved().await,
+                    EndedObservations::OfOneBlock => ours.time_unobserved().await,
+                }
             }
 
             #[tokio::test]
@@ -75,6 +79,7 @@ both_ways! {
     aiocoap "aiocoap" Manners {
         too_large: None,
         bad_option: Code::CONTENT,
+        ends: EndedObservations::OfOneBlock,
         ..Manners::default()
     };
     californium "californium" Manners::default();

@@ -7,7 +7,7 @@ use ebbtide::{Client, Code, OptionNumber, Request, Response};
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// What a server may do otherwise than ours; `studies/peers.md` has the proofs.
+/// What a peer may do otherwise than ours; `studies/peers.md` has the proofs.
 pub(crate) struct Manners {
     /// Whether it puts an upload together from blocks, each of which has a token of its own.
     pub(crate) uploads: bool,
@@ -19,6 +19,15 @@ pub(crate) struct Manners {
     pub(crate) spares_responses: bool,
     /// Whether it forgets an observer that resets a notification (RFC 7641 section 3.6).
     pub(crate) forgets_observers: bool,
+    /// Which observations its client ends, at the latest by a Reset.
+    pub(crate) ends: EndedObservations,
+}
+
+/// Observations of which a client does not leave the end to timeouts.
+pub(crate) enum EndedObservations {
+    All,
+    /// Those whose states come in one block.
+    OfOneBlock,
 }
 
 impl Default for Manners {
@@ -29,6 +38,7 @@ impl Default for Manners {
             bad_option: Code::BAD_OPTION,
             spares_responses: true,
             forgets_observers: true,
+            ends: EndedObservations::All,
         }
     }
 }

@@ -93,7 +93,7 @@ impl Ours {
         none_observes(&[&self.time, &self.times]).await;
     }
 
-    /// The same for `/time` alone: a client that reads a state in blocks may go without a Reset.
+    /// The same for `/time` alone, whose states come in one block.
     pub(crate) async fn time_unobserved(&self) {
         none_observes(&[&self.time]).await;
     }
