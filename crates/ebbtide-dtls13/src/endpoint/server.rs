@@ -118,7 +118,7 @@ impl Dtls13Endpoint {
         if hello.has_cookie_of_1_2 || hello.cookie.is_none() {
             let std_now = self.epoch.to_std(now);
             let answer = server.retry.answer(now, std_now, from, &hello);
-            // For example because the answer would be longer. This holds for the hello with the
+            // For example because it has no signature algorithm that we support. This holds for the hello with the
             // cookie of DTLS 1.2 as well.
             self.declined = answer.is_none();
             // If not, somebody else has sent the HelloVerifyRequest with that cookie.
