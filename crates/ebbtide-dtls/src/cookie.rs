@@ -11,7 +11,7 @@ use zeroize::Zeroizing;
 pub(crate) const LENGTH: usize = 16;
 
 /// The fields of a ClientHello that stay as they are when its client returns with the cookie.
-pub(crate) type Parameters<'a> = [&'a [u8]; 5];
+pub(crate) type HelloFields<'a> = [&'a [u8]; 5];
 
 /// Creates and verifies cookies under a key that changes with time. A cookie is valid in the
 /// period in which it was created and in the next one.
@@ -41,7 +41,7 @@ impl Cookies {
         &mut self,
         now: Instant,
         from: SocketAddr,
-        parameters: &Parameters<'_>,
+        parameters: &HelloFields<'_>,
     ) -> [u8; LENGTH] {
         self.advance(now);
         mac(&self.keys[0], from, parameters)
@@ -52,7 +52,7 @@ impl Cookies {
         &mut self,
         now: Instant,
         from: SocketAddr,
-        parameters: &Parameters<'_>,
+        parameters: &HelloFields<'_>,
         cookie: &[u8],
     ) -> bool {
         if cookie.len() != LENGTH {
@@ -79,7 +79,7 @@ impl Cookies {
     }
 }
 
-fn mac(key: &[u8; 32], from: SocketAddr, parameters: &Parameters<'_>) -> [u8; LENGTH] {
+fn mac(key: &[u8; 32], from: SocketAddr, parameters: &HelloFields<'_>) -> [u8; LENGTH] {
     let address = match from.ip() {
         IpAddr::V4(ip) => ip.to_ipv6_mapped(),
         IpAddr::V6(ip) => ip,
@@ -108,7 +108,7 @@ mod tests {
     fn a_cookie_answers_one_hello_of_one_address_for_two_periods_at_most() {
         let mut cookies = Cookies::new([7; 32], Duration::from_secs(60));
         let from: SocketAddr = "192.0.2.1:5683".parse().unwrap();
-        let hello: &Parameters<'_> = &[b"version", b"random", b"", b"suites", b"null"];
+        let hello: &HelloFields<'_> = &[b"version", b"random", b"", b"suites", b"null"];
         let cookie = cookies.make(at(10), from, hello);
         assert!(cookies.check(at(59), from, hello, &cookie));
         assert!(cookies.check(at(119), from, hello, &cookie), "in the next period");

@@ -2,7 +2,7 @@
 
 use crate::ask::{Ask, BodyForm, StoredUse};
 use crate::cell::Applicant;
-use crate::gateway::{Answered, Gateway};
+use crate::gateway::{Gateway, GatewayAnswer};
 use crate::observed;
 use crate::options::Forwarded;
 use crate::outcome;
@@ -175,7 +175,7 @@ impl Forward {
         }
         let requested = system::now();
         Reply::later(async move {
-            let Answered { response, rest } = gateway.answer(ask).await;
+            let GatewayAnswer { response, rest } = gateway.answer(ask).await;
             let Some(rest) = rest else { return response };
             gateway.inner.downloads.begin(key, requested, response, rest).block(wanted).await
         })

@@ -59,12 +59,12 @@ pub(crate) struct GatewayInner {
 
 /// An answer, with the rest of its body if that is still to come.
 #[derive(Debug)]
-pub(crate) struct Answered {
+pub(crate) struct GatewayAnswer {
     pub(crate) response: Response,
     pub(crate) rest: Option<BodyRest>,
 }
 
-impl From<Response> for Answered {
+impl From<Response> for GatewayAnswer {
     fn from(response: Response) -> Self {
         Self { response, rest: None }
     }
@@ -133,7 +133,7 @@ impl Gateway {
     }
 
     /// Answers a request within its time limit. A body that goes on has this limit for each of its blocks.
-    pub(crate) async fn answer(&self, mut ask: Ask) -> Answered {
+    pub(crate) async fn answer(&self, mut ask: Ask) -> GatewayAnswer {
         let now = system::now();
         ask.deadline = ask.deadline.min(now + self.inner.deadline);
         let patience = ask.deadline - now;
@@ -178,7 +178,7 @@ impl Gateway {
             patience,
             _counted: counted,
         });
-        Answered { response, rest }
+        GatewayAnswer { response, rest }
     }
 
     /// A place among the open requests.

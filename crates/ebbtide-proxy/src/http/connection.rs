@@ -4,7 +4,7 @@ use super::request::{self, Form, Refused};
 use super::response::{self, AnswerBody};
 use super::upload::{self, RequestBody};
 use super::{discovery, events};
-use crate::gateway::{Answered, Gateway};
+use crate::gateway::{Gateway, GatewayAnswer};
 use crate::open::FairPlaces;
 use crate::system;
 use ebbtide::stream::{TlsAcceptor, TlsError, TlsServer};
@@ -185,7 +185,7 @@ async fn ask(
     let body = upload::read(body, gateway.inner.max_body).await?;
     let wanted = request::read(gateway, client, &parts, body.beginning())?;
     let target = wanted.ask.target.clone();
-    let answered: Answered = match (gateway.stored(&wanted.ask), wanted.form, body) {
+    let answered: GatewayAnswer = match (gateway.stored(&wanted.ask), wanted.form, body) {
         (_, Form::Events, _) => match gateway.follow(wanted.ask) {
             Ok(follower) => return Ok(events::of(follower)),
             Err(refusal) => refusal.into(),

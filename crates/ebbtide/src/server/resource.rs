@@ -203,7 +203,7 @@ impl<S: Send + Sync + 'static> Resource<S> {
         self.streamed_if(|_| true)
     }
 
-    /// As [`Self::streamed`], for the requests of which `is` says so. It sees each block of a request, and must say the
+    /// As [`Self::streamed`], for the requests that `is` selects. It sees each block of a request, and must say the
     /// same of all of them. It must not block.
     #[must_use]
     pub fn streamed_if(
@@ -240,7 +240,7 @@ impl<S: Send + Sync + 'static> Resource<S> {
         self.max_unverified_if(per_second, |_| true)
     }
 
-    /// As [`Self::max_unverified`], for the requests of which `is` says so. It must not block.
+    /// As [`Self::max_unverified`], for the requests that `is` selects. It must not block.
     #[must_use]
     pub fn max_unverified_if(
         mut self,
