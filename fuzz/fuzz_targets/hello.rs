@@ -25,7 +25,7 @@ fuzz_target!(|input: &[u8]| {
         let record = hello::record(&first);
         let restored = hello::Hello::parse(&record).expect("it would have been read");
         assert!(restored.cookie.is_none());
-        assert_eq!(restored.has_key_share, hello.has_key_share);
+        assert_eq!(restored.key_agreement, hello.key_agreement);
         assert_eq!(restored.padding(), padding);
         assert_eq!(restored.first(padding).expect("the same padding"), first);
     }
