@@ -216,7 +216,8 @@ impl BodyPart {
         let Some(passed) = passed.filter(|passed| *passed <= self.bytes.len()) else {
             return Err(gone());
         };
-        (self.start, self.bytes) = (offset, self.bytes.split_off(passed));
+        self.start = offset;
+        self.bytes.advance(passed);
         while self.bytes.len() <= size {
             match &mut self.end {
                 BodyEnd::Reached => break,
@@ -236,6 +237,6 @@ impl BodyPart {
         let block = block.map_err(|_| {
             Response::error(Code::BAD_GATEWAY, "the answer has more blocks than can be counted")
         })?;
-        Ok((self.bytes.chunk().get(..length).unwrap_or_default().to_vec(), block))
+        Ok((self.bytes.get(..length).unwrap_or_default().to_vec(), block))
     }
 }

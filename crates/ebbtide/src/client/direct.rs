@@ -72,30 +72,27 @@ impl Future for DirectRequest {
         let Self { work, remote, began, span } = &mut *self;
         let _entered = span.enter();
         if let DirectWork::Exchanges(drive) = work {
-            let began = *began.get_or_insert_with(|| drive.clock_time());
+            let (remote, began) = (*remote, *began.get_or_insert_with(|| drive.clock_time()));
+            let arrived = move |response: Response, drive: &Drive| {
+                let round_trip = drive.now().saturating_since(began);
+                response.with_arrival(Arrival { remote, round_trip })
+            };
             match drive.poll(cx) {
                 Polled::Pending => return Poll::Pending,
                 Polled::Done(result) => {
-                    let round_trip = drive.now().saturating_since(began);
+                    let result = result.map(|response| arrived(response, drive));
                     *work = DirectWork::Over;
-                    let arrival = Arrival { remote: *remote, round_trip };
-                    return Poll::Ready(result.map(|response| response.with_arrival(arrival)));
+                    return Poll::Ready(result);
                 }
                 Polled::Waits => {}
             }
-        }
-        *work = match core::mem::replace(work, DirectWork::Over) {
-            DirectWork::Exchanges(mut drive) => {
-                let (remote, began) = (*remote, *began);
-                DirectWork::Waits(Box::pin(async move {
+            if let DirectWork::Exchanges(mut drive) = core::mem::replace(work, DirectWork::Over) {
+                *work = DirectWork::Waits(Box::pin(async move {
                     let response = drive.run().await?;
-                    let began = began.unwrap_or_else(|| drive.now());
-                    let round_trip = drive.now().saturating_since(began);
-                    Ok(response.with_arrival(Arrival { remote, round_trip }))
-                }))
+                    Ok(arrived(response, &drive))
+                }));
             }
-            other => other,
-        };
+        }
         // It is pending if it is polled after its end.
         let DirectWork::Waits(rest) = work else { return Poll::Pending };
         let polled = rest.as_mut().poll(cx);
