@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Builds the tests and runs their programs, two at a time: scripts/run_tests.py [cargo test's options] [-- the tests' options]
+"""Builds the tests and runs their programs, three at a time: scripts/run_tests.py [cargo test's options] [-- the tests' options]
 
 `cargo test` runs one program after the other, and the longest ones mostly wait: for other implementations, for losses to be repeated.
 """
@@ -11,8 +11,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-AT_ONCE = 2
-LONGEST = ("interop", "it")  # begin first
+AT_ONCE = 3  # one more than the least number of cores, since those of LONGEST wait as much as they compute
+LONGEST = (("ebbtide-cli", "interop"), ("ebbtide", "it"), ("ebbtide-cli", "it"))  # begin first
 MOSTLY_WAIT = {"interop": max(4, os.cpu_count() or 1)}  # how many tests run at once: most of their time is waiting
 # Their tests talk over real sockets, some with other implementations, whose own timers a busy machine can let run out: one that
 # fails is run once more, alone, and the end of the log names it. Tests in virtual time have no second try.
@@ -31,7 +31,12 @@ def programs(options: list[str]) -> list[tuple[str, Path, str]]:
         for message in messages
         if message["reason"] == "compiler-artifact" and message["profile"]["test"] and message["executable"]
     ]
-    return sorted(built, key=lambda program: (LONGEST.index(program[0]) if program[0] in LONGEST else len(LONGEST)))
+    return sorted(built, key=lambda program: LONGEST.index(name(program)) if name(program) in LONGEST else len(LONGEST))
+
+
+def name(program: tuple[str, Path, str]) -> tuple[str, str]:
+    """Package and target."""
+    return program[1].name, program[0]
 
 
 def failures(output: str) -> list[str]:
@@ -59,20 +64,20 @@ def main(arguments: list[str]) -> int:
         for done in concurrent.futures.as_completed([pool.submit(run, program) for program in programs(arguments[:end])]):
             program, process = done.result()
             target, folder, executable = program
-            name = f"{folder.name}: {Path(executable).name}"
-            print(f"--- {name}\n{process.stdout}", flush=True)
+            heading = f"{folder.name}: {Path(executable).name}"
+            print(f"--- {heading}\n{process.stdout}", flush=True)
             if not process.returncode:
                 continue
             tests = failures(process.stdout)
-            if tests and (folder.name, target) in REAL_TIME:
-                again.append((name, program, tests))
+            if tests and name(program) in REAL_TIME:
+                again.append((heading, program, tests))
             else:
-                failed.append(f"{name}: exit code {process.returncode}")
-    for name, program, tests in again:
+                failed.append(f"{heading}: exit code {process.returncode}")
+    for heading, program, tests in again:
         _, process = run(program, "--exact", *tests)
-        print(f"--- {name}, the tests that failed, once more\n{process.stdout}", flush=True)
+        print(f"--- {heading}, the tests that failed, once more\n{process.stdout}", flush=True)
         if process.returncode:
-            failed.append(f"{name}: exit code {process.returncode}")
+            failed.append(f"{heading}: exit code {process.returncode}")
         else:
             print(f"UNSTEADY, passed when run alone: {', '.join(tests)}", flush=True)
     print("\n".join(failed))
