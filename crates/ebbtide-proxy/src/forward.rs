@@ -21,6 +21,10 @@ const LARGEST: u8 = 6;
 /// The urgency of a request that does not state it (RFC 9218 section 4.1).
 pub(crate) const URGENCY: u8 = 3;
 
+/// Requests a second of addresses that may be forged, which are sent to HTTP servers: each costs a connection. Further
+/// ones have to echo first. Not all, since many clients cannot.
+const UNVERIFIED_WEB: u32 = 64;
+
 /// Forwards requests.
 #[derive(Clone, Debug)]
 struct Forward {
@@ -83,6 +87,7 @@ fn resource(gateway: &Gateway, role: TargetRole) -> Resource {
         .streamed_if(is_web_upload)
         // A download that goes on occupies a connection for longer than one whose client may be a forged address.
         .max_unverified_if(0, continues_web_download)
+        .max_unverified_if(UNVERIFIED_WEB, Target::is_of_web)
 }
 
 /// Whether a request is for a further block of an HTTP server's answer.

@@ -44,6 +44,11 @@ pub(crate) fn unavailable(retry: Duration, why: &'static str) -> Response {
     Response::error(Code::SERVICE_UNAVAILABLE, why).max_age(seconds)
 }
 
+/// 4.03: what the request would change belongs to another client.
+pub(crate) fn not_owner() -> Response {
+    Response::error(Code::FORBIDDEN, "it is another client's")
+}
+
 /// 5.04: no answer within the time limit. The server may have processed the request.
 pub(crate) fn timed_out() -> Response {
     // Repeated at once, it would wait for the same device.

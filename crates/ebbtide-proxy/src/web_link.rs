@@ -153,7 +153,7 @@ fn attribute(text: &str) -> Option<(LinkAttribute, &str)> {
 
 /// Whether a reference is one of the Limited Link Format: a URI, or an absolute path, so that it means the same
 /// wherever it is resolved.
-fn is_limited_reference(reference: &str) -> bool {
+pub(crate) fn is_limited_reference(reference: &str) -> bool {
     let is_plain = !reference.chars().any(|c| c.is_control() || " <>\"".contains(c));
     let is_path = reference.starts_with('/') && !reference.starts_with("//");
     is_plain && (is_path || is_uri(reference))

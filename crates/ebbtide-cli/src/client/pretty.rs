@@ -57,7 +57,7 @@ pub(crate) fn readable(response: &Response) -> String {
     let has = |part: &str| name.contains(part);
     let structured = if has("json") {
         json(body)
-    } else if has("cbor") || has("/cwt") || has("/cose") {
+    } else if has("cbor") || has("/cwt") || has("/cose") || is_topic(response) {
         diagnostic::notation(body)
     } else if response.content_format() == Some(ContentFormat::LINK_FORMAT) {
         std::str::from_utf8(body).ok().map(|text| links(text).join("\n"))
@@ -70,6 +70,11 @@ pub(crate) fn readable(response: &Response) -> String {
         text.push('\n');
     }
     text
+}
+
+/// Whether it is a topic of a broker, whose format (draft-ietf-core-coap-pubsub-21) has no name yet.
+fn is_topic(response: &Response) -> bool {
+    response.content_format() == Some(ContentFormat(606))
 }
 
 fn json(body: &[u8]) -> Option<String> {

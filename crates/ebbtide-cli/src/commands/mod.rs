@@ -26,6 +26,7 @@ mod response;
 pub(crate) mod run;
 pub(crate) mod serve;
 mod serve_binds;
+mod serve_broker;
 mod serve_directory;
 mod serve_explore;
 mod serve_files;

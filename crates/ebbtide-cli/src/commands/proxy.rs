@@ -1,5 +1,6 @@
 //! `ebbtide proxy`: a gateway to CoAP servers.
 
+use super::serve_broker::BrokerArgs;
 use super::serve_directory::DirectoryArgs;
 use super::serve_explore::ExploreArgs;
 use super::serve_metrics::{self, Exports};
@@ -12,9 +13,9 @@ use crate::failure::Failure;
 use crate::log::{LeftOut, LogArgs};
 use crate::settings::SettingsArgs;
 use clap::Args;
-use ebbtide::server::StateFile;
+use ebbtide::server::{Router, StateFile};
 use ebbtide::{ClientConfig, Server, ServerConfig, Uri};
-use ebbtide_proxy::{CellConfig, Gateway, GatewayConfig, Prefix};
+use ebbtide_proxy::{Broker, CellConfig, Directory, Gateway, GatewayConfig, Prefix};
 use std::io::{self, Write as _};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -25,7 +26,7 @@ use tokio::net::TcpListener;
 pub(crate) struct ProxyArgs {
     /// Let clients reach the addresses with this prefix, such as 10.0.0.0/8 or 192.0.2.7; may be repeated. Loopback and
     /// link-local addresses need a prefix within their range, such as 127.0.0.0/8
-    #[arg(long, value_name = "PREFIX", required_unless_present_any = ["allow_http", "backend", "directory"])]
+    #[arg(long, value_name = "PREFIX", required_unless_present_any = ["allow_http", "backend", "directory", "broker"])]
     allow: Vec<Prefix>,
     /// Let CoAP clients reach the addresses with this prefix over HTTP and HTTPS, as in coap-client -P PROXY
     /// http://192.0.2.7/; may be repeated
@@ -75,6 +76,8 @@ pub(crate) struct ProxyArgs {
     metrics: Option<String>,
     #[command(flatten)]
     directory: DirectoryArgs,
+    #[command(flatten)]
+    broker: BrokerArgs,
     #[command(flatten)]
     explore: ExploreArgs,
     #[command(flatten)]
@@ -198,6 +201,7 @@ pub(crate) fn run(args: ProxyArgs) -> Result<(), Failure> {
         metrics: args.metrics,
         left_out: log.left_out(),
         directory: args.directory,
+        broker: args.broker,
         explore: args.explore,
         security: args.security,
     };
@@ -208,13 +212,32 @@ pub(crate) fn run(args: ProxyArgs) -> Result<(), Failure> {
     })
 }
 
-/// Listens for the HTTP clients that an option names.
-async fn listen(option: &str, address: &str) -> Result<TcpListener, Failure> {
-    TcpListener::bind(address).await.map_err(|error| {
-        Failure::work(format_args!(
-            "{option} {address}: {error}; give HOST:PORT, such as 127.0.0.1:8080"
-        ))
-    })
+/// A listener for HTTP clients, which an option names by its scheme.
+struct HttpListener {
+    scheme: &'static str,
+    /// The host in the option.
+    host: String,
+    listener: TcpListener,
+}
+
+impl HttpListener {
+    async fn bind(scheme: &'static str, address: Option<String>) -> Result<Option<Self>, Failure> {
+        let Some(address) = address else { return Ok(None) };
+        let listener = TcpListener::bind(&address).await.map_err(|error| {
+            Failure::work(format_args!(
+                "--{scheme} {address}: {error}; give HOST:PORT, such as 127.0.0.1:8080"
+            ))
+        })?;
+        let host = address.rsplit_once(':').map_or("", |(host, _)| host).to_owned();
+        Ok(Some(Self { scheme, host, listener }))
+    }
+
+    /// The origin of its URIs; `None` if it listens at all addresses, since none of them is then known to clients.
+    fn origin(&self) -> Option<String> {
+        let address = self.listener.local_addr().ok()?;
+        let is_named = !address.ip().is_unspecified();
+        is_named.then(|| format!("{}://{}:{}", self.scheme, self.host, address.port()))
+    }
 }
 
 /// The addresses of the proxy, and its resources besides those that it forwards to.
@@ -226,14 +249,15 @@ struct Served {
     metrics: Option<String>,
     left_out: LeftOut,
     directory: DirectoryArgs,
+    broker: BrokerArgs,
     explore: ExploreArgs,
     security: SecurityArgs,
 }
 
 impl Served {
     async fn forward(self, config: GatewayConfig) -> Result<(), Failure> {
-        let Self { mut binds, http, https, state, metrics, left_out, directory, explore, security } =
-            self;
+        let Self { mut binds, http, https, state, metrics, left_out, directory, .. } = self;
+        let (broker, explore, security) = (self.broker, self.explore, self.security);
         if binds.is_empty() {
             // Not at all addresses: whoever is to be served by a proxy is named.
             binds.push(format!("127.0.0.1:{}", ebbtide::DEFAULT_PORT));
@@ -241,10 +265,17 @@ impl Served {
         let gateway = Gateway::new(config);
         let explored = gateway.clone();
         let directory = directory.open(state.as_deref())?;
-        let router = match &directory {
-            Some(directory) => gateway.router_beside(directory.router()),
+        let broker = broker.open(state.as_deref())?;
+        let own = [directory.as_ref().map(Directory::router), broker.as_ref().map(Broker::router)];
+        let mut router = match own.into_iter().flatten().reduce(Router::merge) {
+            Some(own) => gateway.router_beside(own),
             None => gateway.router(),
         };
+        let http = HttpListener::bind("http", http).await?;
+        let https = HttpListener::bind("https", https).await?;
+        if let Some(origin) = [&http, &https].into_iter().flatten().find_map(HttpListener::origin) {
+            router = router.merge(gateway.http_link(&origin));
+        }
         let security = security.read()?;
         let binds = security.binds(&binds).await?;
         let mut own = security.apply(ServerConfig::new(), &binds)?;
@@ -270,14 +301,12 @@ impl Served {
         for (scheme, address) in server.listeners() {
             writeln!(io::stdout(), "proxy at {scheme}://{address}")?;
         }
-        if let Some(address) = http {
-            let listener = listen("--http", &address).await?;
+        if let Some(HttpListener { listener, .. }) = http {
             writeln!(io::stdout(), "gateway at http://{}/hc/", listener.local_addr()?)?;
             let gateway = gateway.clone();
             tokio::spawn(async move { gateway.serve_http(listener).await });
         }
-        if let (Some(address), Some(tls)) = (https, security.tls.clone()) {
-            let listener = listen("--https", &address).await?;
+        if let (Some(HttpListener { listener, .. }), Some(tls)) = (https, security.tls.clone()) {
             writeln!(io::stdout(), "gateway at https://{}/hc/", listener.local_addr()?)?;
             // The certificate was accepted when it was read.
             tokio::spawn(async move { gateway.serve_https(listener, tls.server()).await });

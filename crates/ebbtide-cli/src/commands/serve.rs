@@ -1,5 +1,6 @@
 //! `ebbtide serve`: test resources, or the files of a folder.
 
+use super::serve_broker::BrokerArgs;
 use super::serve_directory::DirectoryArgs;
 use super::serve_explore::ExploreArgs;
 use super::serve_limits::LimitArgs;
@@ -89,6 +90,8 @@ pub(crate) struct ServeArgs {
     state: Option<PathBuf>,
     #[command(flatten)]
     directory: DirectoryArgs,
+    #[command(flatten)]
+    broker: BrokerArgs,
     #[command(flatten)]
     explore: ExploreArgs,
     /// Keep polling for datagrams for this many microseconds after the last ones before sleeping:
@@ -205,6 +208,9 @@ async fn serve(args: ServeArgs, config: ServerConfig, log: LeftOut) -> Result<()
     let directory = args.directory.open(args.state.as_deref())?;
     if let Some(directory) = &directory {
         router = router.merge(directory.router());
+    }
+    if let Some(broker) = args.broker.open(args.state.as_deref())? {
+        router = router.merge(broker.router());
     }
     let security = args.security.read()?;
     let mut binds = security.binds(&args.bind).await?;

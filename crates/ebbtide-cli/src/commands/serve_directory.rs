@@ -15,6 +15,14 @@ pub(crate) struct DirectoryArgs {
     directory: bool,
 }
 
+/// A state of its own next to that of the server.
+pub(crate) fn beside(path: &Path, what: &str) -> StateFile {
+    let mut beside = path.as_os_str().to_owned();
+    beside.push(".");
+    beside.push(what);
+    StateFile::new(PathBuf::from(beside))
+}
+
 impl DirectoryArgs {
     /// The directory, if it is asked for. Must be called within a tokio runtime.
     pub(crate) fn open(&self, state: Option<&Path>) -> Result<Option<Directory>, Failure> {
@@ -22,11 +30,7 @@ impl DirectoryArgs {
             return Ok(None);
         }
         let config = match state {
-            Some(path) => {
-                let mut beside = path.as_os_str().to_owned();
-                beside.push(".directory");
-                DirectoryConfig::new().state(StateFile::new(PathBuf::from(beside)))
-            }
+            Some(path) => DirectoryConfig::new().state(beside(path, "directory")),
             None => DirectoryConfig::new(),
         };
         let failed = |error| Failure::work(format_args!("--state {error}"));

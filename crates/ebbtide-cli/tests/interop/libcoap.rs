@@ -67,6 +67,36 @@ async fn its_client_gets_everything_from_our_server() {
 }
 
 #[tokio::test]
+async fn its_client_creates_a_topic_at_our_broker_and_subscribes_to_it() {
+    if !found() {
+        return;
+    }
+    let broker = free_address("127.0.0.1");
+    let (at, client) = (broker.to_string(), Client::new());
+    let (_broker, _) = Running::ready(EBBTIDE, &["serve", "--broker", "--bind", &at]);
+    // {0: "a", 2: "core.ps.data"}
+    let topic = "%A2%00%61a%02%6Ccore.ps.data";
+    let made = ask(&["-m", "post", "-t", "606", "-e", topic], broker, "/ps").await;
+    assert!(made.contains("/ps/data/"), "{made}");
+    let listed = ask(&[], broker, "/ps?rt=core.ps.data").await;
+    let data = listed.trim_matches(['<', '>']);
+    assert_eq!(ask(&["-m", "put", "-e", "first"], broker, data).await, "");
+    assert_eq!(ask(&[], broker, data).await, "first");
+    let uri = format!("coap://{broker}{data}");
+    let publish = async {
+        for n in 0.. {
+            client.put(&*uri, format!("n{n}")).await.unwrap();
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    let seen = tokio::select! {
+        seen = ask(&["-w", "-s", "2"], broker, data) => seen,
+        () = publish => unreachable!("it has no end"),
+    };
+    assert!(seen.matches('n').count() >= 2, "two publications at least: {seen}");
+}
+
+#[tokio::test]
 async fn its_client_sends_and_gets_bodies_of_a_megabyte() {
     if !found() {
         return;

@@ -33,6 +33,32 @@ fn the_directory_of_a_proxy_is_discovered_beside_a_backend_of_all_paths() {
 }
 
 #[test]
+fn topics_of_a_proxy_are_back_after_it_was_killed() {
+    let folder = tempfile::tempdir().unwrap();
+    let state = folder.path().join("state").to_str().unwrap().to_owned();
+    let start = || Serving::proxy(&["--broker", "--state", &state]);
+    let proxy = start();
+    let topic = "{0: \"room\", 2: \"core.ps.data\"}";
+    let made = succeed(&["post", &proxy.uri("/ps"), "-t", "606", "--cbor", topic, "--pretty"]);
+    let data = made.split('"').find(|part| part.starts_with("/ps/data/")).unwrap().to_owned();
+    assert_eq!(succeed(&["get", &proxy.uri("/ps?rt=core.ps.data")]).trim(), format!("<{data}>"));
+    succeed(&["put", &proxy.uri(&data), "-e", "22.5"]);
+    drop(proxy);
+    assert_eq!(succeed(&["get", &start().uri(&data)]).trim(), "22.5");
+}
+
+#[test]
+fn coap_clients_discover_the_http_side_of_a_proxy() {
+    let start = |http: &str| Serving::proxy(&["--allow", "10.0.0.0/8", "--http", http]);
+    let listed = |proxy: &Serving| succeed(&["get", &proxy.uri("/.well-known/core?rt=core.hc")]);
+    let mut proxy = start("127.0.0.1:0");
+    let found = listed(&proxy);
+    let at = proxy.after("gateway at http://").trim_end_matches("/hc/").to_owned();
+    assert_eq!(found.trim(), format!("</hc/>;anchor=\"http://{at}\";rt=\"core.hc\""));
+    assert_eq!(listed(&start("0.0.0.0:0")).trim(), "", "no client knows this address");
+}
+
+#[test]
 fn the_metrics_of_a_proxy_have_the_load_of_each_cell() {
     let server = Serving::start(&[]);
     let backend = format!("/far=coap://{}/", server.address);

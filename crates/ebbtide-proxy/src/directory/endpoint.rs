@@ -1,5 +1,6 @@
 //! An endpoint as it is registered (RFC 9176 section 5), and its stored form.
 
+use crate::durable::{get, get_address, get_optional, put, put_address, put_optional};
 use crate::web_link::{self, LinkAttribute, WebLink};
 use bytes::{Buf, BufMut};
 use std::net::{IpAddr, SocketAddr};
@@ -191,10 +192,7 @@ impl RegisteredEndpoint {
         let mut out = Vec::new();
         out.put_u64(expires);
         out.put_u32(self.lifetime);
-        match self.client.to_canonical() {
-            IpAddr::V4(ip) => out.put_u128(ip.to_ipv6_mapped().to_bits()),
-            IpAddr::V6(ip) => out.put_u128(ip.to_bits()),
-        }
+        put_address(&mut out, self.client);
         out.put_u8(u8::from(self.base.named_by == BaseSource::Parameter));
         put_optional(
             &mut out,
@@ -215,7 +213,7 @@ impl RegisteredEndpoint {
     pub(super) fn decode(mut stored: &[u8]) -> Option<(Self, u64)> {
         let input = &mut stored;
         let (expires, lifetime) = (input.try_get_u64().ok()?, input.try_get_u32().ok()?);
-        let client = IpAddr::V6(input.try_get_u128().ok()?.into()).to_canonical();
+        let client = get_address(input)?;
         let named_by = match input.try_get_u8().ok()? {
             0 => BaseSource::Address,
             1 => BaseSource::Parameter,
@@ -242,28 +240,6 @@ impl RegisteredEndpoint {
 
 fn text(bytes: &[u8]) -> Option<String> {
     String::from_utf8(bytes.to_vec()).ok()
-}
-
-fn put(out: &mut Vec<u8>, bytes: &[u8]) {
-    out.put_u32(bytes.len() as u32);
-    out.put_slice(bytes);
-}
-
-fn get<'i>(input: &mut &'i [u8]) -> Option<&'i [u8]> {
-    let length = input.try_get_u32().ok()?;
-    let (bytes, rest) = input.split_at_checked(length as usize)?;
-    *input = rest;
-    Some(bytes)
-}
-
-fn put_optional(out: &mut Vec<u8>, bytes: Option<&[u8]>) {
-    out.put_u8(u8::from(bytes.is_some()));
-    put(out, bytes.unwrap_or_default());
-}
-
-fn get_optional<'i>(input: &mut &'i [u8]) -> Option<Option<&'i [u8]>> {
-    let is_there = input.try_get_u8().ok()? != 0;
-    Some(Some(get(input)?).filter(|_| is_there))
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Look-ups of endpoints and of resources (RFC 9176 section 6).
 
 use super::endpoint::RegisteredEndpoint;
+use crate::numbered;
 use crate::web_link::{LinkAttribute, WebLink};
 
 /// The longest result of a look-up, in bytes.
@@ -117,7 +118,7 @@ impl Lookup {
 
 /// The path of a registration.
 pub(super) fn path(number: u32) -> String {
-    format!("/rd/{number:08x}")
+    format!("/rd/{}", numbered::segment(number))
 }
 
 /// The link of an endpoint (RFC 9176 section 6.4).

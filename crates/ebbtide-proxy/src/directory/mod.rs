@@ -7,6 +7,7 @@ mod routes;
 mod storing;
 mod table;
 
+use crate::durable::Durable;
 use crate::open::FairPlaces;
 use crate::system;
 use crate::web_link::WebLink;
@@ -16,7 +17,6 @@ use std::fmt;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
-use storing::Durable;
 use table::DirectoryTable;
 
 /// How often expired registrations are removed.

@@ -4,8 +4,8 @@ use super::endpoint::{
     BaseSource, BaseUri, EndpointName, Parameters, RegisteredEndpoint, interface,
 };
 use super::lookup::{Lookup, LookupKind};
-use super::table::DirectoryTable;
 use super::{Directory, NotKept};
+use crate::numbered::{self, owner, permit};
 use crate::outcome;
 use crate::web_link::{self, WebLink};
 use ebbtide::server::{Call, Resource, Router, get, post};
@@ -72,17 +72,6 @@ fn gone() -> Response {
     Response::error(Code::NOT_FOUND, "there is no such registration, or it has expired")
 }
 
-fn not_owner() -> Response {
-    Response::error(Code::FORBIDDEN, "the name is another one's")
-}
-
-/// Whether the sender may change a registration (RFC 9176 section 7.5: the one that came first).
-fn permit(table: &DirectoryTable, number: u32, call: &Call<'_>) -> Result<(), Response> {
-    let known = table.get(number).and_then(|endpoint| endpoint.owner.as_ref());
-    let is_permitted = known.is_none_or(|known| owner(call).as_ref() == Some(known));
-    if is_permitted { Ok(()) } else { Err(not_owner()) }
-}
-
 fn parameters(call: &Call<'_>) -> Result<Parameters, Response> {
     let query: Vec<_> = call.query().collect();
     Parameters::read(query.iter().map(AsRef::as_ref)).map_err(bad)
@@ -101,14 +90,7 @@ fn links(format: Option<ContentFormat>, body: &[u8]) -> Result<Vec<WebLink>, Res
 
 /// The number of the registration that a request names.
 fn number(call: &Call<'_>) -> Result<u32, Response> {
-    let text = call.param("number").filter(|text| text.len() == 8);
-    text.and_then(|text| u32::from_str_radix(text, 16).ok()).ok_or_else(gone)
-}
-
-/// The identity that the sender of a request has proved.
-fn owner(call: &Call<'_>) -> Option<Vec<u8>> {
-    let shown = || call.certificate().or_else(|| call.raw_public_key());
-    call.identity().or_else(shown).map(<[u8]>::to_vec)
+    call.param("number").and_then(numbered::read).ok_or_else(gone)
 }
 
 /// The sender's address as a base URI.
@@ -133,7 +115,7 @@ impl Directory {
     ) -> Result<u32, Response> {
         let refusal = |why: NotKept| match why {
             NotKept::Full => outcome::unavailable(FETCH, "the directory has no place for it"),
-            NotKept::NotOwner => not_owner(),
+            NotKept::NotOwner => outcome::not_owner(),
             NotKept::Gone => gone(),
         };
         let (number, version) = self.inner.put(endpoint, updated).map_err(refusal)?;
@@ -143,10 +125,8 @@ impl Directory {
 
     async fn settle(&self, version: u64) -> Result<(), Response> {
         match &self.inner.durable {
-            Some(durable) if !durable.has(version).await => {
-                Err(outcome::unavailable(FETCH, "it cannot be stored"))
-            }
-            _ => Ok(()),
+            Some(durable) => durable.settle(version).await,
+            None => Ok(()),
         }
     }
 
@@ -154,7 +134,8 @@ impl Directory {
         let name = read.name.take().ok_or_else(|| bad("name the endpoint, as in ep=node1"))?;
         let name = EndpointName { name, sector: read.sector.take() };
         let table = self.table();
-        table.number(&name).map_or(Ok(()), |number| permit(&table, number, call))?;
+        let known = table.number(&name).and_then(|number| table.get(number));
+        permit(known.and_then(|known| known.owner.as_ref()), call)?;
         drop(table);
         Ok(name)
     }
@@ -175,7 +156,7 @@ impl Directory {
             RegisteredEndpoint { name, lifetime, base, attributes, links, owner, client };
         let number = self.keep(endpoint, None).await?;
         let created = Response::new(Code::CREATED).option(OptionNumber::LOCATION_PATH, b"rd");
-        Ok(created.option(OptionNumber::LOCATION_PATH, format!("{number:08x}").as_bytes()))
+        Ok(created.option(OptionNumber::LOCATION_PATH, numbered::segment(number).as_bytes()))
     }
 
     /// Simple registration (RFC 9176 section 5.1): the links are those of the sender's `/.well-known/core`.
@@ -207,8 +188,9 @@ impl Directory {
         let number = number(call)?;
         let mut endpoint = {
             let table = self.table();
-            permit(&table, number, call)?;
-            table.get(number).cloned().ok_or_else(gone)?
+            let known = table.get(number).ok_or_else(gone)?;
+            permit(known.owner.as_ref(), call)?;
+            known.clone()
         };
         let is_same = |given: &Option<String>, known: Option<&String>| {
             given.is_none() || given.as_ref() == known
@@ -242,10 +224,8 @@ impl Directory {
         let number = number(call)?;
         let version = {
             let mut table = self.table();
-            permit(&table, number, call)?;
-            if !table.remove(number) {
-                return Err(gone());
-            }
+            permit(table.get(number).ok_or_else(gone)?.owner.as_ref(), call)?;
+            table.remove(number);
             table.version()
         };
         self.inner.notify();

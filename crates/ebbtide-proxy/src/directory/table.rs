@@ -3,18 +3,13 @@
 use super::endpoint::{EndpointName, RegisteredEndpoint};
 use super::index::{self, AttributeIndex};
 use super::lookup::Lookup;
+use crate::durable::StoredChange;
+use crate::numbered;
+use crate::room::{FairRoom, Holding, PLACE};
 use crate::system;
-use ebbtide_core::session::FairShares;
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::IpAddr;
 use std::time::Duration;
 use tokio::time::Instant;
-
-/// The bytes of one place. A client's address has at most as many places as are free.
-pub(super) const PLACE: usize = 1024;
-
-/// A change to be stored.
-pub(super) type StoredChange = (Vec<u8>, Option<Vec<u8>>);
 
 /// See the [module](self).
 #[derive(Debug)]
@@ -23,9 +18,7 @@ pub(super) struct DirectoryTable {
     names: BTreeMap<EndpointName, u32>,
     expiries: BTreeSet<(Instant, u32)>,
     index: AttributeIndex,
-    shares: FairShares,
-    taken: usize,
-    max: usize,
+    room: FairRoom,
     /// The registrations that have changed since they were taken to be stored.
     changed: BTreeSet<u32>,
     /// The number of changes so far.
@@ -36,7 +29,7 @@ pub(super) struct DirectoryTable {
 struct KeptEndpoint {
     endpoint: RegisteredEndpoint,
     expires: Instant,
-    places: usize,
+    holding: Holding,
 }
 
 /// There is no place for an endpoint.
@@ -50,9 +43,7 @@ impl DirectoryTable {
             names: BTreeMap::new(),
             expiries: BTreeSet::new(),
             index: AttributeIndex::default(),
-            shares: FairShares::new(system::seed()),
-            taken: 0,
-            max: max_bytes / PLACE,
+            room: FairRoom::new(max_bytes / PLACE),
             changed: BTreeSet::new(),
             version: 0,
         }
@@ -105,7 +96,7 @@ impl DirectoryTable {
         let expires = now + Duration::from_secs(endpoint.lifetime.into());
         let number = match self.number(&endpoint.name) {
             Some(number) => number,
-            None => self.free_number(),
+            None => numbered::free(&self.kept),
         };
         self.insert(number, endpoint, expires)?;
         self.change(number);
@@ -128,26 +119,18 @@ impl DirectoryTable {
         endpoint: RegisteredEndpoint,
         expires: Instant,
     ) -> Result<(), DirectoryFull> {
-        let places = (endpoint.cost() + index::cost(&endpoint)).div_ceil(PLACE);
-        let former = self.take_out(number);
-        if !self.has_room(endpoint.client, places) {
-            if let Some(former) = former {
-                self.put_in(number, former);
-            }
+        let cost = endpoint.cost() + index::cost(&endpoint);
+        let holding = Holding::of_bytes(endpoint.client, cost);
+        let former = self.kept.get(&number).map(|former| former.holding);
+        if !self.room.replace(former, Some(holding)) {
             return Err(DirectoryFull);
         }
-        self.put_in(number, KeptEndpoint { endpoint, expires, places });
+        self.take_out(number);
+        self.put_in(number, KeptEndpoint { endpoint, expires, holding });
         Ok(())
     }
 
-    fn has_room(&self, client: IpAddr, places: usize) -> bool {
-        let taken = self.taken + places;
-        taken <= self.max && self.shares.admit(client, taken - 1, self.max)
-    }
-
     fn put_in(&mut self, number: u32, kept: KeptEndpoint) {
-        self.taken += kept.places;
-        (0..kept.places).for_each(|_| self.shares.add(kept.endpoint.client));
         self.names.insert(kept.endpoint.name.clone(), number);
         self.expiries.insert((kept.expires, number));
         self.index.add(number, &kept.endpoint);
@@ -156,21 +139,10 @@ impl DirectoryTable {
 
     fn take_out(&mut self, number: u32) -> Option<KeptEndpoint> {
         let kept = self.kept.remove(&number)?;
-        self.taken -= kept.places;
-        (0..kept.places).for_each(|_| self.shares.remove(kept.endpoint.client));
         self.names.remove(&kept.endpoint.name);
         self.expiries.remove(&(kept.expires, number));
         self.index.remove(number, &kept.endpoint);
         Some(kept)
-    }
-
-    /// A number that strangers cannot guess, and that no former registration is likely to have had.
-    fn free_number(&self) -> u32 {
-        let mut number = system::seed() as u32;
-        while self.kept.contains_key(&number) {
-            number = number.wrapping_add(1);
-        }
-        number
     }
 
     fn change(&mut self, number: u32) {
@@ -180,11 +152,10 @@ impl DirectoryTable {
 
     /// Returns false if there is no such registration.
     pub(super) fn remove(&mut self, number: u32) -> bool {
-        let is_there = self.take_out(number).is_some();
-        if is_there {
-            self.change(number);
-        }
-        is_there
+        let Some(kept) = self.take_out(number) else { return false };
+        self.room.replace(Some(kept.holding), None);
+        self.change(number);
+        true
     }
 
     /// Removes what has expired. Returns whether anything has.
@@ -252,7 +223,7 @@ mod tests {
         assert!(!table.expire(later + Duration::from_secs(59)));
         assert_eq!(table.take_changes(later).len(), 2);
         assert!(table.remove(first) && !table.remove(first));
-        assert_eq!((table.taken, table.take_changes(later).len()), (0, 1));
+        assert_eq!((table.room.taken(), table.take_changes(later).len()), (0, 1));
     }
 
     #[test]

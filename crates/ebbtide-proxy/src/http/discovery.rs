@@ -1,8 +1,9 @@
-//! The gateway's own `/.well-known/core`, by which HTTP clients find the prefix of target URIs (RFC 8075 section 5.5).
+//! The lists of resources, by which HTTP and CoAP clients find the prefix of target URIs (RFC 8075 section 5.5).
 
 use super::request::PREFIX;
 use super::response::{self, AnswerBody};
 use crate::gateway::Gateway;
+use ebbtide::server::{Resource, Router};
 use hyper::Method;
 use hyper::header::{self, HeaderValue};
 use hyper::http::request::Parts;
@@ -10,6 +11,22 @@ use hyper::http::request::Parts;
 const PATH: &str = "/.well-known/core";
 /// The resource type of the prefix.
 const TYPE: &str = "core.hc";
+
+impl Gateway {
+    /// A router that tells CoAP clients, in `/.well-known/core`, where HTTP clients find this gateway (RFC 8075 section
+    /// 5.5.1): at `origin`, such as `http://gateway.example:8080`. To be merged with [`Self::router`]. It is empty if a
+    /// backend has the path.
+    #[must_use]
+    pub fn http_link(&self, origin: &str) -> Router {
+        let path = PREFIX.split('/').skip(1).map(str::to_owned).collect();
+        if self.inner.backends.target(path, Vec::new()).is_some() {
+            return Router::new();
+        }
+        // It has no methods: it is a resource of HTTP.
+        let link = Resource::default().attribute("anchor", origin).attribute("rt", TYPE);
+        Router::new().route(PREFIX, link)
+    }
+}
 
 /// The answer to a request for the list, unless a backend has that path.
 pub(super) fn of(gateway: &Gateway, parts: &Parts) -> Option<hyper::Response<AnswerBody>> {

@@ -8,6 +8,7 @@ mod forward;
 mod http;
 mod observe;
 mod oscore;
+mod pubsub;
 mod rfc_examples;
 mod sharing;
 mod web;

@@ -4,7 +4,7 @@
 use super::http::{exchange, gateway, request, status};
 use super::{Through, config, serve};
 use crate::target::Target;
-use crate::{Directory, DirectoryConfig};
+use crate::{Directory, DirectoryConfig, Gateway};
 use ebbtide::server::{Call, Router, get};
 use ebbtide::{Client, ClientConfig, Code, ContentFormat, OptionNumber, Response};
 use ebbtide_core::wire::{Content, Message, MessageId, Opt, Token, Type};
@@ -138,6 +138,24 @@ async fn the_gateway_is_discovered_as_in_rfc_8075_section_5_5_1() {
     assert!(got.ends_with("\r\n\r\n</hc/>;rt=\"core.hc\""), "{got}");
     let got = exchange(http, &asked.replace("rt=core.hc", "rt=other")).await;
     assert!(got.starts_with("HTTP/1.1 200 OK\r\n") && got.ends_with("\r\n\r\n"), "{got}");
+}
+
+/// RFC 8075, section 5.5.1: the first and the second example, for CoAP clients.
+#[tokio::test]
+async fn coap_clients_discover_the_gateway_as_in_rfc_8075_section_5_5_1() {
+    let listed = |gateway: Gateway| async move {
+        let router = gateway.router().merge(gateway.http_link("http://p.example.com"));
+        let options = [(PATH, &b".well-known"[..]), (PATH, b"core"), (QUERY, b"rt=core.hc")];
+        let got = answer(serve(router), &message(Code::GET, &options, b"")).await;
+        let got = Message::parse(&got).unwrap();
+        (got.code(), String::from_utf8(got.payload().to_vec()).unwrap())
+    };
+    let link = "</hc/>;anchor=\"http://p.example.com\";rt=\"core.hc\"";
+    assert_eq!(listed(Gateway::new(config())).await, (Code::CONTENT, link.to_owned()));
+    // The list of a server that has all paths is its own.
+    let server = serve(Router::new().route("/own", get(|_: &Call<'_>| "x").attribute("rt", "own")));
+    let all = config().backend("/", &format!("coap://{server}/").parse().unwrap());
+    assert_eq!(listed(Gateway::new(all)).await, (Code::CONTENT, String::new()));
 }
 
 /// RFC 8075, section 6.2: a Content-Format without a media type, in both directions.

@@ -1,9 +1,15 @@
 //! Requests of CoAP clients for resources of HTTP servers.
 
+use super::rfc_examples::message;
 use super::{Through, config};
-use crate::GatewayConfig;
+use crate::{Gateway, GatewayConfig};
 use ebbtide::congestion::ControlConfig;
-use ebbtide::{Client, ClientConfig, Code, ContentFormat, OptionNumber, Request, Response};
+use ebbtide::server::Verify;
+use ebbtide::{
+    Client, ClientConfig, Code, ContentFormat, OptionNumber, Request, Response, Server,
+    ServerConfig,
+};
+use ebbtide_core::wire::Message;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -203,4 +209,36 @@ async fn an_observation_of_http_is_a_single_answer() {
     let only = observation.next().await.unwrap().unwrap();
     assert_eq!((only.text().as_ref(), only.content_format()), ("<p>", None));
     assert!(observation.next().await.is_none());
+}
+
+#[tokio::test]
+async fn few_requests_of_addresses_that_may_be_forged_become_requests_of_http() {
+    let (server, asked) = web(move |_| reply("200 OK\r\nCache-Control: no-store", "1")).await;
+    let gateway = Gateway::new(GatewayConfig::new().allow_http("127.0.0.0/8".parse().unwrap()));
+    // A server that trusts no address before it has echoed, as one on the Internet.
+    let wary = ServerConfig::new().verify(Verify::All);
+    let proxy = Server::with_config(gateway.router(), wary, ["127.0.0.1:0"]).unwrap();
+    let address = proxy.local_addrs()[0];
+    tokio::spawn(proxy.run());
+    let (began, mut challenged) = (crate::system::now(), 0);
+    let forged = tokio::net::UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    for n in 0..200 {
+        let uri = format!("http://{server}/{n}");
+        let mut request = message(Code::POST, &[(OptionNumber::PROXY_URI, uri.as_bytes())], b"");
+        // Each has a message ID of its own.
+        request[3] = n;
+        forged.send_to(&request, address).await.unwrap();
+        let mut buf = [0; 1500];
+        let length = forged.recv(&mut buf).await.unwrap();
+        let answer = Message::parse(&buf[..length]).unwrap();
+        challenged += usize::from(answer.option(OptionNumber::ECHO).is_some());
+    }
+    let seconds = began.elapsed().as_secs() as usize + 2;
+    let sent = asked.lock().unwrap().len();
+    assert_eq!(sent + challenged, 200);
+    assert!((1..=64 * seconds).contains(&sent), "{sent} in {seconds} s");
+    // A client that echoes is served in any case.
+    let through = Through { client: Client::new(), proxy: address };
+    let honest = through.send(through.get(&format!("http://{server}/x"))).await;
+    assert_eq!(honest.code(), Code::CONTENT);
 }

@@ -7,7 +7,7 @@ use ebbtide_core::endpoint::Reliability;
 use ebbtide_core::session::Observers;
 use ebbtide_core::wire::{Code, Message};
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
@@ -37,6 +37,10 @@ struct SubjectInner {
     confirmable: bool,
     /// See [`Subject::close`].
     closed: AtomicBool,
+    /// See [`Subject::limit`].
+    max: AtomicUsize,
+    /// Whether there were as many when the last request to observe came.
+    full: AtomicBool,
     /// The number of changes.
     changes: AtomicU64,
     /// The minimum time between two notifications.
@@ -111,6 +115,8 @@ impl Subject {
                 id,
                 confirmable: reliability == Reliability::Confirmable,
                 closed: AtomicBool::new(false),
+                max: AtomicUsize::new(usize::MAX),
+                full: AtomicBool::new(false),
                 changes: AtomicU64::new(0),
                 span: Mutex::default(),
                 waiting: Mutex::default(),
@@ -219,8 +225,24 @@ impl Subject {
     /// Ends all observations with this error, such as 4.04 for a resource that is gone (RFC 7641
     /// section 4.2). A code that is not an error is sent as 5.03.
     pub fn clear(&self, code: Code) {
-        let is_error = matches!(code.class(), 4 | 5);
-        self.event(&Response::new(if is_error { code } else { Code::SERVICE_UNAVAILABLE }));
+        self.event(&last(code));
+    }
+
+    /// Accepts at most so many observers: requests of others are answered without an observation (RFC 7641
+    /// section 4.1). If there are more, the observations of those that came last end with this error, as with
+    /// [`Self::clear`]. Requests that come at the same time at several sockets may exceed it by one for each of them.
+    pub fn limit(&self, observers: usize, code: Code) {
+        self.inner.max.store(observers, Ordering::SeqCst);
+        let (last, mut spared) = (last(code), observers);
+        self.each(|observers| {
+            observers.event_beyond(self.inner.id, spared, &last);
+            spared = spared.saturating_sub(observers.of(self.inner.id));
+        });
+    }
+
+    /// The maximum number of observers of a transport at which `max` may be: none if it accepts no further ones.
+    pub(super) fn room(&self, max: usize) -> usize {
+        if self.inner.full.load(Ordering::SeqCst) { 0 } else { max }
     }
 
     /// Accepts no further observers: their requests are answered as if the resource could not be observed. Those
@@ -258,7 +280,12 @@ impl Subject {
         }
     }
 
+    /// Counts a transport's observers among its own. No lock of a transport may be held.
     pub(super) fn attach<O: Observed + 'static>(&self, shared: &Arc<O>) {
+        let max = self.inner.max.load(Ordering::SeqCst);
+        // Counting takes the locks of all transports.
+        let is_full = max != usize::MAX && self.observers() >= max;
+        self.inner.full.store(is_full, Ordering::SeqCst);
         let mut sockets = self.inner.sockets.lock().unwrap_or_else(PoisonError::into_inner);
         let address = Arc::as_ptr(shared).cast::<()>();
         // Removes closed connections.
@@ -278,4 +305,10 @@ impl Subject {
     pub(super) fn name(&self) -> ebbtide_core::session::Subject {
         ebbtide_core::session::Subject { id: self.inner.id, confirmable: self.inner.confirmable }
     }
+}
+
+/// The notification that ends an observation.
+fn last(code: Code) -> Response {
+    let is_error = matches!(code.class(), 4 | 5);
+    Response::new(if is_error { code } else { Code::SERVICE_UNAVAILABLE })
 }

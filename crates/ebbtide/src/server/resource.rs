@@ -40,7 +40,7 @@ pub struct Resource<S = ()> {
     pub(super) max_pause: Option<Duration>,
     pub(super) authorize: Option<Authorize>,
     /// See [`Self::max_unverified`].
-    unverified: Option<(Arc<Gate>, MessageTest)>,
+    unverified: Vec<(Arc<Gate>, MessageTest)>,
 }
 
 impl<S> Default for Resource<S> {
@@ -56,7 +56,7 @@ impl<S> Default for Resource<S> {
             streamed: None,
             max_pause: None,
             authorize: None,
-            unverified: None,
+            unverified: Vec::new(),
         }
     }
 }
@@ -240,14 +240,15 @@ impl<S: Send + Sync + 'static> Resource<S> {
         self.max_unverified_if(per_second, |_| true)
     }
 
-    /// As [`Self::max_unverified`], for the requests that `is` selects. It must not block.
+    /// As [`Self::max_unverified`], for the requests that `is` selects. It must not block. Of several limits, the
+    /// first one that selects a request counts.
     #[must_use]
     pub fn max_unverified_if(
         mut self,
         per_second: u32,
         is: impl Fn(&Message<'_>) -> bool + Send + Sync + 'static,
     ) -> Self {
-        self.unverified = Some((Arc::new(Gate::new(per_second)), Arc::new(is)));
+        self.unverified.push((Arc::new(Gate::new(per_second)), Arc::new(is)));
         self
     }
 
@@ -347,9 +348,12 @@ impl Resource {
 
     /// The limit for unverified addresses that concerns this request.
     pub(super) fn gate(&self, message: &Message<'_>) -> Result<Option<&Gate>, CaughtPanic> {
-        let Some((gate, is)) = &self.unverified else { return Ok(None) };
-        let concerns = panics::catch(|| is(message))?;
-        Ok(concerns.then_some(gate))
+        for (gate, is) in &self.unverified {
+            if panics::catch(|| is(message))? {
+                return Ok(Some(gate));
+            }
+        }
+        Ok(None)
     }
 
     /// Whether there is a handler for a method.

@@ -286,7 +286,7 @@ impl Service {
         let observe = subject.map(|(subject, began)| Observe {
             observers: state.observers(),
             subject: subject.name(),
-            max: self.inner.config.max_observers,
+            max: subject.room(self.inner.config.max_observers),
             missed_a_change: subject.changes() != began,
         });
         let outgoing = self.session().complete(now, handled, observe);

@@ -331,6 +331,25 @@ impl Observers {
         });
     }
 
+    /// As [`Self::event`], for the observers beyond the first `spared` in the order of registration.
+    pub fn event_beyond(&mut self, subject: u32, spared: usize, notification: &Response) {
+        let excess = self.of(subject).saturating_sub(spared);
+        if excess == 0 {
+            return;
+        }
+        let mut seen = 0;
+        self.each_where(
+            subject,
+            |_| {
+                seen += 1;
+                seen > spared
+            },
+            |_, observer| {
+                observer.events.get_or_insert_default().push_back(notification.clone());
+            },
+        );
+    }
+
     /// Visits the observers of a subject, and no others.
     fn each(&mut self, subject: u32, change: impl FnMut(&mut u64, &mut Observer)) {
         self.each_where(subject, |_| true, change);

@@ -1,0 +1,150 @@
+//! A broker of topics, to which clients publish and which others observe (draft-ietf-core-coap-pubsub-21).
+
+mod properties;
+mod routes;
+mod storing;
+mod table;
+mod topic;
+
+use crate::durable::Durable;
+use crate::open::FairPlaces;
+use crate::system;
+use ebbtide::Code;
+use ebbtide::server::{Router, StateStore, StoredMap, Subject};
+use std::fmt;
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+use table::{Due, TopicTable};
+
+/// How often topics are looked at.
+const LOOK: Duration = Duration::from_secs(1);
+/// Changes that wait until they are stored.
+const MAX_WAITING: usize = 4096;
+
+/// The settings of a [`Broker`].
+#[derive(Default)]
+#[must_use]
+pub struct BrokerConfig {
+    store: Option<Arc<dyn StateStore>>,
+    max_bytes: Option<usize>,
+}
+
+impl fmt::Debug for BrokerConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BrokerConfig").field("max_bytes", &self.max_bytes).finish_non_exhaustive()
+    }
+}
+
+impl BrokerConfig {
+    /// The default settings: topics end with the program.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Stores topics and their latest publications, so that those that were acknowledged outlive the program. The
+    /// broker must be the only one that uses this store.
+    pub fn state(mut self, store: impl StateStore) -> Self {
+        self.store = Some(Arc::new(store));
+        self
+    }
+
+    /// Sets the maximum number of bytes of all topics and publications, each of which counts as at least 1 KiB. An
+    /// address has at most as many as are free. Default 64 MiB.
+    pub fn max_bytes(mut self, bytes: usize) -> Self {
+        self.max_bytes = Some(bytes);
+        self
+    }
+}
+
+/// A broker (draft-ietf-core-coap-pubsub-21): clients create topics, publish to them, and observe what others publish,
+/// without knowing each other. Cloning it is cheap; all clones are the same broker.
+///
+/// A client that creates a topic over DTLS or TLS owns it: it alone may configure and delete it. Without security
+/// everyone may. All clients may publish and subscribe.
+///
+/// ```no_run
+/// use ebbtide::Server;
+/// use ebbtide_proxy::{Broker, BrokerConfig};
+///
+/// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+/// let broker = Broker::open(BrokerConfig::new())?;
+/// Server::bind(broker.router(), ["127.0.0.1:5683"])?.run().await?;
+/// # Ok(()) }
+/// ```
+#[derive(Clone, Debug)]
+pub struct Broker {
+    inner: Arc<BrokerInner>,
+}
+
+#[derive(Debug)]
+struct BrokerInner {
+    /// Not locked while subjects report a change: their observers' requests lock it.
+    table: Mutex<TopicTable>,
+    durable: Option<Durable>,
+    waiting: Arc<FairPlaces>,
+}
+
+impl Broker {
+    /// Opens a broker with the topics that are stored, which it reads in the calling thread.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if they cannot be read.
+    ///
+    /// # Panics
+    ///
+    /// Panics outside of a tokio runtime with time enabled.
+    pub fn open(config: BrokerConfig) -> io::Result<Self> {
+        let mut table = TopicTable::new(config.max_bytes.unwrap_or(64 << 20));
+        let map = config.store.map(StoredMap::load).transpose()?;
+        if let Some(map) = &map {
+            storing::restore(map, &mut table);
+        }
+        let inner = Arc::new_cyclic(|inner| BrokerInner {
+            table: Mutex::new(table),
+            durable: map.map(|map| Durable::start(map, inner.clone())),
+            waiting: FairPlaces::new(MAX_WAITING),
+        });
+        tokio::spawn(look(Arc::downgrade(&inner)));
+        Ok(Self { inner })
+    }
+
+    /// A router with the broker's resources: `/ps`, and the topics and their data below it. It can be merged with
+    /// others.
+    #[must_use]
+    pub fn router(&self) -> Router {
+        routes::router(self)
+    }
+}
+
+impl BrokerInner {
+    fn table(&self) -> MutexGuard<'_, TopicTable> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The data that a subject stands for is gone.
+fn end(subject: &Subject) {
+    subject.clear(Code::NOT_FOUND);
+}
+
+/// Ends topics that expire and checks subscribers, until the broker is dropped.
+async fn look(broker: Weak<BrokerInner>) {
+    loop {
+        tokio::time::sleep(LOOK).await;
+        let Some(broker) = broker.upgrade() else { return };
+        let all = broker.table().take_due(system::now(), system::unix_seconds());
+        for due in all {
+            match due {
+                Due::Expired(topic) => {
+                    end(&topic.subject);
+                    if let Some(durable) = &broker.durable {
+                        durable.wake();
+                    }
+                }
+                Due::Silent(topic) => topic.subject.changed(),
+            }
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! Room that clients share fairly.
+
+use crate::system;
+use ebbtide_core::session::FairShares;
+use std::net::IpAddr;
+
+/// The bytes of a place where memory is counted in places.
+pub(crate) const PLACE: usize = 1024;
+
+/// Places, of which a client's address has at most as many as are free.
+#[derive(Debug)]
+pub(crate) struct FairRoom {
+    shares: FairShares,
+    taken: usize,
+    max: usize,
+}
+
+/// The places that one client has for one thing.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Holding {
+    pub(crate) client: IpAddr,
+    pub(crate) places: usize,
+}
+
+impl Holding {
+    /// The places for so many bytes.
+    pub(crate) fn of_bytes(client: IpAddr, bytes: usize) -> Self {
+        Self { client, places: bytes.div_ceil(PLACE) }
+    }
+}
+
+impl FairRoom {
+    pub(crate) fn new(max: usize) -> Self {
+        Self { shares: FairShares::new(system::seed()), taken: 0, max }
+    }
+
+    /// Takes the places of `next` and gives back those of `former`. Returns false, and changes nothing, if there is no
+    /// room. A client always finds room for no more than it had.
+    pub(crate) fn replace(&mut self, former: Option<Holding>, next: Option<Holding>) -> bool {
+        former.into_iter().for_each(|former| self.give_back(former));
+        let Some(next) = next else { return true };
+        let is_no_larger =
+            former.is_some_and(|had| had.client == next.client && next.places <= had.places);
+        let has_room = is_no_larger || self.has(next);
+        if let Some(taken) = if has_room { Some(next) } else { former } {
+            self.taken += taken.places;
+            (0..taken.places).for_each(|_| self.shares.add(taken.client));
+        }
+        has_room
+    }
+
+    fn has(&self, next: Holding) -> bool {
+        let taken = self.taken + next.places;
+        // The last of its places decides.
+        taken <= self.max && self.shares.admit(next.client, taken.saturating_sub(1), self.max)
+    }
+
+    fn give_back(&mut self, former: Holding) {
+        self.taken -= former.places;
+        (0..former.places).for_each(|_| self.shares.remove(former.client));
+    }
+
+    #[cfg(test)]
+    pub(crate) fn taken(&self) -> usize {
+        self.taken
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(client: u8, places: usize) -> Option<Holding> {
+        Some(Holding { client: [192, 0, 2, client].into(), places })
+    }
+
+    #[test]
+    fn one_client_leaves_as_much_as_it_takes_and_keeps_what_it_has() {
+        let mut room = FairRoom::new(100);
+        let taken = (0..100).filter(|_| room.replace(None, of(1, 1))).count();
+        assert!((50..=51).contains(&taken), "{taken}");
+        assert!(room.replace(None, of(2, 20)));
+        assert!(room.replace(of(1, 1), of(1, 1)), "the same in its own place");
+        let before = room.taken();
+        assert!(!room.replace(of(1, 1), of(1, 2)) && !room.replace(of(2, 20), of(2, 60)));
+        assert_eq!(room.taken(), before, "nothing changes");
+        assert!(room.replace(of(2, 20), None));
+        assert_eq!(room.taken(), taken);
+    }
+}
