@@ -29,7 +29,7 @@ AIOCOAP = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")).resolve() / 
 # Without studies, whose commands take hours, and without pages that a program writes and a test compares.
 PAGES = ["README.md", "CONTRIBUTING.md", "docs/**/*.md", "interop/README.md", "examples/*/README.md", "python/README.md"]
 PROGRAMS = (
-    "aiocoap-client", "bash", "cargo", "coap-client-notls", "coap-client-openssl", "cp", "curl", "ebbtide", "export", "interop/", "iptables", "openssl", "PATH=",
+    "aiocoap-client", "bash", "cargo", "coap-client-notls", "coap-client-openssl", "cp", "curl", "data=", "ebbtide", "export", "interop/", "iptables", "openssl", "PATH=",
     "pip", "printf", "rustup", "sysctl", "tcpdump", "tshark", "./ci.sh",
 )
 SERVES = "ebbtide (serve|proxy|emulate .*--relay)"

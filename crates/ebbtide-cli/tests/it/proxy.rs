@@ -48,6 +48,27 @@ fn topics_of_a_proxy_are_back_after_it_was_killed() {
 }
 
 #[test]
+fn a_topic_belongs_to_the_client_that_has_created_it_and_all_may_publish() {
+    let folder = tempfile::tempdir().unwrap();
+    let keys = folder.path().join("keys");
+    write_private(&keys, "one:first\ntwo:second\n");
+    let serve = ["serve", "--broker", "--bind", "coaps://127.0.0.1:0", "--psk-file"];
+    let mut serve = command(&[&serve[..], &[keys.to_str().unwrap()]].concat());
+    let broker = Serving::spawn_until(&mut serve, "serving at coaps://");
+    let (one, two) = (["-u", "one", "-k", "first"], ["-u", "two", "-k", "second"]);
+    let uri = |path: &str| format!("coaps://{}{path}", broker.address);
+    let topic = ["-t", "606", "--cbor", "{0: \"room\", 2: \"core.ps.data\"}", "--pretty"];
+    let made = succeed(&[&["post", &uri("/ps")][..], &topic, &one].concat());
+    let data = made.split('"').find(|part| part.starts_with("/ps/data/")).unwrap();
+    let own = uri(&data.replace("/data", ""));
+    succeed(&[&["put", &uri(data), "-e", "22.5"][..], &two].concat());
+    let refused = ebbtide(&[&["delete", &own][..], &two].concat());
+    assert!(refused.code == Some(1) && refused.err.contains("4.03"), "{}", refused.err);
+    assert_eq!(succeed(&[&["get", &uri(data)][..], &two].concat()).trim(), "22.5");
+    succeed(&[&["delete", &own][..], &one].concat());
+}
+
+#[test]
 fn coap_clients_discover_the_http_side_of_a_proxy() {
     let start = |http: &str| Serving::proxy(&["--allow", "10.0.0.0/8", "--http", http]);
     let listed = |proxy: &Serving| succeed(&["get", &proxy.uri("/.well-known/core?rt=core.hc")]);

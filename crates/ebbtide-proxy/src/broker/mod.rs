@@ -96,6 +96,11 @@ impl Broker {
     ///
     /// Panics outside of a tokio runtime with time enabled.
     pub fn open(config: BrokerConfig) -> io::Result<Self> {
+        Self::with_waiting(config, MAX_WAITING)
+    }
+
+    /// At most so many changes may wait until they are stored.
+    fn with_waiting(config: BrokerConfig, waiting: usize) -> io::Result<Self> {
         let mut table = TopicTable::new(config.max_bytes.unwrap_or(64 << 20));
         let map = config.store.map(StoredMap::load).transpose()?;
         if let Some(map) = &map {
@@ -104,7 +109,7 @@ impl Broker {
         let inner = Arc::new_cyclic(|inner| BrokerInner {
             table: Mutex::new(table),
             durable: map.map(|map| Durable::start(map, inner.clone())),
-            waiting: FairPlaces::new(MAX_WAITING),
+            waiting: FairPlaces::new(waiting),
         });
         tokio::spawn(look(Arc::downgrade(&inner)));
         Ok(Self { inner })
@@ -146,5 +151,56 @@ async fn look(broker: Weak<BrokerInner>) {
                 Due::Silent(topic) => topic.subject.changed(),
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tests::serve;
+    use ebbtide::{Client, OptionNumber, Request};
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    /// A disk that takes nothing until it is released.
+    #[derive(Clone, Debug, Default)]
+    struct StuckDisk(Arc<AtomicBool>);
+
+    impl StateStore for StuckDisk {
+        fn load(&self) -> io::Result<Option<Vec<u8>>> {
+            Ok(None)
+        }
+
+        fn save(&self, _: &[u8]) -> io::Result<()> {
+            while !self.0.load(Ordering::SeqCst) {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            Ok(())
+        }
+    }
+
+    #[tokio::test]
+    async fn a_client_whose_changes_wait_for_the_disk_is_told_to_be_slower() {
+        let disk = StuckDisk::default();
+        let config = BrokerConfig::new().state(disk.clone());
+        let broker = Broker::with_waiting(config, 2).unwrap();
+        let address = serve(broker.router());
+        let client = Client::new();
+        let create = async |name: u8| {
+            let topic = [&b"\xa2\x00\x61"[..], &[name], b"\x02\x6ccore.ps.data"].concat();
+            let request = Request::post(format!("coap://{address}/ps")).unwrap().payload(topic);
+            client.request(request).await.unwrap()
+        };
+        let second = async {
+            while broker.inner.table().iter().next().is_none() {
+                tokio::task::yield_now().await;
+            }
+            let refused = create(b'b').await;
+            disk.0.store(true, Ordering::SeqCst);
+            refused
+        };
+        let (first, second) = tokio::join!(create(b'a'), second);
+        assert_eq!((first.code(), second.code()), (Code::CREATED, Code::TOO_MANY_REQUESTS));
+        assert_eq!(second.options().get_uint(OptionNumber::MAX_AGE), Some(1));
+        assert_eq!(create(b'b').await.code(), Code::CREATED);
     }
 }

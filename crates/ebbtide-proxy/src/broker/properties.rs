@@ -129,12 +129,11 @@ impl Properties {
     ///
     /// The reason for the client.
     pub(super) fn begin(&mut self, path: String, unix: u64) -> Result<Option<InitialData>, String> {
-        for key in [NAME, TYPE] {
-            if !self.0.contains_key(&key) {
-                let name = NAMES.get(usize::from(key)).map_or("", |(name, _)| name);
-                return Err(format!("{name} is missing"));
-            }
+        if self.name().is_empty() {
+            return Err("topic-name is missing".to_owned());
         }
+        // There is one, and clients leave it out although they must not.
+        self.0.entry(TYPE).or_insert(Value::from(DATA_TYPE));
         self.check_expiration(unix)?;
         let elsewhere = self.text(DATA).map(web_link::is_limited_reference);
         if elsewhere == Some(false) || self.has_data_here() {

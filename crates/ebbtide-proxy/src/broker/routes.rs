@@ -39,11 +39,14 @@ pub(super) fn router(broker: &Broker) -> Router {
     let data = get(answered(broker, Broker::latest))
         .put(stored(broker, Broker::publish))
         .delete(stored(broker, Broker::unpublish))
-        .observable_by(move |message| observed.subject(message));
+        .observable_by(move |message| observed.subject(message))
+        .max_body(MAX_BODY)
+        // Reading costs no more than elsewhere, but a publication costs a notification to each subscriber.
+        .max_unverified_if(UNVERIFIED, |message| message.code() != Code::GET);
     Router::new()
         .route("/ps", bounded(collection))
         .route("/ps/{number}", bounded(topic).hidden())
-        .route("/ps/data/{number}", bounded(data).hidden())
+        .route("/ps/data/{number}", data.hidden())
 }
 
 type Answer = Result<Response, Response>;
@@ -294,15 +297,15 @@ impl Broker {
             if !topic.properties.has_data_here() {
                 return Err(no_topic());
             }
-            if let Some(format) = topic.properties.format()
-                && call.format() != Some(format)
-            {
-                let why = format!("topic-content-format is {}", format.0);
+            // A publication that names no format has that of the topic.
+            let format = call.format().or(topic.properties.format());
+            if let Some(of_topic) = topic.properties.format().filter(|own| format != Some(*own)) {
+                let why = format!("topic-content-format is {}", of_topic.0);
                 return Err(Response::error(Code::UNSUPPORTED_CONTENT_FORMAT, why));
             }
             let client = sharing_prefix(call.remote().ip());
             let payload = Bytes::copy_from_slice(call.payload());
-            let next = Publication { format: call.format(), payload, client };
+            let next = Publication { format, payload, client };
             let code = if topic.latest.is_some() { Code::CHANGED } else { Code::CREATED };
             topic.latest = Some(next);
             Ok(Response::new(code))

@@ -191,7 +191,8 @@ async fn topics_are_found_by_their_type_and_by_their_properties() {
     assert_eq!(client.get("/.well-known/core?rt=core.ps.coll").await.text(), core.text());
     assert_eq!(client.get("/ps").await.text(), "");
     let warm = client.create(&[&named("a")[..], &[(4, "temperature".into())]].concat()).await;
-    let elsewhere = [&named("b")[..], &[(1, "coap://192.0.2.7/b".into())]].concat();
+    // Without the resource type, of which there is one.
+    let elsewhere = [(0, "b".into()), (1, "coap://192.0.2.7/b".into())];
     let far = client.create(&elsewhere).await;
     assert_eq!(far.data, "coap://192.0.2.7/b");
     let all = [format!("<{}>", warm.topic), format!("<{}>", far.topic)];
@@ -221,7 +222,6 @@ async fn what_is_wrong_is_refused_with_the_reason_and_changes_nothing() {
     let with = |key: u8, value: Value| [&ok[..], &[(key, value)]].concat();
     for (entries, why) in [
         (vec![], "topic-name is missing"),
-        (vec![(0, "a".into())], "resource-type is missing"),
         (vec![(0, "".into()), ok[1].clone()], "topic-name is a text that is not empty"),
         (vec![(0, 7.into()), ok[1].clone()], "topic-name is a text"),
         (vec![ok[0].clone(), (2, "other".into())], "resource-type is the text core.ps.data"),
@@ -318,9 +318,11 @@ async fn a_topic_may_begin_with_data_and_ends_at_its_date() {
         (&first.body()[..], first.content_format()),
         (&[0x80][..], Some(ContentFormat::CBOR))
     );
-    let published = client.ask(Code::PUT, &topic.data, ContentFormat::CBOR, b"\x01").await;
-    assert_eq!(published.code(), Code::CHANGED);
-    assert_eq!(subscription.next().await.unwrap().unwrap().body()[..], [1]);
+    // It names no format, and has that of the topic.
+    let uri = format!("coap://{}{}", client.broker, topic.data);
+    assert_eq!(client.client.put(&*uri, &b"\x01"[..]).await.unwrap().code(), Code::CHANGED);
+    let next = subscription.next().await.unwrap().unwrap();
+    assert_eq!((&next.body()[..], next.content_format()), (&[1][..], Some(ContentFormat::CBOR)));
     assert_eq!(subscription.next().await.unwrap().unwrap().code(), Code::NOT_FOUND);
     assert_eq!(client.get(&topic.topic).await.code(), Code::NOT_FOUND);
     assert_eq!(client.get("/ps").await.text(), "");
