@@ -6,6 +6,8 @@
 //! that cannot be answered within their time limit are refused before anything is sent for them. Equal requests
 //! that wait at the same time are sent once, and answers are cached.
 //!
+//! A [`Directory`] knows the resources of devices (RFC 9176), and a [`Broker`] passes publications on to subscribers.
+//!
 //! ```no_run
 //! use ebbtide::Server;
 //! use ebbtide_proxy::{Gateway, GatewayConfig};
