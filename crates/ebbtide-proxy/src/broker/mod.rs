@@ -159,11 +159,18 @@ mod tests {
     use super::*;
     use crate::tests::serve;
     use ebbtide::{Client, OptionNumber, Request};
-    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::sync::Condvar;
 
     /// A disk that takes nothing until it is released.
     #[derive(Clone, Debug, Default)]
-    struct StuckDisk(Arc<AtomicBool>);
+    struct StuckDisk(Arc<(Mutex<bool>, Condvar)>);
+
+    impl StuckDisk {
+        fn release(&self) {
+            *self.0.0.lock().unwrap() = true;
+            self.0.1.notify_all();
+        }
+    }
 
     impl StateStore for StuckDisk {
         fn load(&self) -> io::Result<Option<Vec<u8>>> {
@@ -171,10 +178,9 @@ mod tests {
         }
 
         fn save(&self, _: &[u8]) -> io::Result<()> {
-            while !self.0.load(Ordering::SeqCst) {
-                std::thread::sleep(Duration::from_millis(1));
-            }
-            Ok(())
+            let (is_free, freed) = &*self.0;
+            let waited = freed.wait_while(is_free.lock().unwrap(), |is_free| !*is_free);
+            waited.map(drop).map_err(|_| io::ErrorKind::Other.into())
         }
     }
 
@@ -195,7 +201,7 @@ mod tests {
                 tokio::task::yield_now().await;
             }
             let refused = create(b'b').await;
-            disk.0.store(true, Ordering::SeqCst);
+            disk.release();
             refused
         };
         let (first, second) = tokio::join!(create(b'a'), second);
