@@ -1,10 +1,9 @@
 //! Requests in flight in a cell, and refused ones.
 
-use super::{Through, serve};
+use super::{Through, patient, serve};
 use crate::GatewayConfig;
-use ebbtide::congestion::ControlConfig;
 use ebbtide::server::{Router, get};
-use ebbtide::{Client, ClientConfig, Code, Request, Response};
+use ebbtide::{Client, Code, Request, Response};
 use futures_util::future::join_all;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -38,11 +37,9 @@ impl Busy {
     }
 }
 
-/// A gateway that sends no copies. The server would answer one that comes late, as it may any GET, while the gateway,
-/// which has had the answer to the original, asks for something else.
+/// A gateway whose requests in flight are those at its servers.
 fn config() -> GatewayConfig {
-    let patient = ControlConfig::parse("default:ack-timeout=60s").unwrap();
-    super::config().client(ClientConfig::new().control(patient))
+    super::config().client(patient())
 }
 
 /// Sends requests at once, each to another of these servers, from a client of its own.

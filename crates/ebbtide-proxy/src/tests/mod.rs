@@ -16,8 +16,9 @@ mod web_bodies;
 mod web_downloads;
 
 use crate::{Gateway, GatewayConfig};
+use ebbtide::congestion::ControlConfig;
 use ebbtide::server::Router;
-use ebbtide::{Client, Code, OptionNumber, Request, Response, Server};
+use ebbtide::{Client, ClientConfig, Code, OptionNumber, Request, Response, Server};
 use ebbtide_core::wire::{Content, MessageId, Opt, Token, Type};
 use std::net::SocketAddr;
 
@@ -33,6 +34,12 @@ pub(crate) fn get_with(options: &[(OptionNumber, &[u8])]) -> Vec<u8> {
 /// A gateway that may reach loopback.
 fn config() -> GatewayConfig {
     GatewayConfig::new().allow("127.0.0.0/8".parse().unwrap())
+}
+
+/// The settings of a client that sends no copies: on a busy machine, one of an idempotent request may come after its
+/// answer, and is then handled again.
+fn patient() -> ClientConfig {
+    ClientConfig::new().control(ControlConfig::parse("default:ack-timeout=60s").unwrap())
 }
 
 /// Serves a router on a free port of loopback until the runtime ends.

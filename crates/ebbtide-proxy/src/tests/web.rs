@@ -1,14 +1,10 @@
 //! Requests of CoAP clients for resources of HTTP servers.
 
 use super::rfc_examples::message;
-use super::{Through, config};
+use super::{Through, config, patient};
 use crate::{Gateway, GatewayConfig};
-use ebbtide::congestion::ControlConfig;
 use ebbtide::server::Verify;
-use ebbtide::{
-    Client, ClientConfig, Code, ContentFormat, OptionNumber, Request, Response, Server,
-    ServerConfig,
-};
+use ebbtide::{Client, Code, ContentFormat, OptionNumber, Request, Response, Server, ServerConfig};
 use ebbtide_core::wire::Message;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -129,9 +125,7 @@ async fn an_answer_is_stored_as_long_as_http_allows_and_then_confirmed() {
     })
     .await;
     let mut through = gateway();
-    // Its client sends no copies, each of which would be forwarded.
-    let patient = ControlConfig::parse("default:ack-timeout=60s").unwrap();
-    through.client = Client::with_config(ClientConfig::new().control(patient));
+    through.client = Client::with_config(patient());
     for (path, requests) in
         [("fresh", 1), ("old", 3), ("weak", 3), ("bare", 3), ("private", 3), ("lines", 3)]
     {
@@ -225,13 +219,19 @@ async fn few_requests_of_addresses_that_may_be_forged_become_requests_of_http() 
     for n in 0..200 {
         let uri = format!("http://{server}/{n}");
         let mut request = message(Code::POST, &[(OptionNumber::PROXY_URI, uri.as_bytes())], b"");
-        // Each has a message ID of its own.
-        request[3] = n;
+        // Each has a message ID and a token of its own.
+        (request[0], request[3]) = (0x41, n);
+        request.insert(4, n);
         forged.send_to(&request, address).await.unwrap();
         let mut buf = [0; 1500];
-        let length = forged.recv(&mut buf).await.unwrap();
-        let answer = Message::parse(&buf[..length]).unwrap();
-        challenged += usize::from(answer.option(OptionNumber::ECHO).is_some());
+        loop {
+            let length = forged.recv(&mut buf).await.unwrap();
+            let answer = Message::parse(&buf[..length]).unwrap();
+            if answer.token_bytes() == [n] {
+                challenged += usize::from(answer.option(OptionNumber::ECHO).is_some());
+                break;
+            }
+        }
     }
     let seconds = began.elapsed().as_secs() as usize + 2;
     let sent = asked.lock().unwrap().len();
