@@ -124,11 +124,11 @@ controls! {
         DEFAULT, Settings::UNBOUNDED, |_| Controller::FullBackoff(FullBackoff::halving());
     Rfc6298 = "rfc6298", "RFC 6298", "TCP's retransmission timer as its RFC has it",
         TCP, Settings { initial_rto: Some(Micros::from_millis(1_000)), ..Settings::bounded(60_000) },
-        |_| Controller::Rfc6298(Rfc6298::new());
+        |_| Controller::Rfc6298(Rfc6298::default());
     LinuxRto = "linux-rto", "RFC 6298, Linux", "TCP's retransmission timer over UDP, with Karn's algorithm",
-        TCP, Settings::bounded(120_000), |_| Controller::LinuxRto(LinuxRto::new());
+        TCP, Settings::bounded(120_000), |_| Controller::LinuxRto(LinuxRto::default());
     PeakHopper = "peak-hopper", "Ekstrom and Ludwig 2004", "timer that hops to round-trip peaks and decays slowly",
-        TCP, Settings::UNBOUNDED, |_| Controller::PeakHopper(PeakHopper::new());
+        TCP, Settings::UNBOUNDED, |_| Controller::PeakHopper(PeakHopper::default());
     Cocoa01 = "cocoa-01", "SOCNE14", "CoCoA of draft 01 with its paper's optimisations",
         COCOA_01, Settings::bounded(60_000), |_| Controller::Cocoa01(Cocoa01::new());
     CocoaPlus = "cocoa-plus", "WiMob17, RCOAP21", "CoCoA+",
