@@ -95,8 +95,7 @@ pub struct PskClient {
 }
 
 /// A step of a handshake.
-type Step<'s> = dyn FnMut(&mut Handshake, &mut Context<'_>, &mut Option<Protection>) -> Result<(), Failure>
-    + 's;
+type Step<'s> = dyn FnMut(&mut Handshake, &mut Context<'_>) -> Result<(), Failure> + 's;
 
 impl PskClient {
     /// Begins a handshake, whose flights are retransmitted according to `timing`.
@@ -199,7 +198,7 @@ impl PskClient {
                 // The server no longer retransmits the flight before the last one.
                 false => self.handshake = None,
                 true => {
-                    self.step(io, &mut |handshake, cx, keys| handshake.handle_timeout(cx, keys));
+                    self.step(io, &mut |handshake, cx| handshake.handle_timeout(cx));
                 }
             }
         }
@@ -266,8 +265,8 @@ impl PskClient {
         let body = record.get(header.start..).unwrap_or_default();
         match (header.content, alert::parse(body)) {
             (ContentType::Handshake, _) => {
-                self.step(io, &mut |handshake, cx, protection| {
-                    handshake.handle_record(cx, protection, body, false)
+                self.step(io, &mut |handshake, cx| {
+                    handshake.handle_record(cx, body, false)
                 });
                 self.replay_early(io);
             }
@@ -324,7 +323,7 @@ impl PskClient {
                 let of_handshake =
                     header.content == ContentType::Handshake && self.is_shaking_hands();
                 if of_handshake && discarded == Discarded::NotAuthentic {
-                    self.step(io, &mut |handshake, _, _| handshake.note_forgery());
+                    self.step(io, &mut |handshake, _| handshake.note_forgery());
                 }
                 return None;
             }
@@ -333,9 +332,7 @@ impl PskClient {
         let body = record.get(opened.plaintext).unwrap_or_default();
         match opened.content {
             ContentType::Handshake if self.handshake.is_some() => {
-                self.step(io, &mut |handshake, cx, protection| {
-                    handshake.handle_record(cx, protection, body, true)
-                });
+                self.step(io, &mut |handshake, cx| handshake.handle_record(cx, body, true));
             }
             // Renegotiation is refused (RFC 5746 section 4.5 allows it).
             ContentType::Handshake if body.first() != Some(&HandshakeType::Finished.number()) => {
@@ -367,8 +364,10 @@ impl PskClient {
     /// Takes one step of the handshake and carries out its consequences.
     fn step(&mut self, io: &mut ClientIo<'_>, act: &mut Step<'_>) {
         let Some(mut handshake) = self.handshake.take() else { return };
-        let mut protection = self.protection.take();
-        let result = act(&mut handshake, &mut self.context(io), &mut protection);
+        let protection = self.protection.take();
+        let mut cx = Context { protection, ..self.context(io) };
+        let result = act(&mut handshake, &mut cx);
+        let protection = cx.protection;
         if result.is_ok() && handshake.is_done() && self.is_shaking_hands() {
             (self.state, self.doubted) = (ClientState::Established, None);
             self.saved = handshake.saved_session();
@@ -404,6 +403,7 @@ impl PskClient {
             key_log: None,
             dtls13_declined: false,
             round_trips: &mut self.round_trips,
+            protection: None,
         }
     }
 

@@ -201,7 +201,7 @@ impl Endpoint {
                 self.table.rearm(index);
                 continue;
             }
-            self.step(index, |handshake, cx, protection| handshake.handle_timeout(cx, protection));
+            self.step(index, |handshake, cx| handshake.handle_timeout(cx));
         }
         self.answer_costly();
     }
@@ -392,6 +392,7 @@ impl Endpoint {
             key_log: self.key_log.as_deref_mut(),
             dtls13_declined: self.dtls13_declined,
             round_trips: &mut self.round_trips,
+            protection: None,
         }
     }
 

@@ -87,9 +87,7 @@ impl Endpoint {
                 if hello && (self.lookup.is_some() || self.certificates.is_some()) {
                     self.handle_hello(from, body, header.sequence);
                 } else if let Some(index) = self.table.handshakes.get(&from).copied() {
-                    self.step(index, |handshake, cx, protection| {
-                        handshake.handle_record(cx, protection, body, false)
-                    });
+                    self.step(index, |handshake, cx| handshake.handle_record(cx, body, false));
                     self.replay_early(index, from);
                 } else {
                     self.counters.records_malformed += 1;
@@ -134,9 +132,7 @@ impl Endpoint {
             && *handshake.client_random() == hello.random
         {
             if !hello.cookie.is_empty() {
-                self.step(index, |handshake, cx, protection| {
-                    handshake.handle_record(cx, protection, body, false)
-                });
+                self.step(index, |handshake, cx| handshake.handle_record(cx, body, false));
             }
             return;
         }
@@ -162,10 +158,10 @@ impl Endpoint {
     pub(super) fn accept_hello(&mut self, from: SocketAddr, received: &ReceivedHello<'_>) {
         self.make_room(from);
         let own_cid = self.fresh_cid();
-        let mut protection = None;
         let mut cx = self.context(from);
-        match Handshake::accept(&mut cx, &mut protection, received, own_cid) {
+        match Handshake::accept(&mut cx, received, own_cid) {
             Ok(handshake) => {
+                let protection = cx.protection;
                 let mut session = Session::new(from, self.now, handshake);
                 session.protection = protection;
                 self.begin(session);
@@ -278,8 +274,8 @@ impl Endpoint {
     /// Whether a record is authentic under the other key of the client's identity, which is then the one in use.
     fn has_it_under_other_key(&mut self, index: u32, record: &[u8], header: &RecordHeader) -> bool {
         let switch = |endpoint: &mut Self| {
-            endpoint.step(index, |handshake, cx, protection| {
-                handshake.switch_key(cx, protection);
+            endpoint.step(index, |handshake, cx| {
+                handshake.switch_key(cx);
                 Ok(())
             });
         };
@@ -304,7 +300,7 @@ impl Endpoint {
                     matches!(header.content, ContentType::Handshake | ContentType::Tls12Cid);
                 let waiting = self.table.get(index).is_some_and(|session| !session.established);
                 if of_handshake && waiting {
-                    self.step(index, |handshake, _, _| handshake.note_forgery());
+                    self.step(index, |handshake, _| handshake.note_forgery());
                 }
             }
         }
@@ -313,9 +309,7 @@ impl Endpoint {
     fn on_protected_handshake(&mut self, index: u32, body: &[u8]) {
         let Some(session) = self.table.get(index) else { return };
         if session.handshake.is_some() {
-            self.step(index, |handshake, cx, protection| {
-                handshake.handle_record(cx, protection, body, true)
-            });
+            self.step(index, |handshake, cx| handshake.handle_record(cx, body, true));
         } else if body.first() != Some(&HandshakeType::Finished.number()) {
             // Renegotiation is refused (RFC 5746 section 4.5 allows it).
             self.send_alert(index, AlertLevel::Warning, AlertDescription::NO_RENEGOTIATION);
@@ -356,20 +350,17 @@ impl Endpoint {
     pub(super) fn step(
         &mut self,
         index: u32,
-        act: impl FnOnce(
-            &mut Handshake,
-            &mut Context<'_>,
-            &mut Option<crate::protect::Protection>,
-        ) -> Result<(), Failure>,
+        act: impl FnOnce(&mut Handshake, &mut Context<'_>) -> Result<(), Failure>,
     ) {
         let Some(session) = self.table.get_mut(index) else { return };
         let Some(mut handshake) = session.handshake.take() else { return };
-        let mut protection = session.protection.take();
+        let protection = session.protection.take();
         let remote = session.remote;
         let established = session.established;
         let offered_cid = handshake.own_cid();
-        let mut cx = self.context(remote);
-        let result = act(&mut handshake, &mut cx, &mut protection);
+        let mut cx = Context { protection, ..self.context(remote) };
+        let result = act(&mut handshake, &mut cx);
+        let protection = cx.protection;
         let name = self.table.name(index);
         for sample in self.round_trips.drain(..) {
             self.events.push_back(Event::RoundTrip { session: name, sample });

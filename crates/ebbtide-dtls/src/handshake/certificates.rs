@@ -23,7 +23,6 @@ use crate::failure::Failure;
 use crate::key_exchange::{self, ServerKeyExchange};
 use crate::keys::Role;
 use crate::message::HandshakeType;
-use crate::protect::Protection;
 use crate::session::SavedSession;
 use crate::shared::Arc;
 use alloc::vec::Vec;
@@ -258,11 +257,7 @@ impl Handshake {
     }
 
     /// The client's messages before Finished.
-    pub(super) fn answer_certificate(
-        &mut self,
-        cx: &mut Context<'_>,
-        protection: &mut Option<Protection>,
-    ) -> Result<(), Failure> {
+    pub(super) fn answer_certificate(&mut self, cx: &mut Context<'_>) -> Result<(), Failure> {
         let Some(state) = self.certificates.take() else { return Err(Failure::IllegalParameter) };
         let ephemeral = Ephemeral::new(cx.rng).ok_or(Failure::IllegalParameter)?;
         let premaster = ephemeral.agree(&state.point).ok_or(Failure::IllegalParameter)?;
@@ -278,7 +273,7 @@ impl Handshake {
         let body = key_exchange::client_key_exchange(&ephemeral.public());
         self.push(HandshakeType::ClientKeyExchange, body, false);
         let master = self.new_master(&premaster);
-        self.install(cx, master, protection);
+        self.install(cx, master);
         if let Some(own) = own {
             let signature = own.key.sign(&self.transcript.hash());
             let body = key_exchange::signed(&signature.ok_or(Failure::IllegalParameter)?);
@@ -291,7 +286,6 @@ impl Handshake {
     pub(super) fn on_public_value(
         &mut self,
         cx: &mut Context<'_>,
-        protection: &mut Option<Protection>,
         message: &Message,
     ) -> Result<bool, Failure> {
         let Some(point) = key_exchange::parse_client_key_exchange(&message.body) else {
@@ -304,7 +298,7 @@ impl Handshake {
         self.answered(cx);
         self.note(message);
         let master = self.new_master(&premaster);
-        self.install(cx, master, protection);
+        self.install(cx, master);
         self.expected =
             if proves { ExpectedMessage::CertificateVerify } else { ExpectedMessage::Finished };
         Ok(true)

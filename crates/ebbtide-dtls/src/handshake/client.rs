@@ -10,7 +10,6 @@ use crate::config::{Config, Timing};
 use crate::failure::Failure;
 use crate::keys::{MasterSecret, Psk, Randoms, Role};
 use crate::message::{HandshakeType, psk_exchange};
-use crate::protect::Protection;
 use crate::record::DTLS_1_2;
 use crate::session::SavedSession;
 use crate::shared::Arc;
@@ -84,7 +83,7 @@ impl Handshake {
             }
         };
         handshake.saved = saved.filter(|saved| handshake.offers(cx.config, saved.suite));
-        handshake.say_hello(cx, &mut None, &[]);
+        handshake.say_hello(cx, &[]);
         handshake
     }
 
@@ -94,12 +93,7 @@ impl Handshake {
         config.suites.contains(&suite) && suite.has_certificates() != with_key
     }
 
-    fn say_hello(
-        &mut self,
-        cx: &mut Context<'_>,
-        protection: &mut Option<Protection>,
-        cookie: &[u8],
-    ) {
+    fn say_hello(&mut self, cx: &mut Context<'_>, cookie: &[u8]) {
         let config: &Config = cx.config;
         let suites: Vec<CipherSuite> =
             config.suites.iter().copied().filter(|suite| self.offers(config, *suite)).collect();
@@ -119,15 +113,10 @@ impl Handshake {
         self.transcript = super::Transcript::default();
         self.flight.clear();
         self.push(HandshakeType::ClientHello, body, false);
-        self.start(cx, protection, Some(self.timing));
+        self.start(cx, Some(self.timing));
     }
 
-    pub(super) fn on_verify_request(
-        &mut self,
-        cx: &mut Context<'_>,
-        protection: &mut Option<Protection>,
-        message: &Message,
-    ) -> bool {
+    pub(super) fn on_verify_request(&mut self, cx: &mut Context<'_>, message: &Message) -> bool {
         let Some(cookie) = parse_verify_request(&message.body) else { return false };
         // A second one is answered, too, since its cookie may belong to a newer key, but no
         // further ones.
@@ -135,14 +124,13 @@ impl Handshake {
             return false;
         }
         self.answered(cx);
-        self.say_hello(cx, protection, cookie);
+        self.say_hello(cx, cookie);
         true
     }
 
     pub(super) fn on_server_hello(
         &mut self,
         cx: &mut Context<'_>,
-        protection: &mut Option<Protection>,
         message: &Message,
     ) -> Result<bool, Failure> {
         let Some((version, hello)) = ServerHello::parse(&message.body) else { return Ok(false) };
@@ -180,7 +168,7 @@ impl Handshake {
                 return Err(Failure::IllegalParameter);
             }
             self.resumed = true;
-            self.install(cx, saved.master, protection);
+            self.install(cx, saved.master);
             self.expected = ExpectedMessage::Finished;
         } else if self.suite.has_certificates() {
             self.expected = ExpectedMessage::Certificate;
@@ -193,33 +181,28 @@ impl Handshake {
     pub(super) fn on_server_hello_done(
         &mut self,
         cx: &mut Context<'_>,
-        protection: &mut Option<Protection>,
         message: &Message,
-        answer: impl FnOnce(&mut Self, &mut Context<'_>, &mut Option<Protection>) -> Result<(), Failure>,
+        answer: impl FnOnce(&mut Self, &mut Context<'_>) -> Result<(), Failure>,
     ) -> Result<bool, Failure> {
         if !message.body.is_empty() {
             return Ok(false);
         }
         self.note(message);
         self.flight.clear();
-        answer(self, cx, protection)?;
+        answer(self, cx)?;
         self.finish_flight();
-        self.start(cx, protection, Some(self.timing));
+        self.start(cx, Some(self.timing));
         self.expected = ExpectedMessage::Finished;
         Ok(true)
     }
 
     /// The messages before Finished of a client with a key.
-    pub(super) fn answer_with_key(
-        &mut self,
-        cx: &mut Context<'_>,
-        protection: &mut Option<Protection>,
-    ) -> Result<(), Failure> {
+    pub(super) fn answer_with_key(&mut self, cx: &mut Context<'_>) -> Result<(), Failure> {
         let Some(psk) = self.psk.take() else { return Err(Failure::IllegalParameter) };
         let identity: Vec<u8> = psk_exchange(self.identity.name());
         self.push(HandshakeType::ClientKeyExchange, identity, false);
         let master = self.new_master(&psk.premaster());
-        self.install(cx, master, protection);
+        self.install(cx, master);
         Ok(())
     }
 

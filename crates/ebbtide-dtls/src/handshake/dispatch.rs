@@ -5,24 +5,17 @@ use super::{Context, ExpectedMessage, Handshake};
 use crate::failure::Failure;
 use crate::keys::Role;
 use crate::message::{HandshakeType, parse_hint};
-use crate::protect::Protection;
 
 /// Handles a message. Returns true if it was valid and the next one is due.
 ///
 /// It is a value, so that a program whose handshakes are all of one kind does not link the other kinds.
-pub(crate) type OnMessage = fn(
-    &mut Handshake,
-    &mut Context<'_>,
-    &mut Option<Protection>,
-    &Message,
-) -> Result<bool, Failure>;
+pub(crate) type OnMessage = fn(&mut Handshake, &mut Context<'_>, &Message) -> Result<bool, Failure>;
 
 impl Handshake {
     /// Messages of all handshakes.
     pub(crate) fn on_message(
         &mut self,
         cx: &mut Context<'_>,
-        protection: &mut Option<Protection>,
         message: &Message,
     ) -> Result<bool, Failure> {
         match (self.expected, message.kind) {
@@ -41,15 +34,15 @@ impl Handshake {
             (ExpectedMessage::ServerHelloDone, HandshakeType::ServerHelloDone)
                 if self.suite.has_certificates() =>
             {
-                self.on_server_hello_done(cx, protection, message, Self::answer_certificate)
+                self.on_server_hello_done(cx, message, Self::answer_certificate)
             }
             (ExpectedMessage::ClientKeyExchange, HandshakeType::ClientKeyExchange) => {
-                self.on_client_key_exchange(cx, protection, message)
+                self.on_client_key_exchange(cx, message)
             }
             (ExpectedMessage::Finished, HandshakeType::Finished) if self.role == Role::Server => {
-                self.on_client_finished(cx, protection, message)
+                self.on_client_finished(cx, message)
             }
-            _ => self.on_message_at_key_client(cx, protection, message),
+            _ => self.on_message_at_key_client(cx, message),
         }
     }
 
@@ -57,15 +50,14 @@ impl Handshake {
     pub(crate) fn on_message_at_key_client(
         &mut self,
         cx: &mut Context<'_>,
-        protection: &mut Option<Protection>,
         message: &Message,
     ) -> Result<bool, Failure> {
         match (self.expected, message.kind) {
             (ExpectedMessage::ServerHello, HandshakeType::HelloVerifyRequest) => {
-                Ok(self.on_verify_request(cx, protection, message))
+                Ok(self.on_verify_request(cx, message))
             }
             (ExpectedMessage::ServerHello, HandshakeType::ServerHello) => {
-                self.on_server_hello(cx, protection, message)
+                self.on_server_hello(cx, message)
             }
             (ExpectedMessage::ServerHelloDone, HandshakeType::ServerKeyExchange)
                 if !self.suite.has_certificates() =>
@@ -77,11 +69,9 @@ impl Handshake {
                 Ok(good)
             }
             (ExpectedMessage::ServerHelloDone, HandshakeType::ServerHelloDone) => {
-                self.on_server_hello_done(cx, protection, message, Self::answer_with_key)
+                self.on_server_hello_done(cx, message, Self::answer_with_key)
             }
-            (ExpectedMessage::Finished, HandshakeType::Finished) => {
-                self.on_finished(cx, protection, message)
-            }
+            (ExpectedMessage::Finished, HandshakeType::Finished) => self.on_finished(cx, message),
             _ => Ok(false),
         }
     }

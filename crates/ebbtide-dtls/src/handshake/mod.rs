@@ -71,6 +71,8 @@ pub(crate) struct Context<'a> {
     pub(crate) key_log: Option<&'a mut KeyLog>,
     pub(crate) dtls13_declined: bool,
     pub(crate) round_trips: &'a mut Vec<RoundTrip>,
+    /// The keys; `None` until the handshake has derived them.
+    pub(crate) protection: Option<Protection>,
 }
 
 /// The next message expected from the peer.
@@ -195,13 +197,9 @@ impl Handshake {
     }
 
     /// Retransmits the flight, or gives up.
-    pub(crate) fn handle_timeout(
-        &mut self,
-        cx: &mut Context<'_>,
-        protection: &mut Option<Protection>,
-    ) -> Result<(), Failure> {
+    pub(crate) fn handle_timeout(&mut self, cx: &mut Context<'_>) -> Result<(), Failure> {
         let timing = self.timing;
-        let (flight, mut path) = self.path(cx.out, cx.remote, cx.config.mtu, protection);
+        let (flight, mut path) = self.path(cx.out, cx.remote, cx.config.mtu, &mut cx.protection);
         if flight.expire(cx.now, &timing, &mut path) { Ok(()) } else { Err(Failure::NoAnswer) }
     }
 
@@ -210,7 +208,6 @@ impl Handshake {
     pub(crate) fn handle_record(
         &mut self,
         cx: &mut Context<'_>,
-        protection: &mut Option<Protection>,
         body: &[u8],
         encrypted: bool,
     ) -> Result<(), Failure> {
@@ -227,20 +224,20 @@ impl Handshake {
             }
         }
         while let Some(message) = self.reassembly.take() {
-            if !(cx.on_message)(self, cx, protection, &message)? {
+            if !(cx.on_message)(self, cx, &message)? {
                 break;
             }
             self.reassembly.advance();
         }
         if repeated {
-            self.repeat(cx, protection);
+            self.repeat(cx);
         }
         Ok(())
     }
 
     /// The peer retransmits the flight that ours answers.
-    pub(crate) fn repeat(&mut self, cx: &mut Context<'_>, protection: &mut Option<Protection>) {
-        let (flight, mut path) = self.path(cx.out, cx.remote, cx.config.mtu, protection);
+    pub(crate) fn repeat(&mut self, cx: &mut Context<'_>) {
+        let (flight, mut path) = self.path(cx.out, cx.remote, cx.config.mtu, &mut cx.protection);
         flight.repeat(cx.now, cx.handshakes, &mut path);
     }
 
@@ -302,12 +299,7 @@ impl Handshake {
         out.push(remote, &datagram);
     }
 
-    fn on_finished(
-        &mut self,
-        cx: &mut Context<'_>,
-        protection: &mut Option<Protection>,
-        message: &Message,
-    ) -> Result<bool, Failure> {
+    fn on_finished(&mut self, cx: &mut Context<'_>, message: &Message) -> Result<bool, Failure> {
         let Some(master) = &self.master else { return Ok(false) };
         let sender = match self.role {
             Role::Client => Role::Server,
@@ -325,7 +317,7 @@ impl Handshake {
             self.flight.clear();
             self.finish_flight();
             self.linger = Some(cx.now + LINGER);
-            self.start(cx, protection, None);
+            self.start(cx, None);
         }
         Ok(true)
     }
@@ -355,13 +347,8 @@ impl Handshake {
         self.push(HandshakeType::Finished, data.to_vec(), true);
     }
 
-    fn start(
-        &mut self,
-        cx: &mut Context<'_>,
-        protection: &mut Option<Protection>,
-        timing: Option<Timing>,
-    ) {
-        let (flight, mut path) = self.path(cx.out, cx.remote, cx.config.mtu, protection);
+    fn start(&mut self, cx: &mut Context<'_>, timing: Option<Timing>) {
+        let (flight, mut path) = self.path(cx.out, cx.remote, cx.config.mtu, &mut cx.protection);
         flight.start(cx.now, timing, &mut path);
     }
 
@@ -383,14 +370,9 @@ impl Handshake {
     }
 
     /// Derives the keys of both directions, once there is a master secret.
-    fn install(
-        &mut self,
-        cx: &mut Context<'_>,
-        master: MasterSecret,
-        protection: &mut Option<Protection>,
-    ) {
+    fn install(&mut self, cx: &mut Context<'_>, master: MasterSecret) {
         let keys = master.keys(self.role, &self.randoms);
-        *protection = Some(Protection::new(self.suite, keys, self.own_cid, &self.peer_cid));
+        cx.protection = Some(Protection::new(self.suite, keys, self.own_cid, &self.peer_cid));
         if let Some(log) = &mut cx.key_log {
             log(&crate::key_log::line(&self.randoms.client, &master));
         }

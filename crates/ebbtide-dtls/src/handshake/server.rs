@@ -8,7 +8,6 @@ use crate::cid::OwnCid;
 use crate::failure::Failure;
 use crate::keys::{Psk, Randoms, Role};
 use crate::message::{HandshakeType, parse_identity};
-use crate::protect::Protection;
 use crate::session::Resumable;
 use crate::shared::Arc;
 use crate::suite::CipherSuite;
@@ -18,7 +17,6 @@ impl Handshake {
     /// Answers a ClientHello whose cookie was correct.
     pub(crate) fn accept(
         cx: &mut Context<'_>,
-        protection: &mut Option<Protection>,
         received: &ReceivedHello<'_>,
         own_cid: OwnCid,
     ) -> Result<Box<Self>, Failure> {
@@ -99,7 +97,7 @@ impl Handshake {
         if let Some(master) = known {
             handshake.resumed = true;
             handshake.expected = ExpectedMessage::Finished;
-            handshake.install(cx, master, protection);
+            handshake.install(cx, master);
             handshake.finish_flight();
         } else {
             if let Some((own, kind)) = own.zip(shown).filter(|_| shows) {
@@ -110,7 +108,7 @@ impl Handshake {
             handshake.push(HandshakeType::ServerHelloDone, alloc::vec::Vec::new(), false);
         }
         let timing = handshake.timing;
-        handshake.start(cx, protection, Some(timing));
+        handshake.start(cx, Some(timing));
         Ok(handshake)
     }
 
@@ -138,11 +136,10 @@ impl Handshake {
     pub(super) fn on_client_key_exchange(
         &mut self,
         cx: &mut Context<'_>,
-        protection: &mut Option<Protection>,
         message: &Message,
     ) -> Result<bool, Failure> {
         if self.suite.has_certificates() {
-            return self.on_public_value(cx, protection, message);
+            return self.on_public_value(cx, message);
         }
         let Some(identity) = parse_identity(&message.body) else { return Ok(false) };
         self.identity = Identity::Key(Arc::from(identity));
@@ -160,7 +157,7 @@ impl Handshake {
         self.answered(cx);
         self.note(message);
         let master = self.new_master(&psk.premaster());
-        self.install(cx, master, protection);
+        self.install(cx, master);
         self.key = Some(psk);
         self.expected = ExpectedMessage::Finished;
         Ok(true)
@@ -170,10 +167,9 @@ impl Handshake {
     pub(super) fn on_client_finished(
         &mut self,
         cx: &mut Context<'_>,
-        protection: &mut Option<Protection>,
         message: &Message,
     ) -> Result<bool, Failure> {
-        let is_valid = self.on_finished(cx, protection, message)?;
+        let is_valid = self.on_finished(cx, message)?;
         if is_valid
             && !self.resumed
             && let (Some(id), Some(master)) = (self.server_session_id(), self.master.clone())
@@ -191,12 +187,12 @@ impl Handshake {
     }
 
     /// Uses the other key of the identity. A second call returns to the first one.
-    pub(crate) fn switch_key(&mut self, cx: &mut Context<'_>, protection: &mut Option<Protection>) {
+    pub(crate) fn switch_key(&mut self, cx: &mut Context<'_>) {
         core::mem::swap(&mut self.key, &mut self.other_key);
         // Nothing was noted since the ClientKeyExchange, so the transcript is the one that the secret depends on.
         if let Some(premaster) = self.key.as_ref().map(Psk::premaster) {
             let master = self.new_master(&premaster);
-            self.install(cx, master, protection);
+            self.install(cx, master);
         }
     }
 }
