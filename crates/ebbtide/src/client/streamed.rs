@@ -5,7 +5,7 @@ use crate::error::{Cause, Error};
 use crate::message::{Request, Response, Scheme, Sizes};
 use crate::net::clock::distinct;
 use bytes::{Buf, Bytes, BytesMut};
-use ebbtide_core::session::client::{BlockAnswer, SentPiece};
+use ebbtide_core::session::client::{BlockAnswer, SentPiece, check_block};
 use ebbtide_core::wire::{Block, OptionNumber};
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -355,13 +355,9 @@ impl Download {
             // The whole body in one message.
             None if self.offset == 0 => self.ended = true,
             None => return Err(broken("a block has no block option")),
-            Some(block) if u64::from(block.offset()) != self.offset => {
-                return Err(broken("it sent another block than the one asked for"));
-            }
-            Some(block) if block.more() && !block.is_full(response.body().len()) => {
-                return Err(broken("a block does not have the length that it states"));
-            }
             Some(block) => {
+                let length = response.body().len();
+                check_block(block, self.offset as usize, length).map_err(broken)?;
                 (self.szx, self.ended) = (self.szx.min(block.szx()), !block.more());
             }
         }

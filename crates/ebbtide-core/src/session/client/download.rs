@@ -57,9 +57,7 @@ impl Download {
         let Some(block) = sizes.read(&option).ok().filter(|block| block.more()) else {
             return Ok(FirstResponse::Whole(first));
         };
-        if block.num() != 0 || !block.is_full(first.body().len()) {
-            return Err(AssemblyError::Broken("its first block is not the first, or not whole"));
-        }
+        check_block(block, 0, first.body().len()).map_err(AssemblyError::Broken)?;
         let announced = first.options().get_uint(OptionNumber::SIZE2).unwrap_or(0) as usize;
         if announced.max(first.body().len()) > limit {
             return Err(AssemblyError::TooLarge);
@@ -91,12 +89,7 @@ impl Download {
         if etag(&answer) != self.etag {
             return Ok(NextBlock::Changed);
         }
-        if block.offset() as usize != self.body.len() {
-            return Err(AssemblyError::Broken("it sent another block than the one asked for"));
-        }
-        if block.more() && !block.is_full(answer.body().len()) {
-            return Err(AssemblyError::Broken("a block does not have the length that it states"));
-        }
+        check_block(block, self.body.len(), answer.body().len()).map_err(AssemblyError::Broken)?;
         if self.body.len() + answer.body().len() > self.limit {
             return Err(AssemblyError::TooLarge);
         }
@@ -109,6 +102,22 @@ impl Download {
         response.options.remove(OptionNumber::BLOCK2);
         Ok(NextBlock::Whole(response.payload(core::mem::take(&mut self.body))))
     }
+}
+
+/// Checks that a block of `length` bytes is the one that was requested, which begins at the byte `at`, and that it is
+/// as long as it states (RFC 7959 section 2.2).
+///
+/// # Errors
+///
+/// The rule that the server violates.
+pub fn check_block(block: Block, at: usize, length: usize) -> Result<(), &'static str> {
+    if block.offset() as usize != at {
+        return Err("it sent another block than the one asked for");
+    }
+    if block.more() && !block.is_full(length) {
+        return Err("a block does not have the length that it states");
+    }
+    Ok(())
 }
 
 pub(super) fn etag(response: &Response) -> Option<Vec<u8>> {

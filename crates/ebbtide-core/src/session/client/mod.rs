@@ -17,6 +17,7 @@ mod transfer;
 mod upload;
 
 pub use block_answer::{BlockAnswer, SentPiece};
+pub use download::check_block;
 pub use observation::{Observation, ObservationSettings, ObservationStep};
 pub use progress::UploadProgress;
 pub use request::{Patience, RequestParts, RequestTag, TransferSettings};
