@@ -5,7 +5,7 @@ use crate::wire::{Code, Content, Opt, OptionNumber};
 
 /// Where an option stands.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum OptionPlace {
     /// Encrypted (Class E). That is also the place of all options that are not known.
     Inner,
     /// For proxies (Class U).
@@ -14,7 +14,7 @@ pub(super) enum Place {
     Both,
 }
 
-impl Place {
+impl OptionPlace {
     /// The place of the options that Ebbtide protects. Options that RFC 8613 allows in both places,
     /// Max-Age, the block options and No-Response among them, are inner ones: their outer forms are
     /// for proxies to change or to add.
@@ -48,7 +48,7 @@ impl OuterMessage<'_> {
     /// The options of the message that protects `content`, in no particular order.
     pub fn options<'o>(&'o self, content: &Content<'o>) -> impl Iterator<Item = Opt<'o>> {
         let oscore = Opt { number: OptionNumber::OSCORE, value: self.value.as_slice() };
-        let outer = |opt: &&Opt<'_>| Place::of(opt.number) != Place::Inner;
+        let outer = |opt: &&Opt<'_>| OptionPlace::of(opt.number) != OptionPlace::Inner;
         content.options.iter().filter(outer).copied().chain([oscore])
     }
 }

@@ -5,7 +5,7 @@ use super::context::{Naming, RequestNumber, SecurityContext};
 use super::error::ProtectError;
 use super::numbers::SequenceStore;
 use super::option::OscoreOption;
-use super::outer::{OuterMessage, Place};
+use super::outer::{OptionPlace, OuterMessage};
 use super::renewal;
 use super::short::ContextId;
 use crate::wire::{Code, Content, EncodeError, Opt, OptionNumber, PAYLOAD_MARKER, encode_option};
@@ -139,7 +139,7 @@ fn write_plaintext(
 ) -> Result<usize, EncodeError> {
     *buf.first_mut().ok_or(EncodeError::BufferTooSmall)? = content.code.0;
     let (mut len, mut previous) = (1, OptionNumber(0));
-    for opt in content.in_order().filter(|opt| Place::of(opt.number) != Place::Outer) {
+    for opt in content.in_order().filter(|opt| OptionPlace::of(opt.number) != OptionPlace::Outer) {
         // Section 4.1.3.5.2: that of a notification is empty, since its Partial IV says the order.
         let is_order = role == Role::Response && opt.number == OptionNumber::OBSERVE;
         let value = if is_order { &[] } else { opt.value };

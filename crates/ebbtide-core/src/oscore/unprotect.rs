@@ -7,7 +7,7 @@ use super::error::{Refusal, ResponseFault};
 use super::numbers::SequenceStore;
 use super::option::OscoreOption;
 use super::order::NotificationOrder;
-use super::outer::Place;
+use super::outer::OptionPlace;
 use super::window::Novelty;
 use crate::wire::{Body, Code, EncodeError, Encoder, Message, Opt, OptionNumber, encode_uint};
 
@@ -35,7 +35,7 @@ pub struct OpenedResponse<'b> {
 impl<'b> OpenedResponse<'b> {
     /// The options that were protected, apart from Observe.
     pub fn options(&self) -> impl Iterator<Item = Opt<'b>> {
-        let is_meant = |opt: &Opt<'_>| Place::of(opt.number) == Place::Inner;
+        let is_meant = |opt: &Opt<'_>| OptionPlace::of(opt.number) == OptionPlace::Inner;
         self.body.options().filter(is_meant)
     }
 
@@ -102,7 +102,8 @@ impl<S: SequenceStore> SecurityContext<S> {
                 (Some(_), Some(inner)) => Some(inner.value),
                 _ => None,
             };
-        let for_proxies = outer.options().filter(|opt| Place::of(opt.number) == Place::Outer);
+        let for_proxies =
+            outer.options().filter(|opt| OptionPlace::of(opt.number) == OptionPlace::Outer);
         let len = plain.write(outer, for_proxies, observe, head).map_err(|_| Refusal::TooLong)?;
         let number = RequestNumber(number);
         let freshness = match novelty {
@@ -287,7 +288,7 @@ impl<'b> Plain<'b> {
             Encoder::new(buf, outer.kind(), self.code, outer.message_id(), outer.token_bytes())?;
         let mut for_proxies = for_proxies.peekable();
         let (mut inner_observe, is_meant) =
-            (observe, |opt: &Opt<'_>| Place::of(opt.number) != Place::Outer);
+            (observe, |opt: &Opt<'_>| OptionPlace::of(opt.number) != OptionPlace::Outer);
         for opt in self.body.options().filter(is_meant) {
             while let Some(first) = for_proxies.next_if(|first| first.number < opt.number) {
                 encoder.option(first.number, first.value)?;

@@ -40,6 +40,6 @@ mod retry;
 mod send;
 
 pub use params::QBlockParameters;
-pub use receive::{Arrival, Receiver, Receiving};
+pub use receive::{BlockArrival, Receiver, Receiving};
 pub use retry::{Due, Retry};
 pub use send::{Sender, Sending};

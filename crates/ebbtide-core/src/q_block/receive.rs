@@ -33,7 +33,7 @@ pub struct Receiver {
 
 /// The classification of a block that arrived.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub enum Arrival {
+pub enum BlockArrival {
     /// The block was missing: keep its payload.
     New,
     /// The block had arrived already: its payload must be ignored (RFC 9177 sections 4.3 and 4.4).
@@ -79,14 +79,14 @@ impl Receiver {
     }
 
     /// Records a block that arrived.
-    pub fn on_block(&mut self, now: Instant, num: u32) -> Arrival {
+    pub fn on_block(&mut self, now: Instant, num: u32) -> BlockArrival {
         if num >= self.blocks {
-            return Arrival::Outside;
+            return BlockArrival::Outside;
         }
         if self.has(num) {
             // The confirmation that the sender was sent then may be lost.
             self.confirm |= self.is_set_end() && self.params.end_of_set(num) == self.low;
-            return Arrival::Duplicate;
+            return BlockArrival::Duplicate;
         }
         if let Some(word) = self.here.get_mut((num / u64::BITS) as usize) {
             *word |= 1 << (num % u64::BITS);
@@ -103,7 +103,7 @@ impl Receiver {
         self.confirm = self.is_set_end();
         self.retry = Retry::new(now, &self.params);
         self.expires = now + self.params.non_partial_timeout();
-        Arrival::New
+        BlockArrival::New
     }
 
     /// The action to take now.

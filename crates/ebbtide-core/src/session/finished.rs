@@ -1,7 +1,7 @@
 //! The last stage of a request: an answer that is sent as it is.
 
 use super::message::Response;
-use super::requester::{Incoming, Requester};
+use super::requester::{IncomingRequest, Requester};
 use super::transport::{NotSent, Transport};
 use crate::exchange::ExchangeId;
 use crate::time::Instant;
@@ -25,7 +25,7 @@ impl Finished {
     /// An empty ACK, and the requester in its state after it: the response is then separate.
     pub(super) fn acknowledgement(requester: &Requester) -> (Self, Requester) {
         let mut after = requester.clone();
-        if let Incoming::Datagram(incoming) = &mut after.incoming {
+        if let IncomingRequest::Datagram(incoming) = &mut after.incoming {
             *incoming = incoming.clone().after_acknowledgement();
         }
         (Self { requester: requester.clone(), response: None }, after)

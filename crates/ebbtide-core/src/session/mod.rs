@@ -31,6 +31,6 @@ pub use message::{
 pub use message::{DataError, from_cbor, from_json, to_cbor, to_json};
 pub use observers::{Due, ObserverId, Observers, Registration, Room, SavedObserver, Subject};
 pub use rate_limiter::RateLimiter;
-pub use requester::{Incoming, Requester, SecuredRequest};
+pub use requester::{IncomingRequest, Requester, SecuredRequest};
 pub use shares::FairShares;
 pub use transport::{NotSent, Transport};

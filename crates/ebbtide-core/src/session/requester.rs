@@ -11,7 +11,7 @@ use core::num::NonZeroU64;
 
 /// A request as its transport knows it.
 #[derive(Clone, Debug)]
-pub enum Incoming {
+pub enum IncomingRequest {
     /// It arrived in a datagram.
     Datagram(endpoint::Incoming),
     /// It arrived over a connection with this address.
@@ -67,7 +67,7 @@ pub struct Requester {
     pub allowance: u8,
     /// The method of the request.
     pub method: Code,
-    pub(super) incoming: Incoming,
+    pub(super) incoming: IncomingRequest,
     /// Whether the address may be forged: a session and a connection have verified that of their peer.
     pub(super) forgeable: bool,
     /// Whether the request has proved that its sender receives at this address and port
@@ -88,7 +88,7 @@ const _: () = assert!(size_of::<Requester>() <= 128);
 
 impl Requester {
     #[inline]
-    pub(super) fn new(incoming: Incoming, message: &Message<'_>) -> Self {
+    pub(super) fn new(incoming: IncomingRequest, message: &Message<'_>) -> Self {
         Self {
             transport: 0,
             local: None,
@@ -96,7 +96,7 @@ impl Requester {
             allowance: u8::MAX,
             forgeable: matches!(
                 incoming,
-                Incoming::Datagram(endpoint::Incoming { remote: PeerId::Address(_), .. })
+                IncomingRequest::Datagram(endpoint::Incoming { remote: PeerId::Address(_), .. })
             ),
             proved: false,
             method: message.code(),
@@ -119,8 +119,8 @@ impl Requester {
     #[must_use]
     pub const fn peer(&self) -> PeerId {
         match &self.incoming {
-            Incoming::Datagram(incoming) => incoming.remote,
-            Incoming::Stream(_, remote) => PeerId::Connection(*remote),
+            IncomingRequest::Datagram(incoming) => incoming.remote,
+            IncomingRequest::Stream(_, remote) => PeerId::Connection(*remote),
         }
     }
 
@@ -136,8 +136,8 @@ impl Requester {
     #[must_use]
     pub const fn token(&self) -> &PeerToken {
         match &self.incoming {
-            Incoming::Datagram(incoming) => &incoming.token,
-            Incoming::Stream(incoming, _) => &incoming.token,
+            IncomingRequest::Datagram(incoming) => &incoming.token,
+            IncomingRequest::Stream(incoming, _) => &incoming.token,
         }
     }
 
@@ -166,7 +166,7 @@ impl Requester {
     #[inline]
     pub(super) fn is_confirmable(&self) -> bool {
         use crate::wire::Type;
-        matches!(&self.incoming, Incoming::Datagram(incoming) if incoming.kind == Type::Confirmable)
+        matches!(&self.incoming, IncomingRequest::Datagram(incoming) if incoming.kind == Type::Confirmable)
     }
 }
 

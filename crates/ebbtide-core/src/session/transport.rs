@@ -1,6 +1,6 @@
 //! The transports that send answers.
 
-use super::requester::{Incoming, SecuredRequest};
+use super::requester::{IncomingRequest, SecuredRequest};
 use crate::exchange::ExchangeId;
 use crate::time::Instant;
 use crate::wire::{Code, Content, Opt, OptionNumber};
@@ -17,7 +17,7 @@ pub trait Transport {
     fn respond(
         &mut self,
         now: Instant,
-        incoming: &Incoming,
+        incoming: &IncomingRequest,
         content: &Content<'_>,
     ) -> Result<Option<ExchangeId>, NotSent>;
 
@@ -29,7 +29,7 @@ pub trait Transport {
     fn respond_secured(
         &mut self,
         _now: Instant,
-        _incoming: &Incoming,
+        _incoming: &IncomingRequest,
         _request: SecuredRequest,
         _content: &Content<'_>,
     ) -> Result<Option<ExchangeId>, NotSent> {
@@ -37,23 +37,25 @@ pub trait Transport {
     }
 
     /// Records that the request is answered later: until then its copies are duplicates.
-    fn defer(&mut self, now: Instant, incoming: &mut Incoming);
+    fn defer(&mut self, now: Instant, incoming: &mut IncomingRequest);
 
     /// Acknowledges the request, if the transport has acknowledgements. A response may follow.
-    fn acknowledge(&mut self, now: Instant, incoming: &mut Incoming);
+    fn acknowledge(&mut self, now: Instant, incoming: &mut IncomingRequest);
 
     /// Records that no response follows.
-    fn dismiss(&mut self, now: Instant, incoming: &Incoming);
+    fn dismiss(&mut self, now: Instant, incoming: &IncomingRequest);
 }
 
 impl Transport for endpoint::Endpoint {
     fn respond(
         &mut self,
         now: Instant,
-        incoming: &Incoming,
+        incoming: &IncomingRequest,
         content: &Content<'_>,
     ) -> Result<Option<ExchangeId>, NotSent> {
-        let Incoming::Datagram(incoming) = incoming else { return Err(NotSent::OtherTransport) };
+        let IncomingRequest::Datagram(incoming) = incoming else {
+            return Err(NotSent::OtherTransport);
+        };
         let responded = if incoming.acknowledged && is_challenge(content) {
             // RFC 9175 section 2.4: it must not be repeated to an address that may be forged.
             self.respond_once(now, incoming, content).map(|()| None)
@@ -63,20 +65,20 @@ impl Transport for endpoint::Endpoint {
         responded.map_err(NotSent::Datagram)
     }
 
-    fn defer(&mut self, now: Instant, incoming: &mut Incoming) {
-        if let Incoming::Datagram(incoming) = incoming {
+    fn defer(&mut self, now: Instant, incoming: &mut IncomingRequest) {
+        if let IncomingRequest::Datagram(incoming) = incoming {
             Self::defer(self, now, incoming);
         }
     }
 
-    fn acknowledge(&mut self, now: Instant, incoming: &mut Incoming) {
-        if let Incoming::Datagram(incoming) = incoming {
+    fn acknowledge(&mut self, now: Instant, incoming: &mut IncomingRequest) {
+        if let IncomingRequest::Datagram(incoming) = incoming {
             Self::acknowledge(self, now, incoming);
         }
     }
 
-    fn dismiss(&mut self, now: Instant, incoming: &Incoming) {
-        if let Incoming::Datagram(incoming) = incoming {
+    fn dismiss(&mut self, now: Instant, incoming: &IncomingRequest) {
+        if let IncomingRequest::Datagram(incoming) = incoming {
             Self::dismiss(self, now, incoming);
         }
     }
@@ -91,21 +93,23 @@ impl Transport for stream::Connection {
     fn respond(
         &mut self,
         now: Instant,
-        incoming: &Incoming,
+        incoming: &IncomingRequest,
         content: &Content<'_>,
     ) -> Result<Option<ExchangeId>, NotSent> {
-        let Incoming::Stream(incoming, _) = incoming else { return Err(NotSent::OtherTransport) };
+        let IncomingRequest::Stream(incoming, _) = incoming else {
+            return Err(NotSent::OtherTransport);
+        };
         Self::respond(self, now, incoming, content).map_err(NotSent::Stream)?;
         Ok(None)
     }
 
     /// Over a connection there are no copies.
-    fn defer(&mut self, _: Instant, _: &mut Incoming) {}
+    fn defer(&mut self, _: Instant, _: &mut IncomingRequest) {}
 
-    fn acknowledge(&mut self, _: Instant, _: &mut Incoming) {}
+    fn acknowledge(&mut self, _: Instant, _: &mut IncomingRequest) {}
 
-    fn dismiss(&mut self, now: Instant, incoming: &Incoming) {
-        if let Incoming::Stream(incoming, _) = incoming {
+    fn dismiss(&mut self, now: Instant, incoming: &IncomingRequest) {
+        if let IncomingRequest::Stream(incoming, _) = incoming {
             Self::dismiss(self, now, incoming);
         }
     }

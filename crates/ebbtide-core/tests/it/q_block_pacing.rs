@@ -2,7 +2,7 @@
 //! and the examples of its section 10.1, step by step.
 
 use crate::common::{Constant, at};
-use ebbtide_core::q_block::{Arrival, QBlockParameters, Receiver, Receiving, Sender, Sending};
+use ebbtide_core::q_block::{BlockArrival, QBlockParameters, Receiver, Receiving, Sender, Sending};
 
 const PARAMS: QBlockParameters = QBlockParameters::DEFAULT;
 
@@ -29,7 +29,7 @@ fn wait(seconds: f64) -> Sending {
 /// Gives it these blocks; what it wants then.
 fn take(receiver: &mut Receiver, seconds: f64, blocks: impl IntoIterator<Item = u32>) -> Receiving {
     for num in blocks {
-        assert_eq!(receiver.on_block(at(seconds), num), Arrival::New, "block {num}");
+        assert_eq!(receiver.on_block(at(seconds), num), BlockArrival::New, "block {num}");
     }
     receiver.poll(at(seconds))
 }
@@ -124,9 +124,9 @@ fn a_complete_set_is_confirmed_and_a_duplicate_of_it_once_more() {
     assert_eq!(take(&mut receiver, 0.0, 0..9), Receiving::Wait(at(4.0)));
     assert_eq!(take(&mut receiver, 1.0, [9]), Receiving::Continue(10));
     assert_eq!(receiver.poll(at(1.0)), Receiving::Wait(at(5.0)));
-    assert_eq!(receiver.on_block(at(1.5), 9), Arrival::Duplicate);
+    assert_eq!(receiver.on_block(at(1.5), 9), BlockArrival::Duplicate);
     assert_eq!(receiver.poll(at(1.5)), Receiving::Continue(10));
-    assert_eq!(receiver.on_block(at(1.5), 25), Arrival::Outside);
+    assert_eq!(receiver.on_block(at(1.5), 25), BlockArrival::Outside);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //! leaves faster than RFC 9177 section 7.2 allows, and nobody spins.
 
 use crate::common::seeded;
-use ebbtide_core::q_block::{Arrival, QBlockParameters, Receiver, Receiving, Sender, Sending};
+use ebbtide_core::q_block::{BlockArrival, QBlockParameters, Receiver, Receiving, Sender, Sending};
 use ebbtide_core::time::{Duration, Instant};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -128,7 +128,10 @@ fn carry(
                 let machine = receiver.get_or_insert_with(|| Receiver::new(now, blocks, params));
                 let arrival = machine.on_block(now, num);
                 let before = std::mem::replace(&mut here[num as usize], true);
-                assert_eq!(arrival, if before { Arrival::Duplicate } else { Arrival::New });
+                assert_eq!(
+                    arrival,
+                    if before { BlockArrival::Duplicate } else { BlockArrival::New }
+                );
             }
             Some(Word::Continue(from)) => {
                 assert!(here[..from as usize].iter().all(|here| *here));

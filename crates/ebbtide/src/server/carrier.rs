@@ -14,8 +14,8 @@ use crate::stream::{self, Link};
 use ebbtide_core::endpoint::Reliability;
 use ebbtide_core::session::server::{Assembled, PendingRequest};
 use ebbtide_core::session::{
-    BlockSizes, Due, FinishedRef, Incoming, NotSent, Observers, Response, Room, SecuredRequest,
-    Transport,
+    BlockSizes, Due, FinishedRef, IncomingRequest, NotSent, Observers, Response, Room,
+    SecuredRequest, Transport,
 };
 use ebbtide_core::stream::SendError;
 use ebbtide_core::time::Instant;
@@ -155,7 +155,7 @@ impl<T: Transport> Transport for Protecting<'_, T> {
     fn respond(
         &mut self,
         now: Instant,
-        incoming: &Incoming,
+        incoming: &IncomingRequest,
         content: &Content<'_>,
     ) -> Result<Option<ExchangeId>, NotSent> {
         self.transport.respond(now, incoming, content)
@@ -164,7 +164,7 @@ impl<T: Transport> Transport for Protecting<'_, T> {
     fn respond_secured(
         &mut self,
         now: Instant,
-        incoming: &Incoming,
+        incoming: &IncomingRequest,
         request: SecuredRequest,
         content: &Content<'_>,
     ) -> Result<Option<ExchangeId>, NotSent> {
@@ -172,15 +172,15 @@ impl<T: Transport> Transport for Protecting<'_, T> {
         self.contexts.seal(request, content, respond).ok_or(NotSent::NotProtected)?
     }
 
-    fn defer(&mut self, now: Instant, incoming: &mut Incoming) {
+    fn defer(&mut self, now: Instant, incoming: &mut IncomingRequest) {
         self.transport.defer(now, incoming);
     }
 
-    fn acknowledge(&mut self, now: Instant, incoming: &mut Incoming) {
+    fn acknowledge(&mut self, now: Instant, incoming: &mut IncomingRequest) {
         self.transport.acknowledge(now, incoming);
     }
 
-    fn dismiss(&mut self, now: Instant, incoming: &Incoming) {
+    fn dismiss(&mut self, now: Instant, incoming: &IncomingRequest) {
         self.transport.dismiss(now, incoming);
     }
 }

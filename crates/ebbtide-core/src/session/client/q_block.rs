@@ -3,7 +3,9 @@
 
 use super::download::{AssemblyError, etag};
 use super::request::RequestParts;
-use crate::q_block::{Arrival, Due, QBlockParameters, Receiver, Receiving, Retry, Sender, Sending};
+use crate::q_block::{
+    BlockArrival, Due, QBlockParameters, Receiver, Receiving, Retry, Sender, Sending,
+};
 use crate::session::{Options, Response};
 use crate::time::Instant;
 use crate::wire::{Block, Code, MissingBlocks, OptionNumber};
@@ -317,7 +319,7 @@ impl ResponseBody {
         let Some(room) = room.filter(|_| block.more() == (end < size)) else {
             return Err(AssemblyError::Broken("a block is not as long as it says"));
         };
-        if self.receiver.on_block(now, block.num()) == Arrival::New {
+        if self.receiver.on_block(now, block.num()) == BlockArrival::New {
             room.copy_from_slice(response.body());
         }
         Ok(())

@@ -1,6 +1,6 @@
 //! A request's body, whose blocks arrive in any order.
 
-use crate::q_block::{Arrival, QBlockParameters, Receiver, Receiving};
+use crate::q_block::{BlockArrival, QBlockParameters, Receiver, Receiving};
 use crate::session::message::{ContentFormat, Response};
 use crate::session::requester::Requester;
 use crate::time::Instant;
@@ -89,7 +89,7 @@ impl QBlockUpload {
     /// Adds a block, and returns the number of bytes that it occupies.
     pub(super) fn take(&mut self, now: Instant, block: Block, payload: &[u8]) -> usize {
         if !matches!(self.state, UploadState::Arriving)
-            || self.receiver.on_block(now, block.num()) != Arrival::New
+            || self.receiver.on_block(now, block.num()) != BlockArrival::New
         {
             return 0;
         }

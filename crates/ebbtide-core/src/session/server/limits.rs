@@ -54,7 +54,7 @@ impl Default for SessionConfig {
 /// The present load of a server's session.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Load {
+pub struct ServerLoad {
     /// Bytes of block-wise transfers in progress.
     pub block_bytes: usize,
     /// Uploads, including finished ones that are remembered for copies.

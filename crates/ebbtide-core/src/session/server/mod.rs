@@ -36,7 +36,7 @@ mod stages;
 mod withheld;
 
 pub use complete::Observe;
-pub use limits::{Load, Refusals, SessionConfig};
+pub use limits::{Refusals, ServerLoad, SessionConfig};
 pub use stages::{
     Assembled, BodyBlock, Handled, Next, Outgoing, PendingRequest, Permitted, Received,
     RequestSlot, Verified,
@@ -231,11 +231,11 @@ impl<S: SharedState<ServerState>> Server<S> {
     }
 
     /// Returns the load of the session at `now`.
-    pub fn load(&self, now: Instant) -> Load {
+    pub fn load(&self, now: Instant) -> ServerLoad {
         self.tables.with(|tables| {
             let (bytes, uploads, downloads) = tables.blocks.bodies.held(now);
             let quick = tables.q_blocks.bodies.held(now);
-            Load {
+            ServerLoad {
                 block_bytes: bytes + quick.0,
                 uploads: uploads + quick.1,
                 downloads: downloads + quick.2,

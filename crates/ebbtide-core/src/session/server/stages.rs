@@ -4,7 +4,7 @@ use crate::session::finished::{Finished, FinishedRef};
 use crate::session::key::{TransferKey, fingerprint, transfer_key};
 use crate::session::message::{BlockSizes, Response};
 use crate::session::q_block::{BlockRequest, QBlockPart};
-use crate::session::requester::{Incoming, RequestOptions, Requester, SecuredRequest};
+use crate::session::requester::{IncomingRequest, RequestOptions, Requester, SecuredRequest};
 use crate::session::transport::Transport;
 use crate::time::Instant;
 use crate::wire::{Block, Code, Message};
@@ -100,7 +100,7 @@ impl<'m> RequestSlot<'m> {
         local: Option<IpAddr>,
         group: bool,
     ) -> Received<'_, 'm> {
-        let received = self.take(Incoming::Datagram(incoming), message, sizes);
+        let received = self.take(IncomingRequest::Datagram(incoming), message, sizes);
         let Requester { transport: number, local: from, group: to_group, .. } =
             &mut received.0.requester;
         (*number, *from, *to_group) = (transport, local, group);
@@ -116,13 +116,13 @@ impl<'m> RequestSlot<'m> {
         message: Message<'m>,
         sizes: BlockSizes,
     ) -> Received<'_, 'm> {
-        self.take(Incoming::Stream(incoming, remote), message, sizes)
+        self.take(IncomingRequest::Stream(incoming, remote), message, sizes)
     }
 
     #[inline]
     fn take(
         &mut self,
-        incoming: Incoming,
+        incoming: IncomingRequest,
         message: Message<'m>,
         sizes: BlockSizes,
     ) -> Received<'_, 'm> {

@@ -5,7 +5,7 @@ use crate::host::{ServerEnd, Tag, client_address, digits};
 use crate::random::Streams;
 use crate::scenario::{QBlock, Scenario};
 use ebbtide_core::endpoint::{Endpoint, Incoming, Output, Received};
-use ebbtide_core::q_block::{Arrival, QBlockParameters, Receiver, Receiving};
+use ebbtide_core::q_block::{BlockArrival, QBlockParameters, Receiver, Receiving};
 use ebbtide_core::time::Instant;
 use ebbtide_core::wire::{Block, Code, Content, MissingBlocks, Opt, OptionNumber, encode_uint};
 use std::ops::Range;
@@ -131,7 +131,7 @@ impl ServerEnd for QBlockServer {
                 TransferState::Arriving(Box::new(Receiver::new(now, self.blocks, self.params)));
         }
         let is_new = match &mut self.state {
-            TransferState::Arriving(receiver) => receiver.on_block(now, num) == Arrival::New,
+            TransferState::Arriving(receiver) => receiver.on_block(now, num) == BlockArrival::New,
             TransferState::Whole { told } => {
                 *told = false;
                 false

@@ -1,6 +1,6 @@
 //! A host that asks over TCP.
 
-use super::connection::{Connection, Repeats, StreamedMessage, coap_config};
+use super::connection::{Repeats, StreamedMessage, TcpConnection, coap_config};
 use super::ledger::DepartingSegment;
 use super::segment::Segment;
 use super::server::TcpServer;
@@ -69,7 +69,7 @@ pub(crate) struct TcpClient {
 /// A connection and the port that it comes from.
 struct ClientConnection {
     port: u16,
-    connection: Connection,
+    connection: TcpConnection,
 }
 
 impl TcpClient {
@@ -161,7 +161,7 @@ impl TcpClient {
         };
         let socket = Socket::connect(now, setup, local, server_v4());
         self.current =
-            Some(ClientConnection { port, connection: Connection::new(socket, self.coap) });
+            Some(ClientConnection { port, connection: TcpConnection::new(socket, self.coap) });
     }
 
     /// Closes the connection in use.
@@ -324,7 +324,7 @@ impl<R: Recorder> ObservedHost<R> for TcpClient {
                 Setup { settings: self.settings, mtu: self.mtu, buffer: self.buffer, seed: 0 };
             let local = SocketAddrV4::new(self.address, segment.destination);
             let socket = Socket::listen(now, setup, local);
-            let mut connection = Connection::new(socket, self.coap);
+            let mut connection = TcpConnection::new(socket, self.coap);
             connection.receive(now, packet, &segment, &mut Repeats::default());
             self.closing.push(ClientConnection { port: segment.destination, connection });
             return false;

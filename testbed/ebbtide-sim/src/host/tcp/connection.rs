@@ -39,7 +39,7 @@ pub(crate) struct Repeats {
 }
 
 /// One end of a connection.
-pub(super) struct Connection {
+pub(super) struct TcpConnection {
     socket: Socket,
     config: stream::Config,
     /// CoAP, from the end of the handshake on.
@@ -66,7 +66,7 @@ pub(super) enum StreamedMessage {
     },
 }
 
-impl Connection {
+impl TcpConnection {
     pub(super) fn new(socket: Socket, config: stream::Config) -> Self {
         Self {
             socket,

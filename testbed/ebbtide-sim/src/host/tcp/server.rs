@@ -1,6 +1,6 @@
 //! The host that answers over TCP, as one client sees it.
 
-use super::connection::{Connection, Repeats, StreamedMessage, coap_config};
+use super::connection::{Repeats, StreamedMessage, TcpConnection, coap_config};
 use super::segment::Segment;
 use super::socket::{Setup, Socket};
 use crate::host::{PORT, SERVER, ServerEnd, Tag, digits};
@@ -37,7 +37,7 @@ pub(crate) struct TcpServer {
 /// A connection, the client's port, and the requests on it.
 struct ServerConnection {
     port: u16,
-    connection: Connection,
+    connection: TcpConnection,
     /// The exchange of the next request: a client's are in order.
     next: u32,
     unanswered: VecDeque<Unanswered>,
@@ -78,7 +78,7 @@ impl TcpServer {
             seed: self.rng.next_u64(),
         };
         let local = SocketAddrV4::new(SERVER, PORT);
-        let connection = Connection::new(Socket::listen(now, setup, local), self.coap);
+        let connection = TcpConnection::new(Socket::listen(now, setup, local), self.coap);
         self.connections.push(ServerConnection {
             port,
             connection,
