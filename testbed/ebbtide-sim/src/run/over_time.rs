@@ -1,24 +1,14 @@
 //! A replication on a regular grid of times, for `run --series`.
 
-use crate::record::{
-    Details, ExchangeRecord, LostAt, OverTime, Recorder, Tagged, TimeGrid, TimeStep,
-};
-use ebbtide_core::cc::{Metrics, Sample};
-use ebbtide_core::endpoint::Failure;
-use ebbtide_core::time::{Duration, Instant, Micros};
+use crate::record::{ExchangeRecord, OverTime, Recorder, Tagged, TimeGrid, TimeStep};
+use ebbtide_core::time::{Instant, Micros};
 
 /// The most steps of one replication. Beyond it steps become twice as long.
 const MOST_STEPS: usize = 1 << 17;
 
-/// Keeps a replication over time, beside what `inner` measures.
+/// Keeps a replication over time.
 #[derive(Debug)]
-pub(super) struct TimeRecorder<R> {
-    inner: R,
-    grid: Grid,
-}
-
-#[derive(Debug)]
-struct Grid {
+pub(super) struct TimeRecorder {
     step_ns: u64,
     /// The step of the latest event, and when it begins: most events are in the same one.
     latest: usize,
@@ -52,13 +42,14 @@ impl Changes {
     }
 }
 
-impl<R: Recorder> TimeRecorder<R> {
-    pub(super) fn around(inner: R, grid: &TimeGrid) -> Self {
+impl TimeRecorder {
+    /// A recorder that has seen nothing.
+    pub(super) fn new(grid: &TimeGrid) -> Self {
         let mut clients = grid.clients.clone();
         clients.sort_unstable();
         clients.dedup();
         let step_ns = grid.step_ns.max(1);
-        let grid = Grid {
+        Self {
             step_ns,
             latest: 0,
             latest_ns: 0,
@@ -66,17 +57,9 @@ impl<R: Recorder> TimeRecorder<R> {
             clients: clients.into_iter().map(|client| (client, Vec::new())).collect(),
             queues: Vec::new(),
             next_sample: Instant::from_nanos(step_ns),
-        };
-        Self { inner, grid }
+        }
     }
 
-    /// The steps, and what `inner` has measured.
-    pub(super) fn into_parts(self) -> (OverTime, R) {
-        (self.grid.finish(), self.inner)
-    }
-}
-
-impl Grid {
     /// Where an instant belongs. Steps become longer if there would be too many.
     #[inline]
     fn place(&mut self, at: Instant) -> usize {
@@ -141,7 +124,8 @@ impl Grid {
         }
     }
 
-    fn finish(mut self) -> OverTime {
+    /// The steps.
+    pub(super) fn finish(mut self) -> OverTime {
         let own = self.clients.iter().map(|(_, steps)| steps.len()).max().unwrap_or(0);
         // Timers that nothing needs any more may be due long after the last packet.
         let waiting =
@@ -167,34 +151,33 @@ impl Grid {
     }
 }
 
-impl<R: Recorder> Recorder for TimeRecorder<R> {
+impl Recorder for TimeRecorder {
     fn next_sample(&self) -> Instant {
-        self.grid.next_sample
+        self.next_sample
     }
 
     fn sample_queues(&mut self, at: Instant, up: u64, down: u64) {
         // The end of a step is the beginning of the next one, for which there must be room.
-        self.grid.room_for(at);
-        if self.grid.next_sample == at {
-            self.grid.queues.push((up, down));
-            self.grid.sample_next();
+        self.room_for(at);
+        if self.next_sample == at {
+            self.queues.push((up, down));
+            self.sample_next();
         }
     }
 
-    fn armed(&mut self, now: Instant, tagged: Tagged, timeout: Micros) {
-        self.grid.at(now, tagged.client, |one| {
+    fn armed(&mut self, now: Instant, tagged: Tagged, _timeout: Micros) {
+        self.at(now, tagged.client, |one| {
             one.step.sent += 1;
             one.step.timeouts += u32::from(tagged.ordinal > 0 && !tagged.probe);
         });
-        self.inner.armed(now, tagged, timeout);
     }
 
     fn ended(&mut self, exchange: &ExchangeRecord) {
         let client = exchange.client;
         if let Some(first) = exchange.first_sent {
-            self.grid.at(first, client, |one| one.began += 1);
+            self.at(first, client, |one| one.began += 1);
         }
-        self.grid.at(exchange.ended, client, |one| {
+        self.at(exchange.ended, client, |one| {
             one.ended += u32::from(exchange.first_sent.is_some());
             match exchange.answered {
                 None => one.step.failed += 1,
@@ -205,104 +188,5 @@ impl<R: Recorder> Recorder for TimeRecorder<R> {
                 }
             }
         });
-        self.inner.ended(exchange);
-    }
-
-    fn wants_details(&self) -> bool {
-        self.inner.wants_details()
-    }
-
-    fn wants_departures(&self) -> bool {
-        self.inner.wants_departures()
-    }
-
-    fn wants_frames(&self) -> bool {
-        self.inner.wants_frames()
-    }
-
-    fn whose(&mut self, class: usize) {
-        self.inner.whose(class);
-    }
-
-    fn round_trip(&mut self, rtt: Micros) {
-        self.inner.round_trip(rtt);
-    }
-
-    fn duration(&mut self, duration: Micros) {
-        self.inner.duration(duration);
-    }
-
-    fn answered_after(&mut self, time: Duration) {
-        self.inner.answered_after(time);
-    }
-
-    fn client_sent(&mut self, now: Instant, packet: &Details<'_>) {
-        self.inner.client_sent(now, packet);
-    }
-
-    fn crossed(&mut self, now: Instant, medium: &str, packet: &Details<'_>) {
-        self.inner.crossed(now, medium, packet);
-    }
-
-    fn joins_queue(&mut self, now: Instant, packet: &Details<'_>) {
-        self.inner.joins_queue(now, packet);
-    }
-
-    fn at_link(&mut self, now: Instant, packet: &Details<'_>) {
-        self.inner.at_link(now, packet);
-    }
-
-    fn at_other_link(&mut self, now: Instant, link: &str, packet: &Details<'_>) {
-        self.inner.at_other_link(now, link, packet);
-    }
-
-    fn server_sent(&mut self, now: Instant, packet: &Details<'_>) {
-        self.inner.server_sent(now, packet);
-    }
-
-    fn arrived(&mut self, now: Instant, packet: &Details<'_>) {
-        self.inner.arrived(now, packet);
-    }
-
-    fn on_air(&mut self, now: Instant, from: u32, to: u32, frame: &[u8]) {
-        self.inner.on_air(now, from, to, frame);
-    }
-
-    fn lost_at(&mut self, now: Instant, tagged: Tagged, at: &LostAt<'_>) {
-        self.inner.lost_at(now, tagged, at);
-    }
-
-    fn answered(
-        &mut self,
-        now: Instant,
-        tagged: Tagged,
-        sample: Option<Sample>,
-        metrics: &Metrics,
-    ) {
-        self.inner.answered(now, tagged, sample, metrics);
-    }
-
-    fn failed(&mut self, now: Instant, tagged: Tagged, reason: Failure) {
-        self.inner.failed(now, tagged, reason);
-    }
-
-    fn refused(&mut self, now: Instant, count: u32) {
-        self.inner.refused(now, count);
-    }
-
-    fn begins(&mut self, now: Instant, client: u32) {
-        self.inner.begins(now, client);
-    }
-
-    fn delivered(&mut self, now: Instant, client: u32) {
-        self.inner.delivered(now, client);
-    }
-
-    fn rate(&mut self, now: Instant, client: u32, rate: f64) {
-        self.inner.rate(now, client, rate);
-    }
-
-    fn goodput(&mut self, now: Instant, bytes: u64) {
-        self.inner.goodput(now, bytes);
     }
 }

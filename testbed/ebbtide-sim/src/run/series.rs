@@ -2,13 +2,12 @@
 
 use super::flow_series::Flows;
 use super::rate::{POINTS, Rate, seconds};
-use crate::record::{Details, Discard, ExchangeRecord, Recorder, Series, Tagged};
-use ebbtide_core::time::{Duration, Instant, Micros};
+use crate::record::{Details, Recorder, Series, Tagged};
+use ebbtide_core::time::{Instant, Micros};
 
 /// Sees what happens over time, in a bounded number of points.
 #[derive(Debug)]
 pub struct SeriesRecorder {
-    plain: Discard,
     flows: Flows,
     queue_up: Envelope,
     queue_down: Envelope,
@@ -25,13 +24,7 @@ const TIMEOUTS: usize = 2000;
 impl SeriesRecorder {
     /// An empty recorder.
     pub fn new() -> Self {
-        Self::around(Discard::new())
-    }
-
-    /// One that measures with `plain` what every replication measures.
-    pub(super) fn around(plain: Discard) -> Self {
         Self {
-            plain,
             flows: Flows::default(),
             queue_up: Envelope::new(),
             queue_down: Envelope::new(),
@@ -42,22 +35,16 @@ impl SeriesRecorder {
         }
     }
 
-    /// Returns the measurements that every replication takes.
-    pub const fn plain(&self) -> &Discard {
-        &self.plain
-    }
-
-    /// Returns the time series for the report, and the measurements that every replication takes.
-    pub fn into_series(self, replication: u32) -> (Series, Discard) {
-        let series = Series {
+    /// Returns the time series for the report.
+    pub fn into_series(self, replication: u32) -> Series {
+        Series {
             replication,
             queue_down: self.queue_down.points(),
             queue_up: self.queue_up.points(),
             timeouts: self.timeouts,
             throughput: self.goodput.points(),
             flows: self.flows.series(),
-        };
-        (series, self.plain)
+        }
     }
 }
 
@@ -73,32 +60,7 @@ impl Recorder for SeriesRecorder {
         true
     }
 
-    fn whose(&mut self, class: usize) {
-        self.plain.whose(class);
-    }
-
-    fn round_trip(&mut self, rtt: Micros) {
-        self.plain.round_trip(rtt);
-    }
-
-    fn duration(&mut self, duration: Micros) {
-        self.plain.duration(duration);
-    }
-
-    fn answered_after(&mut self, time: Duration) {
-        self.plain.answered_after(time);
-    }
-
-    fn ended(&mut self, exchange: &ExchangeRecord) {
-        self.plain.ended(exchange);
-    }
-
-    fn refused(&mut self, now: Instant, count: u32) {
-        self.plain.refused(now, count);
-    }
-
-    fn armed(&mut self, now: Instant, tagged: Tagged, timeout: Micros) {
-        self.plain.armed(now, tagged, timeout);
+    fn armed(&mut self, now: Instant, _tagged: Tagged, timeout: Micros) {
         if self.seen.is_multiple_of(self.stride) {
             self.timeouts.push((seconds(now), timeout.as_secs_f64()));
         }

@@ -100,41 +100,27 @@ pub(super) fn simulate_keeping(
     keep: &Keep,
 ) -> Result<Kept, RunError> {
     let plain = Discard::keeping(keep.exchanges).for_scenario(scenario);
-    if keep.series {
-        let recorder = SeriesRecorder::around(plain);
-        let (mut kept, recorder) = keeping(scenario, controls, seed, replication, keep, recorder)?;
-        let (series, plain) = recorder.into_series(replication);
-        kept.record.totals.series = Some(series);
-        return Ok(kept.with_measured(plain));
+    let series = keep.series.then(SeriesRecorder::new);
+    let over_time = keep.over_time.as_ref().map(TimeRecorder::new);
+    if series.is_none() && over_time.is_none() {
+        // Most replications are like this, and ask no observer whether it is there.
+        let (record, plain) = simulate_with(scenario, controls, seed, replication, plain)?;
+        return Ok(Kept::new(record, plain));
     }
-    let (kept, plain) = keeping(scenario, controls, seed, replication, keep, plain)?;
-    Ok(kept.with_measured(plain))
-}
-
-/// Runs one replication under an observer, and over time if that is to be kept.
-fn keeping<R: Recorder>(
-    scenario: &Scenario,
-    controls: &[Control],
-    seed: u64,
-    replication: u32,
-    keep: &Keep,
-    recorder: R,
-) -> Result<(Kept, R), RunError> {
-    let exchanges = Vec::new();
-    let Some(grid) = &keep.over_time else {
-        let (record, recorder) = simulate_with(scenario, controls, seed, replication, recorder)?;
-        return Ok((Kept { record, exchanges, over_time: None }, recorder));
-    };
-    let recorder = TimeRecorder::around(recorder, grid);
-    let (record, recorder) = simulate_with(scenario, controls, seed, replication, recorder)?;
-    let (over_time, recorder) = recorder.into_parts();
-    Ok((Kept { record, exchanges, over_time: Some(over_time) }, recorder))
+    let observers = (plain, (series, over_time));
+    let (record, observers) = simulate_with(scenario, controls, seed, replication, observers)?;
+    let (plain, (series, over_time)) = observers;
+    let mut kept = Kept::new(record, plain);
+    kept.record.totals.series = series.map(|series| series.into_series(replication));
+    kept.over_time = over_time.map(TimeRecorder::finish);
+    Ok(kept)
 }
 
 impl Kept {
-    fn with_measured(self, plain: Discard) -> Self {
-        let record = with_distributions(self.record, &plain);
-        Self { record, exchanges: plain.exchanges(), ..self }
+    /// A replication with what every one measures.
+    fn new(record: RunRecord, plain: Discard) -> Self {
+        let record = with_distributions(record, &plain);
+        Self { record, exchanges: plain.exchanges(), over_time: None }
     }
 }
 
