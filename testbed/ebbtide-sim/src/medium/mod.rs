@@ -86,12 +86,24 @@ pub struct DeviceEvent<S> {
     pub device: u32,
 }
 
-/// A step of a device as an event of the engine.
-fn at_device<S, E: From<DeviceEvent<S>>>(step: S, device: u32) -> E {
-    DeviceEvent { step, device }.into()
+/// The timers of a medium, which its driver keeps.
+pub trait Timers<V> {
+    /// `event` is due at this instant.
+    fn schedule(&mut self, at: Instant, event: V);
+}
+
+impl<V, E: From<V> + Copy> Timers<V> for Engine<E> {
+    fn schedule(&mut self, at: Instant, event: V) {
+        Self::schedule(self, at, event.into());
+    }
+}
+
+/// A step of a device as an event.
+const fn at_device<S: Copy>(step: S, device: u32) -> DeviceEvent<S> {
+    DeviceEvent { step, device }
 }
 
 /// Schedules a timer of a MAC, `after` this many nanoseconds.
-fn schedule<E: Copy, V: Into<E>>(engine: &mut Engine<E>, now: Instant, after: u64, event: V) {
-    engine.schedule(now + Duration::from_nanos(after), event.into());
+fn schedule<V>(timers: &mut dyn Timers<V>, now: Instant, after: u64, event: V) {
+    timers.schedule(now + Duration::from_nanos(after), event);
 }

@@ -33,19 +33,19 @@ impl Net {
         if let NetEvent::LowPower { step, station } = event {
             self.note_frame(LowPowerEvent { step, station }, moment);
         }
-        let Moment { now, engine, .. } = moment;
+        let (now, engine) = (moment.now, &mut *moment.engine);
         match (&mut self.radio, event) {
             (Some(Radio::Wifi(cell)), NetEvent::Wifi { step, station }) => {
-                cell.handle(*now, wifi::WifiEvent { step, station }, engine);
+                cell.handle(now, wifi::WifiEvent { step, station }, engine);
             }
             (Some(Radio::Lora(cell)), NetEvent::Lora { step, device }) => {
-                cell.handle(*now, DeviceEvent { step, device }, engine);
+                cell.handle(now, DeviceEvent { step, device }, engine);
             }
             (Some(Radio::NbIot(cell)), NetEvent::NbIot { step, device }) => {
-                cell.handle(*now, DeviceEvent { step, device }, engine);
+                cell.handle(now, DeviceEvent { step, device }, engine);
             }
             (Some(Radio::Mesh(mesh)), NetEvent::LowPower { step, station }) => {
-                mesh.handle(*now, LowPowerEvent { step, station }, engine);
+                mesh.handle(now, LowPowerEvent { step, station }, engine);
             }
             _ => {}
         }

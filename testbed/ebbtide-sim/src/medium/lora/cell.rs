@@ -6,9 +6,8 @@ use super::airtime::Modulation;
 use super::counts::LoraCounts;
 use super::reception::{Downlink, Gateways};
 use super::settings::Lora;
-use crate::engine::Engine;
 use crate::growth::push_back;
-use crate::medium::{Crossing, DeviceEvent, at_device};
+use crate::medium::{Crossing, DeviceEvent, Timers, at_device};
 use crate::net::Direction;
 use crate::random::{Streams, uniform};
 use ebbtide_core::time::Instant;
@@ -25,6 +24,9 @@ const LISTENING: u64 = 8;
 
 /// An event of the cell.
 pub type LoraEvent = DeviceEvent<LoraStep>;
+
+/// The timers of the cell.
+pub type LoraTimers = dyn Timers<LoraEvent>;
 
 /// The steps of a device.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -148,14 +150,14 @@ impl LoraCell {
     }
 
     /// A packet of `bytes` is to go from a device to the network server or back. Returns whether there was room for it.
-    pub fn send<E: From<LoraEvent> + Copy>(
+    pub fn send(
         &mut self,
         now: Instant,
         device: u32,
         direction: Direction,
         token: u32,
         bytes: u32,
-        engine: &mut Engine<E>,
+        timers: &mut LoraTimers,
     ) -> bool {
         let own = &mut self.devices[device as usize];
         let queue = direction.select(&mut own.up, &mut own.down);
@@ -165,18 +167,18 @@ impl LoraCell {
         }
         push_back(queue, (token, bytes));
         if direction == Direction::Up {
-            self.transmit(now, device, engine);
+            self.transmit(now, device, timers);
         }
         // A packet for the device waits for the windows after its next uplink.
         true
     }
 
     /// An event of the cell has come; [`Self::poll`] says what came of it.
-    pub fn handle<E: From<LoraEvent> + Copy>(
+    pub fn handle(
         &mut self,
         now: Instant,
         DeviceEvent { step, device }: LoraEvent,
-        engine: &mut Engine<E>,
+        timers: &mut LoraTimers,
     ) {
         match step {
             LoraStep::Wake => {
@@ -189,23 +191,18 @@ impl LoraCell {
                 if own.radio == RadioState::Waiting {
                     own.radio = RadioState::Idle;
                 }
-                self.transmit(now, device, engine);
+                self.transmit(now, device, timers);
             }
-            LoraStep::UplinkEnd => self.uplink_end(now, device, engine),
+            LoraStep::UplinkEnd => self.uplink_end(now, device, timers),
             LoraStep::Window(window) => {
-                self.window(now, device, usize::from(window), engine);
+                self.window(now, device, usize::from(window), timers);
             }
-            LoraStep::DownlinkEnd => self.downlink_end(now, device, engine),
+            LoraStep::DownlinkEnd => self.downlink_end(now, device, timers),
         }
     }
 
     /// The device transmits its first packet, or asks for one, if it may.
-    fn transmit<E: From<LoraEvent> + Copy>(
-        &mut self,
-        now: Instant,
-        device: u32,
-        engine: &mut Engine<E>,
-    ) {
+    fn transmit(&mut self, now: Instant, device: u32, timers: &mut LoraTimers) {
         let own = &mut self.devices[device as usize];
         if own.radio != RadioState::Idle || (own.up.is_empty() && !own.polls) {
             return;
@@ -213,7 +210,7 @@ impl LoraCell {
         let start = now.as_nanos();
         if start < own.allowed {
             let at = own.allowed;
-            return self.wake(device, at, engine);
+            return self.wake(device, at, timers);
         }
         if self.margin.is_some() {
             own.adaptive.transmits();
@@ -234,7 +231,7 @@ impl LoraCell {
         self.gateways.begins(device, start, link);
         self.collide(device);
         self.sending.push(device);
-        engine.schedule(Instant::from_nanos(start + time), at_device(LoraStep::UplinkEnd, device));
+        timers.schedule(Instant::from_nanos(start + time), at_device(LoraStep::UplinkEnd, device));
     }
 
     /// Frames of the same spreading factor on the same channel meet; those of different factors do not.
@@ -250,12 +247,7 @@ impl LoraCell {
         }
     }
 
-    fn uplink_end<E: From<LoraEvent> + Copy>(
-        &mut self,
-        now: Instant,
-        device: u32,
-        engine: &mut Engine<E>,
-    ) {
+    fn uplink_end(&mut self, now: Instant, device: u32, timers: &mut LoraTimers) {
         self.sending.retain(|other| *other != device);
         let own = &mut self.devices[device as usize];
         own.radio = RadioState::Waiting;
@@ -279,20 +271,14 @@ impl LoraCell {
             self.counts.radio.listen_ns += self.listening(device, usize::from(window));
             if is_read {
                 let at = Instant::from_nanos(end + WINDOWS[usize::from(window)]);
-                engine.schedule(at, at_device(LoraStep::Window(window), device));
+                timers.schedule(at, at_device(LoraStep::Window(window), device));
             }
         }
-        self.wake(device, end + WINDOWS[1] + self.listening(device, 1), engine);
+        self.wake(device, end + WINDOWS[1] + self.listening(device, 1), timers);
     }
 
     /// A window opens: a gateway uses it if there is something to send and it may transmit.
-    fn window<E: From<LoraEvent> + Copy>(
-        &mut self,
-        now: Instant,
-        device: u32,
-        window: usize,
-        engine: &mut Engine<E>,
-    ) {
+    fn window(&mut self, now: Instant, device: u32, window: usize, timers: &mut LoraTimers) {
         let start = now.as_nanos();
         let listening: u64 = (0..2).map(|one| self.listening(device, one)).skip(window).sum();
         let own = &mut self.devices[device as usize];
@@ -321,16 +307,11 @@ impl LoraCell {
         self.counts.radio.listen_ns += time;
         self.counts.radio.listen_ns -= listening;
         self.gateways.transmits(downlink, &self.sending);
-        engine
+        timers
             .schedule(Instant::from_nanos(start + time), at_device(LoraStep::DownlinkEnd, device));
     }
 
-    fn downlink_end<E: From<LoraEvent> + Copy>(
-        &mut self,
-        now: Instant,
-        device: u32,
-        engine: &mut Engine<E>,
-    ) {
+    fn downlink_end(&mut self, now: Instant, device: u32, timers: &mut LoraTimers) {
         let own = &mut self.devices[device as usize];
         let Some((downlink, request)) = own.downlink.take() else { return };
         let factor =
@@ -351,12 +332,12 @@ impl LoraCell {
             let lost = Crossing::Lost { token, direction: Direction::Down };
             push_back(&mut self.outcomes, if is_read { Crossing::Down(token) } else { lost });
         }
-        self.transmit(now, device, engine);
+        self.transmit(now, device, timers);
     }
 
-    fn wake<E: From<LoraEvent> + Copy>(&mut self, device: u32, at: u64, engine: &mut Engine<E>) {
+    fn wake(&mut self, device: u32, at: u64, timers: &mut LoraTimers) {
         self.devices[device as usize].wakes = Some(at);
-        engine.schedule(Instant::from_nanos(at), at_device(LoraStep::Wake, device));
+        timers.schedule(Instant::from_nanos(at), at_device(LoraStep::Wake, device));
     }
 
     /// How long a device listens in a window in which nothing begins, ns.

@@ -14,7 +14,7 @@ mod signal;
 
 pub use adr::LinkParameters;
 pub use airtime::{Modulation, airtime};
-pub use cell::{LoraCell, LoraEvent, LoraStep};
+pub use cell::{LoraCell, LoraEvent, LoraStep, LoraTimers};
 pub use counts::{LoraCounts, LoraFrames};
 pub use settings::Lora;
 pub use signal::required_snr;

@@ -6,9 +6,8 @@ use super::phase::{GUARD, KNOWN_STROBES, PhaseLock, WakePhase};
 use super::timing::{
     ACK_BYTES, ACK_WAIT, ASSESSMENT, BACKOFF_UNIT, TURNAROUND, airtime, interframe_spacing,
 };
-use crate::engine::Engine;
 use crate::medium::{
-    Air, FrameCounts, FrameOutcome, Indication, MacFrame, RadioTime, Reception, schedule,
+    Air, FrameCounts, FrameOutcome, Indication, MacFrame, RadioTime, Reception, Timers, schedule,
 };
 use crate::random::{Streams, uniform};
 use ebbtide_core::time::{Duration, Instant};
@@ -23,6 +22,9 @@ pub struct LowPowerEvent {
     /// The number of the station that sends the data frame.
     pub station: u32,
 }
+
+/// The timers of a MAC.
+pub type LowPowerTimers = dyn Timers<LowPowerEvent>;
 
 /// A step of a data frame's transmission.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -143,12 +145,7 @@ impl Mac {
     }
 
     /// Hands a frame to an idle station; [`Indication::Done`] follows when it is finished.
-    pub fn send<E: From<LowPowerEvent> + Copy>(
-        &mut self,
-        now: Instant,
-        frame: MacFrame,
-        engine: &mut Engine<E>,
-    ) {
+    pub fn send(&mut self, now: Instant, frame: MacFrame, timers: &mut LowPowerTimers) {
         let station = &mut self.stations[frame.from as usize];
         debug_assert!(station.frame.is_none(), "a station handles one frame at a time");
         station.frame = Some(frame);
@@ -156,7 +153,7 @@ impl Mac {
         station.retries = 0;
         station.has_arrived = false;
         let start = now.max(station.ready);
-        self.contend(start, frame, engine);
+        self.contend(start, frame, timers);
     }
 
     /// The current frame of a station.
@@ -186,43 +183,33 @@ impl Mac {
     }
 
     /// Handles a scheduled event.
-    pub fn handle<E: From<LowPowerEvent> + Copy>(
-        &mut self,
-        now: Instant,
-        event: LowPowerEvent,
-        engine: &mut Engine<E>,
-    ) {
+    pub fn handle(&mut self, now: Instant, event: LowPowerEvent, timers: &mut LowPowerTimers) {
         let number = event.station;
         if event.step == LowPowerStep::Repeat {
-            self.take_up(now, number, engine);
+            self.take_up(now, number, timers);
             return;
         }
         let Some(frame) = self.stations[number as usize].frame else { return };
         match event.step {
-            LowPowerStep::Assessed => self.assessed(now, frame, engine),
-            LowPowerStep::Begin => self.begin(now, frame, engine),
-            LowPowerStep::End => self.end(now, frame, engine),
+            LowPowerStep::Assessed => self.assessed(now, frame, timers),
+            LowPowerStep::Begin => self.begin(now, frame, timers),
+            LowPowerStep::End => self.end(now, frame, timers),
             LowPowerStep::AckBegin => {
                 self.air.begin(now, frame.to, frame.from, true);
                 let airtime = airtime(ACK_BYTES);
                 self.stations[frame.to as usize].time.transmit_ns += airtime;
                 self.stations[number as usize].counts.acks += 1;
-                schedule(engine, now, airtime, LowPowerStep::AckEnd.at_station(number));
+                schedule(timers, now, airtime, LowPowerStep::AckEnd.at_station(number));
             }
-            LowPowerStep::AckEnd => self.ack_end(now, frame, engine),
-            LowPowerStep::Expired => self.expired(now, frame, engine),
+            LowPowerStep::AckEnd => self.ack_end(now, frame, timers),
+            LowPowerStep::Expired => self.expired(now, frame, timers),
             LowPowerStep::Repeat => {}
         }
     }
 
     /// Begins CSMA/CA for a frame (section 7.5.1.4, steps 1 and 2), at `now` or when its receiver is
     /// about to wake up.
-    fn contend<E: From<LowPowerEvent> + Copy>(
-        &mut self,
-        now: Instant,
-        frame: MacFrame,
-        engine: &mut Engine<E>,
-    ) {
+    fn contend(&mut self, now: Instant, frame: MacFrame, timers: &mut LowPowerTimers) {
         let mut start = now;
         if let Some(duty) = self.duty
             && let Some(met) = self.phases[self.pair(frame)].met()
@@ -240,19 +227,14 @@ impl Mac {
         station.backoffs = 0;
         station.exponent = self.csma.min_be;
         station.strobes_until = None;
-        self.back_off(start, frame, engine);
+        self.back_off(start, frame, timers);
     }
 
-    fn back_off<E: From<LowPowerEvent> + Copy>(
-        &mut self,
-        now: Instant,
-        frame: MacFrame,
-        engine: &mut Engine<E>,
-    ) {
+    fn back_off(&mut self, now: Instant, frame: MacFrame, timers: &mut LowPowerTimers) {
         let station = &mut self.stations[frame.from as usize];
         let units = uniform(&mut station.rng, 0, (1 << station.exponent) - 1);
         schedule(
-            engine,
+            timers,
             now,
             units * BACKOFF_UNIT + ASSESSMENT,
             LowPowerStep::Assessed.at_station(frame.from),
@@ -260,12 +242,7 @@ impl Mac {
     }
 
     /// Steps 3 to 5: transmits if the channel is idle; otherwise backs off longer or gives up.
-    fn assessed<E: From<LowPowerEvent> + Copy>(
-        &mut self,
-        now: Instant,
-        frame: MacFrame,
-        engine: &mut Engine<E>,
-    ) {
+    fn assessed(&mut self, now: Instant, frame: MacFrame, timers: &mut LowPowerTimers) {
         let since = Instant::from_nanos(now.as_nanos().saturating_sub(ASSESSMENT));
         let heard = self.air.was_busy(frame.from, since, now);
         let csma = self.csma;
@@ -273,7 +250,7 @@ impl Mac {
         station.counts.assessments += 1;
         station.time.listen_ns += ASSESSMENT;
         if !heard && !station.owes_ack {
-            schedule(engine, now, TURNAROUND, LowPowerStep::Begin.at_station(frame.from));
+            schedule(timers, now, TURNAROUND, LowPowerStep::Begin.at_station(frame.from));
             return;
         }
         station.counts.busy += 1;
@@ -281,20 +258,15 @@ impl Mac {
         station.exponent = (station.exponent + 1).min(csma.max_be);
         if station.backoffs > csma.max_backoffs {
             match csma.retry_interval.0 {
-                0 => self.done(now, frame, FrameOutcome::ChannelAccessFailure, engine),
-                _ => self.lay_aside(now, frame, engine),
+                0 => self.done(now, frame, FrameOutcome::ChannelAccessFailure, timers),
+                _ => self.lay_aside(now, frame, timers),
             }
         } else {
-            self.back_off(now, frame, engine);
+            self.back_off(now, frame, timers);
         }
     }
 
-    fn begin<E: From<LowPowerEvent> + Copy>(
-        &mut self,
-        now: Instant,
-        frame: MacFrame,
-        engine: &mut Engine<E>,
-    ) {
+    fn begin(&mut self, now: Instant, frame: MacFrame, timers: &mut LowPowerTimers) {
         let airtime = airtime(frame.bytes);
         let is_awake = self.is_awake(now, frame.to);
         self.air.begin(now, frame.from, frame.to, is_awake);
@@ -312,15 +284,10 @@ impl Mac {
         let station = &mut self.stations[frame.from as usize];
         station.counts.transmitted += 1;
         station.time.transmit_ns += airtime;
-        schedule(engine, now, airtime, LowPowerStep::End.at_station(frame.from));
+        schedule(timers, now, airtime, LowPowerStep::End.at_station(frame.from));
     }
 
-    fn end<E: From<LowPowerEvent> + Copy>(
-        &mut self,
-        now: Instant,
-        frame: MacFrame,
-        engine: &mut Engine<E>,
-    ) {
+    fn end(&mut self, now: Instant, frame: MacFrame, timers: &mut LowPowerTimers) {
         let reception = self.air.end(now, frame.from);
         let is_duty_cycled = self.duty.is_some();
         let station = &mut self.stations[frame.from as usize];
@@ -333,16 +300,16 @@ impl Mac {
             }
             match station.strobes_until {
                 Some(until) if now < until => {
-                    schedule(engine, now, STROBE_GAP, LowPowerStep::Begin.at_station(frame.from));
+                    schedule(timers, now, STROBE_GAP, LowPowerStep::Begin.at_station(frame.from));
                 }
-                _ => self.done(now, frame, FrameOutcome::Sent, engine),
+                _ => self.done(now, frame, FrameOutcome::Sent, timers),
             }
             return;
         }
         if reception != Reception::Received {
             let wait = if is_duty_cycled { STROBE_GAP } else { ACK_WAIT };
             station.time.listen_ns += wait;
-            schedule(engine, now, wait, LowPowerStep::Expired.at_station(frame.from));
+            schedule(timers, now, wait, LowPowerStep::Expired.at_station(frame.from));
             return;
         }
         if !station.has_arrived {
@@ -357,15 +324,10 @@ impl Mac {
         if frame.more {
             receiver.awake_until = now + Duration::from_nanos(2 * LISTEN);
         }
-        schedule(engine, now, TURNAROUND, LowPowerStep::AckBegin.at_station(frame.from));
+        schedule(timers, now, TURNAROUND, LowPowerStep::AckBegin.at_station(frame.from));
     }
 
-    fn ack_end<E: From<LowPowerEvent> + Copy>(
-        &mut self,
-        now: Instant,
-        frame: MacFrame,
-        engine: &mut Engine<E>,
-    ) {
+    fn ack_end(&mut self, now: Instant, frame: MacFrame, timers: &mut LowPowerTimers) {
         let reception = self.air.end(now, frame.to);
         self.stations[frame.to as usize].owes_ack = false;
         if reception == Reception::Received {
@@ -373,23 +335,18 @@ impl Mac {
             self.phases[pair].hit(self.stations[frame.from as usize].strobed);
             let spacing = Duration::from_nanos(interframe_spacing(frame.bytes));
             self.stations[frame.from as usize].ready = now + spacing;
-            self.done(now, frame, FrameOutcome::Sent, engine);
+            self.done(now, frame, FrameOutcome::Sent, timers);
             return;
         }
         self.stations[frame.from as usize].counts.acks_lost += 1;
         let waited = TURNAROUND + airtime(ACK_BYTES);
         let rest = if self.duty.is_some() { 0 } else { ACK_WAIT - waited };
-        schedule(engine, now, rest, LowPowerStep::Expired.at_station(frame.from));
+        schedule(timers, now, rest, LowPowerStep::Expired.at_station(frame.from));
     }
 
     /// No acknowledgement arrived: the next strobe follows, or CSMA/CA again, or the end (section
     /// 7.5.6.4.3).
-    fn expired<E: From<LowPowerEvent> + Copy>(
-        &mut self,
-        now: Instant,
-        frame: MacFrame,
-        engine: &mut Engine<E>,
-    ) {
+    fn expired(&mut self, now: Instant, frame: MacFrame, timers: &mut LowPowerTimers) {
         let csma = self.csma;
         let station = &mut self.stations[frame.from as usize];
         if station.strobes_until.is_some_and(|until| now < until) {
@@ -400,7 +357,7 @@ impl Mac {
             } else {
                 LowPowerStep::Expired.at_station(frame.from)
             };
-            schedule(engine, now, wait, event);
+            schedule(timers, now, wait, event);
             return;
         }
         let is_last = station.retries == csma.max_retries;
@@ -409,33 +366,23 @@ impl Mac {
             self.phases[pair].miss(now);
         }
         if is_last {
-            self.done(now, frame, FrameOutcome::NoAck, engine);
+            self.done(now, frame, FrameOutcome::NoAck, timers);
             return;
         }
-        self.repeat(now, frame, engine);
+        self.repeat(now, frame, timers);
     }
 
     /// Retransmits a frame, at once or after a wait.
-    fn repeat<E: From<LowPowerEvent> + Copy>(
-        &mut self,
-        now: Instant,
-        frame: MacFrame,
-        engine: &mut Engine<E>,
-    ) {
+    fn repeat(&mut self, now: Instant, frame: MacFrame, timers: &mut LowPowerTimers) {
         self.stations[frame.from as usize].retries += 1;
         match self.csma.retry_interval.0 {
-            0 => self.contend(now, frame, engine),
-            _ => self.lay_aside(now, frame, engine),
+            0 => self.contend(now, frame, timers),
+            _ => self.lay_aside(now, frame, timers),
         }
     }
 
     /// Puts the current frame aside, and continues with another one that is due.
-    fn lay_aside<E: From<LowPowerEvent> + Copy>(
-        &mut self,
-        now: Instant,
-        frame: MacFrame,
-        engine: &mut Engine<E>,
-    ) {
+    fn lay_aside(&mut self, now: Instant, frame: MacFrame, timers: &mut LowPowerTimers) {
         let interval = self.csma.retry_interval.0;
         let station = &mut self.stations[frame.from as usize];
         let most = u64::from(station.retries + 1).min(3);
@@ -444,18 +391,13 @@ impl Mac {
         let until = now + Duration::from_nanos(wait);
         station.waiting.push(Waiting { until, frame, retries, has_arrived });
         station.frame = None;
-        schedule(engine, now, wait, LowPowerStep::Repeat.at_station(frame.from));
-        self.take_up(now, frame.from, engine);
+        schedule(timers, now, wait, LowPowerStep::Repeat.at_station(frame.from));
+        self.take_up(now, frame.from, timers);
     }
 
     /// A station without a current frame continues with the one that has waited longest, if one is
     /// due.
-    fn take_up<E: From<LowPowerEvent> + Copy>(
-        &mut self,
-        now: Instant,
-        number: u32,
-        engine: &mut Engine<E>,
-    ) {
+    fn take_up(&mut self, now: Instant, number: u32, timers: &mut LowPowerTimers) {
         let station = &mut self.stations[number as usize];
         if station.frame.is_some() {
             return;
@@ -466,22 +408,22 @@ impl Mac {
         station.frame = Some(frame);
         (station.retries, station.has_arrived) = (retries, has_arrived);
         let start = now.max(station.ready);
-        self.contend(start, frame, engine);
+        self.contend(start, frame, timers);
     }
 
-    fn done<E: From<LowPowerEvent> + Copy>(
+    fn done(
         &mut self,
         now: Instant,
         frame: MacFrame,
         outcome: FrameOutcome,
-        engine: &mut Engine<E>,
+        timers: &mut LowPowerTimers,
     ) {
         let station = &mut self.stations[frame.from as usize];
         station.frame = None;
         station.ready = station.ready.max(now);
         station.counts.done(outcome);
         self.indications.push_back(Indication::Done(frame, outcome));
-        self.take_up(now, frame.from, engine);
+        self.take_up(now, frame.from, timers);
     }
 
     fn is_awake(&self, now: Instant, station: u32) -> bool {

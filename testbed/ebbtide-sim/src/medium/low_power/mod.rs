@@ -24,7 +24,7 @@ pub use duty_cycle::DutyCycle;
 pub use graph::MeshGraph;
 pub use lowpan::Addresses;
 pub(crate) use lowpan::{ElidedAddresses, LARGEST_DATAGRAM, compressed_header, fragments};
-pub use mac::{LowPowerEvent, LowPowerStep, Mac};
+pub use mac::{LowPowerEvent, LowPowerStep, LowPowerTimers, Mac};
 pub(crate) use network::{Cause, EndedDatagram, MeshDatagram, MeshNetwork};
 pub use phase::PhaseLock;
 pub use record::{Causes, MeshRecord, Messages, NodeRecord};

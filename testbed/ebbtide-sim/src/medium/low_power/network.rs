@@ -3,11 +3,10 @@
 
 use super::bytes::{Hop, acknowledgement};
 use super::lowpan::{Addresses, ElidedAddresses, Fragments, compressed_header, fragments};
-use super::mac::{LowPowerEvent, LowPowerStep, Mac};
+use super::mac::{LowPowerEvent, LowPowerStep, LowPowerTimers, Mac};
 use super::reassembly::Reassembly;
 use super::record::{Causes, NodeRecord};
 use super::{DutyCycle, DutyCycling, Mesh, MeshGraph, PhaseLock, Routes};
-use crate::engine::Engine;
 use crate::medium::{Energy, FrameOutcome, Indication, MacFrame};
 use crate::net::{Direction, LossModel};
 use crate::random::Streams;
@@ -177,12 +176,12 @@ impl MeshNetwork {
 
     /// A datagram sets out at a node. [`Self::poll`] says what becomes of it, [`Self::released`] from when on its
     /// token and its bytes are not needed any more.
-    pub(crate) fn send<E: From<LowPowerEvent> + Copy>(
+    pub(crate) fn send(
         &mut self,
         now: Instant,
         node: u32,
         datagram: MeshDatagram,
-        engine: &mut Engine<E>,
+        timers: &mut LowPowerTimers,
     ) {
         let packet = HeldDatagram { datagram, holders: 1 };
         let place = match self.free.pop() {
@@ -196,7 +195,7 @@ impl MeshNetwork {
             }
         };
         self.set_out += 1;
-        self.forward(now, node, place, engine);
+        self.forward(now, node, place, timers);
     }
 
     /// The next datagram that has arrived or was lost.
@@ -221,30 +220,24 @@ impl MeshNetwork {
     }
 
     /// An event of the MAC has come.
-    pub(crate) fn handle<E: From<LowPowerEvent> + Copy>(
+    pub(crate) fn handle(
         &mut self,
         now: Instant,
         event: LowPowerEvent,
-        engine: &mut Engine<E>,
+        timers: &mut LowPowerTimers,
     ) {
-        self.mac.handle(now, event, engine);
+        self.mac.handle(now, event, timers);
         while let Some(indication) = self.mac.poll() {
             match indication {
-                Indication::Arrived(frame) => self.frame_arrived(now, frame, engine),
-                Indication::Done(frame, outcome) => self.frame_done(now, frame, outcome, engine),
+                Indication::Arrived(frame) => self.frame_arrived(now, frame, timers),
+                Indication::Done(frame, outcome) => self.frame_done(now, frame, outcome, timers),
             }
         }
         // A frame that waits for its repetition is in nobody's way but its own neighbour's.
-        self.send_next(now, event.station, engine);
+        self.send_next(now, event.station, timers);
     }
 
-    fn forward<E: From<LowPowerEvent> + Copy>(
-        &mut self,
-        now: Instant,
-        at: u32,
-        place: u32,
-        engine: &mut Engine<E>,
-    ) {
+    fn forward(&mut self, now: Instant, at: u32, place: u32, timers: &mut LowPowerTimers) {
         let packet = self.packets[place as usize].datagram;
         let nodes = self.nodes.len() as u32;
         let root = self.topology.root;
@@ -286,7 +279,7 @@ impl MeshNetwork {
             has_arrived: false,
             is_through: false,
         });
-        self.send_next(now, at, engine);
+        self.send_next(now, at, timers);
     }
 
     fn give_up(&mut self, at: u32, packet: u32, cause: Cause) {
@@ -303,12 +296,7 @@ impl MeshNetwork {
 
     /// Hands a node's MAC, if it is idle, the first frame of the first datagram none of whose
     /// neighbour's are before it.
-    fn send_next<E: From<LowPowerEvent> + Copy>(
-        &mut self,
-        now: Instant,
-        at: u32,
-        engine: &mut Engine<E>,
-    ) {
+    fn send_next(&mut self, now: Instant, at: u32, timers: &mut LowPowerTimers) {
         if !self.mac.is_idle(at) {
             return;
         }
@@ -332,7 +320,7 @@ impl MeshNetwork {
             confirmed: self.acknowledged,
         };
         queue[index].is_in_mac = true;
-        self.mac.send(now, frame, engine);
+        self.mac.send(now, frame, timers);
     }
 
     /// The datagram that a frame belongs to, at its sender.
@@ -341,12 +329,7 @@ impl MeshNetwork {
         queue.iter_mut().find(|outgoing| outgoing.tag == frame.token)
     }
 
-    fn frame_arrived<E: From<LowPowerEvent> + Copy>(
-        &mut self,
-        now: Instant,
-        frame: MacFrame,
-        engine: &mut Engine<E>,
-    ) {
+    fn frame_arrived(&mut self, now: Instant, frame: MacFrame, timers: &mut LowPowerTimers) {
         let Some(outgoing) = self.outgoing(frame) else { return };
         outgoing.has_arrived = true;
         let (packet, count) = (outgoing.packet, outgoing.frames.count);
@@ -356,16 +339,16 @@ impl MeshNetwork {
                 outgoing.is_through = true;
             }
             self.packets[packet as usize].holders += 1;
-            self.forward(now, frame.to, packet, engine);
+            self.forward(now, frame.to, packet, timers);
         }
     }
 
-    fn frame_done<E: From<LowPowerEvent> + Copy>(
+    fn frame_done(
         &mut self,
         now: Instant,
         frame: MacFrame,
         outcome: FrameOutcome,
-        engine: &mut Engine<E>,
+        timers: &mut LowPowerTimers,
     ) {
         let Some(outgoing) = self.outgoing(frame) else { return };
         outgoing.is_in_mac = false;
@@ -393,22 +376,17 @@ impl MeshNetwork {
                 );
             }
         }
-        self.space(now, frame, engine);
-        self.send_next(now, frame.from, engine);
+        self.space(now, frame, timers);
+        self.send_next(now, frame.from, timers);
     }
 
     /// The next frame for the neighbour, if it is queued already, has to wait.
-    fn space<E: From<LowPowerEvent> + Copy>(
-        &mut self,
-        now: Instant,
-        frame: MacFrame,
-        engine: &mut Engine<E>,
-    ) {
+    fn space(&mut self, now: Instant, frame: MacFrame, timers: &mut LowPowerTimers) {
         let node = &mut self.nodes[frame.from as usize];
         if self.spacing > 0 && node.queue.iter().any(|outgoing| outgoing.to == frame.to) {
             let until = now + Duration::from_nanos(self.spacing);
             node.spaced.push((frame.to, until));
-            engine.schedule(until, LowPowerStep::Repeat.at_station(frame.from).into());
+            timers.schedule(until, LowPowerStep::Repeat.at_station(frame.from));
         }
     }
 

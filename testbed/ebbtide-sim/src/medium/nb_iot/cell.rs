@@ -3,9 +3,8 @@
 use super::access::{Occasion, Preamble, RandomAccess};
 use super::counts::NbIotCounts;
 use super::settings::NbIot;
-use crate::engine::Engine;
 use crate::growth::push_back;
-use crate::medium::{Crossing, DeviceEvent, at_device};
+use crate::medium::{Crossing, DeviceEvent, Timers, at_device};
 use crate::net::Direction;
 use crate::random::{Streams, uniform};
 use ebbtide_core::time::Instant;
@@ -13,6 +12,9 @@ use std::collections::VecDeque;
 
 /// An event of the cell.
 pub type NbIotEvent = DeviceEvent<NbIotStep>;
+
+/// The timers of the cell.
+pub type NbIotTimers = dyn Timers<NbIotEvent>;
 
 /// The steps of a device.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -155,14 +157,14 @@ impl NbIotCell {
     }
 
     /// A packet of `bytes` is to go from a device to the network or back. Returns whether there was room for it.
-    pub fn send<E: From<NbIotEvent> + Copy>(
+    pub fn send(
         &mut self,
         now: Instant,
         device: u32,
         direction: Direction,
         token: u32,
         bytes: u32,
-        engine: &mut Engine<E>,
+        timers: &mut NbIotTimers,
     ) -> bool {
         let own = &mut self.devices[device as usize];
         if own.waiting(direction) >= self.settings.queue as usize {
@@ -172,13 +174,13 @@ impl NbIotCell {
         let queue = direction.select(&mut own.up, &mut own.down);
         push_back(queue, (token, bytes));
         match own.connection {
-            DeviceState::Connected => self.carry(now, device, engine),
+            DeviceState::Connected => self.carry(now, device, timers),
             // What waits is carried when the connection is there.
             DeviceState::Accessing => {}
             DeviceState::Idle | DeviceState::Asleep if direction == Direction::Up => {
-                self.ask(now, device, engine)
+                self.ask(now, device, timers)
             }
-            DeviceState::Idle => self.page(now, device, engine),
+            DeviceState::Idle => self.page(now, device, timers),
             // A device that sleeps is not reached until it sends.
             DeviceState::Asleep => {}
         }
@@ -186,44 +188,44 @@ impl NbIotCell {
     }
 
     /// An event of the cell has come; [`Self::poll`] says what came of it.
-    pub fn handle<E: From<NbIotEvent> + Copy>(
+    pub fn handle(
         &mut self,
         now: Instant,
         DeviceEvent { step, device }: NbIotEvent,
-        engine: &mut Engine<E>,
+        timers: &mut NbIotTimers,
     ) {
         let own = &mut self.devices[device as usize];
         match step {
-            NbIotStep::PreambleEnd(level) => self.preambles_end(now, usize::from(level), engine),
-            NbIotStep::Failed => self.fails(now, device, engine),
-            NbIotStep::Retry => self.send_preamble(now, device, engine),
+            NbIotStep::PreambleEnd(level) => self.preambles_end(now, usize::from(level), timers),
+            NbIotStep::Failed => self.fails(now, device, timers),
+            NbIotStep::Retry => self.send_preamble(now, device, timers),
             NbIotStep::Answer => {
                 let (level, bytes) = (own.level, self.settings.setup_bytes);
                 let at = self.reserve(now, level, Direction::Down, bytes);
-                engine.schedule(at, at_device(NbIotStep::SetupHalf, device));
+                timers.schedule(at, at_device(NbIotStep::SetupHalf, device));
             }
             NbIotStep::SetupHalf => {
                 let (level, bytes) = (own.level, self.settings.setup_bytes);
                 let at = self.reserve(now, level, Direction::Up, bytes);
-                engine.schedule(at, at_device(NbIotStep::Connected, device));
+                timers.schedule(at, at_device(NbIotStep::Connected, device));
             }
-            NbIotStep::Connected => self.connected(now, device, engine),
+            NbIotStep::Connected => self.connected(now, device, timers),
             NbIotStep::UplinkEnd => {
                 let token = own.carried_up.pop_front();
                 self.outcomes.extend(token.map(Crossing::Up));
-                self.has_traffic(now, device, engine);
+                self.has_traffic(now, device, timers);
             }
             NbIotStep::DownlinkEnd => {
                 let token = own.carried_down.pop_front();
                 self.outcomes.extend(token.map(Crossing::Down));
-                self.has_traffic(now, device, engine);
+                self.has_traffic(now, device, timers);
             }
-            NbIotStep::Release => self.release(now, device, engine),
+            NbIotStep::Release => self.release(now, device, timers),
             NbIotStep::Paging => {
                 own.is_paging_due = false;
                 if own.connection == DeviceState::Idle && !own.down.is_empty() {
                     self.counts.paged += 1;
-                    self.ask(now, device, engine);
+                    self.ask(now, device, timers);
                 }
             }
             NbIotStep::Sleep => {
@@ -237,27 +239,17 @@ impl NbIotCell {
     }
 
     /// The device begins a random access.
-    fn ask<E: From<NbIotEvent> + Copy>(
-        &mut self,
-        now: Instant,
-        device: u32,
-        engine: &mut Engine<E>,
-    ) {
+    fn ask(&mut self, now: Instant, device: u32, timers: &mut NbIotTimers) {
         self.enter(now, device, DeviceState::Accessing);
         self.counts.accesses += 1;
         let level = self.settings.level(device);
         let own = &mut self.devices[device as usize];
         own.asked = now.as_nanos();
         (own.level, own.attempts) = (level, 0);
-        self.send_preamble(now, device, engine);
+        self.send_preamble(now, device, timers);
     }
 
-    fn send_preamble<E: From<NbIotEvent> + Copy>(
-        &mut self,
-        now: Instant,
-        device: u32,
-        engine: &mut Engine<E>,
-    ) {
+    fn send_preamble(&mut self, now: Instant, device: u32, timers: &mut NbIotTimers) {
         let own = &mut self.devices[device as usize];
         own.attempts += 1;
         let level = own.level;
@@ -268,16 +260,11 @@ impl NbIotCell {
             // At most three levels.
             let step = NbIotStep::PreambleEnd(level as u8);
             let at = Instant::from_nanos(occasion.start + time);
-            engine.schedule(at, at_device(step, device));
+            timers.schedule(at, at_device(step, device));
         }
     }
 
-    fn preambles_end<E: From<NbIotEvent> + Copy>(
-        &mut self,
-        now: Instant,
-        level: usize,
-        engine: &mut Engine<E>,
-    ) {
+    fn preambles_end(&mut self, now: Instant, level: usize, timers: &mut NbIotTimers) {
         let time = self.settings.preamble_ns(level);
         let start = now.as_nanos() - time;
         let answer = now.as_nanos() + self.settings.answer_ns(level);
@@ -287,93 +274,73 @@ impl NbIotCell {
                 Preamble::Heard => {
                     // The channel carries other things until then.
                     let event = at_device(NbIotStep::Answer, device);
-                    engine.schedule(Instant::from_nanos(answer), event);
+                    timers.schedule(Instant::from_nanos(answer), event);
                 }
                 Preamble::Collided => {
                     self.counts.collided += 1;
                     // Both answer the network's answer, and neither is heard.
                     let at = answer + self.settings.contention_timer.0;
                     let event = at_device(NbIotStep::Failed, device);
-                    engine.schedule(Instant::from_nanos(at), event);
+                    timers.schedule(Instant::from_nanos(at), event);
                 }
                 Preamble::Missed => {
                     self.counts.missed += 1;
                     let event = at_device(NbIotStep::Failed, device);
-                    engine.schedule(Instant::from_nanos(answer), event);
+                    timers.schedule(Instant::from_nanos(answer), event);
                 }
             }
         }
     }
 
     /// A device notices that its preamble has failed.
-    fn fails<E: From<NbIotEvent> + Copy>(
-        &mut self,
-        now: Instant,
-        device: u32,
-        engine: &mut Engine<E>,
-    ) {
+    fn fails(&mut self, now: Instant, device: u32, timers: &mut NbIotTimers) {
         let own = &mut self.devices[device as usize];
         if own.attempts >= self.settings.attempts {
             if own.level + 1 == self.settings.levels() {
-                return self.gives_up(now, device, engine);
+                return self.gives_up(now, device, timers);
             }
             (own.level, own.attempts) = (own.level + 1, 0);
             self.counts.raised += 1;
         }
         let wait = self.access.backoff(self.settings.backoff.0);
         let retry = now.as_nanos().saturating_add(wait);
-        engine.schedule(Instant::from_nanos(retry), at_device(NbIotStep::Retry, device));
+        timers.schedule(Instant::from_nanos(retry), at_device(NbIotStep::Retry, device));
     }
 
     /// No level is left: what waits at the device is lost, and what waits for it stays in the network.
-    fn gives_up<E: From<NbIotEvent> + Copy>(
-        &mut self,
-        now: Instant,
-        device: u32,
-        engine: &mut Engine<E>,
-    ) {
+    fn gives_up(&mut self, now: Instant, device: u32, timers: &mut NbIotTimers) {
         self.counts.given_up += 1;
         let own = &mut self.devices[device as usize];
         let lost =
             own.up.drain(..).map(|(token, _)| Crossing::Lost { token, direction: Direction::Up });
         self.outcomes.extend(lost);
         let is_wanted = !own.down.is_empty();
-        self.idles(now, device, engine);
+        self.idles(now, device, timers);
         if is_wanted {
-            self.page(now, device, engine);
+            self.page(now, device, timers);
         }
     }
 
-    fn connected<E: From<NbIotEvent> + Copy>(
-        &mut self,
-        now: Instant,
-        device: u32,
-        engine: &mut Engine<E>,
-    ) {
+    fn connected(&mut self, now: Instant, device: u32, timers: &mut NbIotTimers) {
         self.counts.connections += 1;
         self.counts.access_ns += now.as_nanos() - self.devices[device as usize].asked;
         self.enter(now, device, DeviceState::Connected);
-        self.has_traffic(now, device, engine);
-        self.carry(now, device, engine);
+        self.has_traffic(now, device, timers);
+        self.carry(now, device, timers);
     }
 
     /// Hands all packets of a device with a connection to the shared channels.
-    fn carry<E: From<NbIotEvent> + Copy>(
-        &mut self,
-        now: Instant,
-        device: u32,
-        engine: &mut Engine<E>,
-    ) {
+    fn carry(&mut self, now: Instant, device: u32, timers: &mut NbIotTimers) {
         let level = self.devices[device as usize].level;
         while let Some((token, bytes)) = self.devices[device as usize].up.pop_front() {
             let at = self.reserve(now, level, Direction::Up, bytes);
             push_back(&mut self.devices[device as usize].carried_up, token);
-            engine.schedule(at, at_device(NbIotStep::UplinkEnd, device));
+            timers.schedule(at, at_device(NbIotStep::UplinkEnd, device));
         }
         while let Some((token, bytes)) = self.devices[device as usize].down.pop_front() {
             let at = self.reserve(now, level, Direction::Down, bytes);
             push_back(&mut self.devices[device as usize].carried_down, token);
-            engine.schedule(at, at_device(NbIotStep::DownlinkEnd, device));
+            timers.schedule(at, at_device(NbIotStep::DownlinkEnd, device));
         }
     }
 
@@ -389,54 +356,34 @@ impl NbIotCell {
     }
 
     /// The connection is used now: it is released so much later.
-    fn has_traffic<E: From<NbIotEvent> + Copy>(
-        &mut self,
-        now: Instant,
-        device: u32,
-        engine: &mut Engine<E>,
-    ) {
+    fn has_traffic(&mut self, now: Instant, device: u32, timers: &mut NbIotTimers) {
         self.devices[device as usize].last = now.as_nanos();
         let at = Instant::from_nanos(now.as_nanos().saturating_add(self.settings.inactivity.0));
-        engine.schedule(at, at_device(NbIotStep::Release, device));
+        timers.schedule(at, at_device(NbIotStep::Release, device));
     }
 
-    fn release<E: From<NbIotEvent> + Copy>(
-        &mut self,
-        now: Instant,
-        device: u32,
-        engine: &mut Engine<E>,
-    ) {
+    fn release(&mut self, now: Instant, device: u32, timers: &mut NbIotTimers) {
         let own = &mut self.devices[device as usize];
         let is_due = own.last.saturating_add(self.settings.inactivity.0) == now.as_nanos();
         let is_quiet = own.carried_up.is_empty() && own.carried_down.is_empty();
         if own.connection != DeviceState::Connected || !is_due || !is_quiet {
             return;
         }
-        self.idles(now, device, engine);
+        self.idles(now, device, timers);
     }
 
     /// A device listens for its paging from now on, and falls asleep after its active time.
-    fn idles<E: From<NbIotEvent> + Copy>(
-        &mut self,
-        now: Instant,
-        device: u32,
-        engine: &mut Engine<E>,
-    ) {
+    fn idles(&mut self, now: Instant, device: u32, timers: &mut NbIotTimers) {
         self.devices[device as usize].last = now.as_nanos();
         self.enter(now, device, DeviceState::Idle);
         if let Some(active) = self.settings.active_time {
             let at = Instant::from_nanos(now.as_nanos().saturating_add(active.0));
-            engine.schedule(at, at_device(NbIotStep::Sleep, device));
+            timers.schedule(at, at_device(NbIotStep::Sleep, device));
         }
     }
 
     /// Something waits for a device, which listens once in a paging cycle.
-    fn page<E: From<NbIotEvent> + Copy>(
-        &mut self,
-        now: Instant,
-        device: u32,
-        engine: &mut Engine<E>,
-    ) {
+    fn page(&mut self, now: Instant, device: u32, timers: &mut NbIotTimers) {
         let (cycle, now) = (self.settings.paging_cycle.0, now.as_nanos());
         let own = &mut self.devices[device as usize];
         if std::mem::replace(&mut own.is_paging_due, true) {
@@ -444,7 +391,7 @@ impl NbIotCell {
         }
         let cycles = now.saturating_sub(own.paging).div_ceil(cycle);
         let at = Instant::from_nanos(own.paging.saturating_add(cycles.saturating_mul(cycle)));
-        engine.schedule(at, at_device(NbIotStep::Paging, device));
+        timers.schedule(at, at_device(NbIotStep::Paging, device));
     }
 
     /// A device enters a state; the time in the one before counts.

@@ -9,6 +9,6 @@ mod cell;
 mod counts;
 mod settings;
 
-pub use cell::{NbIotCell, NbIotEvent, NbIotStep};
+pub use cell::{NbIotCell, NbIotEvent, NbIotStep, NbIotTimers};
 pub use counts::{NbIotCounts, NbIotPower, NbIotTimes};
 pub use settings::NbIot;

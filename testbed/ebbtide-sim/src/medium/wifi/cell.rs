@@ -1,10 +1,9 @@
 //! A Wi-Fi cell between the clients and the bottleneck: an access point, a station per client, and
 //! the packets that wait for the channel.
 
-use super::mac::{Mac, WifiEvent};
+use super::mac::{Mac, WifiEvent, WifiTimers};
 use super::record::{StationRecord, WifiRecord};
 use super::settings::Wifi;
-use crate::engine::Engine;
 use crate::medium::{Air, AirPath, Crossing, Fading, Indication, MacFrame};
 use crate::net::{Direction, Loss, LossModel};
 use crate::random::{Probability, Streams};
@@ -70,14 +69,14 @@ impl WifiCell {
 
     /// A packet of `bytes` at `place` is to go from a client to the access point or back. Whether
     /// there was room for it.
-    pub(crate) fn send<E: From<WifiEvent> + Copy>(
+    pub(crate) fn send(
         &mut self,
         now: Instant,
         client: u32,
         direction: Direction,
         place: u32,
         bytes: u32,
-        engine: &mut Engine<E>,
+        timers: &mut WifiTimers,
     ) -> bool {
         let station = client + 1;
         let (from, to) = direction.select((station, ACCESS_POINT), (ACCESS_POINT, station));
@@ -88,7 +87,7 @@ impl WifiCell {
         }
         sender.queue.push_back((to, place, bytes));
         sender.peak = sender.peak.max(sender.queue.len());
-        self.next(now, from, engine);
+        self.next(now, from, timers);
         true
     }
 
@@ -99,21 +98,12 @@ impl WifiCell {
     }
 
     /// An event of the cell has come; [`Self::poll`] says what came of it.
-    pub(crate) fn handle<E: From<WifiEvent> + Copy>(
-        &mut self,
-        now: Instant,
-        event: WifiEvent,
-        engine: &mut Engine<E>,
-    ) {
-        self.mac.handle(now, event, engine);
+    pub(crate) fn handle(&mut self, now: Instant, event: WifiEvent, timers: &mut WifiTimers) {
+        self.mac.handle(now, event, timers);
     }
 
     /// Returns the next packet that arrived or was given up; `None` if there is no further one.
-    pub(crate) fn poll<E: From<WifiEvent> + Copy>(
-        &mut self,
-        now: Instant,
-        engine: &mut Engine<E>,
-    ) -> Option<Crossing> {
+    pub(crate) fn poll(&mut self, now: Instant, timers: &mut WifiTimers) -> Option<Crossing> {
         loop {
             match self.mac.poll()? {
                 Indication::Arrived(frame) => {
@@ -126,7 +116,7 @@ impl WifiCell {
                 Indication::Done(frame, _) => {
                     let station = &mut self.stations[frame.from as usize];
                     let has_arrived = std::mem::take(&mut station.has_arrived);
-                    self.next(now, frame.from, engine);
+                    self.next(now, frame.from, timers);
                     if !has_arrived {
                         let is_up = frame.to == ACCESS_POINT;
                         let direction = if is_up { Direction::Up } else { Direction::Down };
@@ -138,7 +128,7 @@ impl WifiCell {
     }
 
     /// Hands the next packet to the MAC, if it takes one.
-    fn next<E: From<WifiEvent> + Copy>(&mut self, now: Instant, from: u32, engine: &mut Engine<E>) {
+    fn next(&mut self, now: Instant, from: u32, timers: &mut WifiTimers) {
         if !self.mac.is_idle(from) {
             return;
         }
@@ -147,7 +137,7 @@ impl WifiCell {
         };
         let bytes = self.settings.dcf.frame_bytes(bytes);
         let frame = MacFrame { from, to, bytes, token, more: false, confirmed: true };
-        self.mac.send(now, frame, engine);
+        self.mac.send(now, frame, timers);
     }
 
     /// Returns the measurements of the cell.

@@ -2,8 +2,9 @@
 
 use super::Dcf;
 use super::contention::{Contention, HeardTransmission};
-use crate::engine::Engine;
-use crate::medium::{Air, FrameCounts, FrameOutcome, Indication, MacFrame, Reception, schedule};
+use crate::medium::{
+    Air, FrameCounts, FrameOutcome, Indication, MacFrame, Reception, Timers, schedule,
+};
 use crate::random::{Streams, uniform};
 use ebbtide_core::time::Instant;
 use rand_chacha::ChaCha8Rng;
@@ -17,6 +18,9 @@ pub struct WifiEvent {
     /// The number of the station.
     pub station: u32,
 }
+
+/// The timers of a MAC.
+pub type WifiTimers = dyn Timers<WifiEvent>;
 
 /// A step of a data frame's transmission.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -96,12 +100,7 @@ impl Mac {
     }
 
     /// Hands a frame to an idle station; [`Indication::Done`] follows when it is finished.
-    pub fn send<E: From<WifiEvent> + Copy>(
-        &mut self,
-        now: Instant,
-        frame: MacFrame,
-        engine: &mut Engine<E>,
-    ) {
+    pub fn send(&mut self, now: Instant, frame: MacFrame, timers: &mut WifiTimers) {
         let dcf = self.dcf;
         let station = &mut self.stations[frame.from as usize];
         debug_assert!(station.frame.is_none(), "a station handles one frame at a time");
@@ -112,7 +111,7 @@ impl Mac {
         if station.contention.needs_backoff(now, &dcf) {
             station.back_off(now, &dcf);
         }
-        self.resume(now, frame.from, engine);
+        self.resume(now, frame.from, timers);
     }
 
     /// The next indication since the last call.
@@ -132,12 +131,7 @@ impl Mac {
     }
 
     /// Handles a scheduled event.
-    pub fn handle<E: From<WifiEvent> + Copy>(
-        &mut self,
-        now: Instant,
-        event: WifiEvent,
-        engine: &mut Engine<E>,
-    ) {
+    pub fn handle(&mut self, now: Instant, event: WifiEvent, timers: &mut WifiTimers) {
         let number = event.station;
         let Some(frame) = self.stations[number as usize].frame else {
             // A backoff after the previous frame.
@@ -145,25 +139,20 @@ impl Mac {
             return;
         };
         match event.step {
-            WifiStep::Due => self.due(now, frame, engine),
-            WifiStep::End => self.end(now, frame, engine),
+            WifiStep::Due => self.due(now, frame, timers),
+            WifiStep::End => self.end(now, frame, timers),
             WifiStep::AckBegin => {
                 self.begin(now, frame.to, frame.from);
                 self.stations[number as usize].counts.acks += 1;
-                schedule(engine, now, self.dcf.ack_airtime(), WifiStep::AckEnd.at_station(number));
+                schedule(timers, now, self.dcf.ack_airtime(), WifiStep::AckEnd.at_station(number));
             }
-            WifiStep::AckEnd => self.ack_end(now, frame, engine),
-            WifiStep::Expired => self.expired(now, frame, engine),
+            WifiStep::AckEnd => self.ack_end(now, frame, timers),
+            WifiStep::Expired => self.expired(now, frame, timers),
         }
     }
 
     /// Unless the backoff was suspended, it has ended and the frame is sent.
-    fn due<E: From<WifiEvent> + Copy>(
-        &mut self,
-        now: Instant,
-        frame: MacFrame,
-        engine: &mut Engine<E>,
-    ) {
+    fn due(&mut self, now: Instant, frame: MacFrame, timers: &mut WifiTimers) {
         let station = &mut self.stations[frame.from as usize];
         if !station.contention.is_through(now) {
             return;
@@ -172,7 +161,7 @@ impl Mac {
         station.counts.transmitted += 1;
         self.begin(now, frame.from, frame.to);
         schedule(
-            engine,
+            timers,
             now,
             self.dcf.data_airtime(frame.bytes),
             WifiStep::End.at_station(frame.from),
@@ -188,13 +177,13 @@ impl Mac {
     }
 
     /// Ends a transmission and returns its fate. Stations that heard it may find the channel idle.
-    fn silence<E: From<WifiEvent> + Copy>(
+    fn silence(
         &mut self,
         now: Instant,
         from: u32,
         to: u32,
         is_data: bool,
-        engine: &mut Engine<E>,
+        timers: &mut WifiTimers,
     ) -> Reception {
         let reception = self.air.end(now, from);
         self.air.forget(now);
@@ -208,18 +197,13 @@ impl Mac {
                 _ => HeardTransmission::Plain,
             };
             self.stations[number as usize].contention.end(now, how, &self.dcf);
-            self.resume(now, number, engine);
+            self.resume(now, number, timers);
         }
         reception
     }
 
-    fn end<E: From<WifiEvent> + Copy>(
-        &mut self,
-        now: Instant,
-        frame: MacFrame,
-        engine: &mut Engine<E>,
-    ) {
-        let reception = self.silence(now, frame.from, frame.to, frame.confirmed, engine);
+    fn end(&mut self, now: Instant, frame: MacFrame, timers: &mut WifiTimers) {
+        let reception = self.silence(now, frame.from, frame.to, frame.confirmed, timers);
         let station = &mut self.stations[frame.from as usize];
         station.counts.ended(reception, station.has_arrived);
         if reception == Reception::Received && !station.has_arrived {
@@ -227,55 +211,45 @@ impl Mac {
             self.indications.push_back(Indication::Arrived(frame));
         }
         if !frame.confirmed {
-            self.done(now, frame, FrameOutcome::Sent, engine);
+            self.done(now, frame, FrameOutcome::Sent, timers);
         } else if reception == Reception::Received {
-            schedule(engine, now, self.dcf.sifs.0, WifiStep::AckBegin.at_station(frame.from));
+            schedule(timers, now, self.dcf.sifs.0, WifiStep::AckBegin.at_station(frame.from));
         } else {
-            schedule(engine, now, self.dcf.ack_wait(), WifiStep::Expired.at_station(frame.from));
+            schedule(timers, now, self.dcf.ack_wait(), WifiStep::Expired.at_station(frame.from));
         }
     }
 
-    fn ack_end<E: From<WifiEvent> + Copy>(
-        &mut self,
-        now: Instant,
-        frame: MacFrame,
-        engine: &mut Engine<E>,
-    ) {
-        if self.silence(now, frame.to, frame.from, false, engine) == Reception::Received {
-            self.done(now, frame, FrameOutcome::Sent, engine);
+    fn ack_end(&mut self, now: Instant, frame: MacFrame, timers: &mut WifiTimers) {
+        if self.silence(now, frame.to, frame.from, false, timers) == Reception::Received {
+            self.done(now, frame, FrameOutcome::Sent, timers);
         } else {
             self.stations[frame.from as usize].counts.acks_lost += 1;
-            self.expired(now, frame, engine);
+            self.expired(now, frame, timers);
         }
     }
 
     /// No acknowledgement arrived: the frame is sent again after a longer backoff, or given up
     /// (sections 9.2.4 and 9.2.5.3).
-    fn expired<E: From<WifiEvent> + Copy>(
-        &mut self,
-        now: Instant,
-        frame: MacFrame,
-        engine: &mut Engine<E>,
-    ) {
+    fn expired(&mut self, now: Instant, frame: MacFrame, timers: &mut WifiTimers) {
         let dcf = self.dcf;
         let station = &mut self.stations[frame.from as usize];
         station.failures += 1;
         if station.failures >= dcf.retry_limit {
-            self.done(now, frame, FrameOutcome::NoAck, engine);
+            self.done(now, frame, FrameOutcome::NoAck, timers);
             return;
         }
         station.is_sent = false;
         station.window = station.window.saturating_mul(2).saturating_add(1).min(dcf.cw_max);
         station.back_off(now, &dcf);
-        self.resume(now, frame.from, engine);
+        self.resume(now, frame.from, timers);
     }
 
-    fn done<E: From<WifiEvent> + Copy>(
+    fn done(
         &mut self,
         now: Instant,
         frame: MacFrame,
         outcome: FrameOutcome,
-        engine: &mut Engine<E>,
+        timers: &mut WifiTimers,
     ) {
         let dcf = self.dcf;
         let station = &mut self.stations[frame.from as usize];
@@ -284,24 +258,19 @@ impl Mac {
         station.is_sent = false;
         station.window = dcf.cw_min;
         station.back_off(now, &dcf);
-        self.resume(now, frame.from, engine);
+        self.resume(now, frame.from, timers);
         self.indications.push_back(Indication::Done(frame, outcome));
     }
 
     /// Lets a station continue its countdown if it may.
-    fn resume<E: From<WifiEvent> + Copy>(
-        &mut self,
-        now: Instant,
-        number: u32,
-        engine: &mut Engine<E>,
-    ) {
+    fn resume(&mut self, now: Instant, number: u32, timers: &mut WifiTimers) {
         let station = &mut self.stations[number as usize];
         if station.is_sent {
             return;
         }
         let has_frame = station.frame.is_some();
         if let Some(due) = station.contention.resume(now, has_frame, &self.dcf) {
-            engine.schedule(due, WifiStep::Due.at_station(number).into());
+            timers.schedule(due, WifiStep::Due.at_station(number));
         }
     }
 }

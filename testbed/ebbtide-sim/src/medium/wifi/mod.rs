@@ -12,7 +12,7 @@ mod settings;
 mod timing;
 
 pub(crate) use cell::WifiCell;
-pub use mac::{Mac, WifiEvent, WifiStep};
+pub use mac::{Mac, WifiEvent, WifiStep, WifiTimers};
 pub use record::{StationRecord, WifiRecord};
 pub use settings::Wifi;
 
