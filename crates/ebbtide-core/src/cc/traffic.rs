@@ -1,4 +1,4 @@
-//! The traffic of a scope, as a control is told of it.
+//! The traffic of a scope, as its control sees it.
 
 use crate::time::{Instant, Micros};
 

@@ -50,6 +50,8 @@ pub use measurement::{Measured, Measurement};
 #[doc(hidden)]
 pub use output::OutputBuffers;
 pub use peers::Scope;
+#[doc(hidden)]
+pub use read_ahead::MemoryPart;
 pub use statistics::{ControlCounters, Exchanges, Histogram, Malformed};
 #[doc(hidden)]
 pub use study::StudySettings;

@@ -2,9 +2,33 @@
 
 use super::Endpoint;
 
+/// A part of an endpoint's memory, which pointers in the part before it lead to.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum MemoryPart {
+    /// The endpoint itself.
+    Own,
+    /// Its first peer and its first exchange.
+    Tables,
+    /// The bytes and instants of that exchange.
+    Buffers,
+}
+
+impl MemoryPart {
+    /// All parts in their order.
+    pub const ALL: [Self; 3] = [Self::Own, Self::Tables, Self::Buffers];
+}
+
 impl Endpoint {
     /// See [`crate::testbed::read_ahead`].
-    pub(crate) fn read_ahead(&self) -> u64 {
+    pub(crate) fn read_ahead(&self, part: MemoryPart) -> u64 {
+        match part {
+            MemoryPart::Own => self.read_own(),
+            MemoryPart::Tables => self.peers.read_ahead() ^ self.table.read_ahead(),
+            MemoryPart::Buffers => self.table.read_buffers(),
+        }
+    }
+
+    fn read_own(&self) -> u64 {
         // The order of fields in memory is the compiler's: each part is read for itself.
         let counters = self.counters.sent ^ self.counters.timeouts ^ self.counters.unknown_answers;
         let parts = [
@@ -15,7 +39,6 @@ impl Endpoint {
             self.dedup.len() > 0,
         ];
         let parts = parts.into_iter().fold(0, |sum, part| sum << 1 | u64::from(part));
-        let of_endpoint = self.now.as_nanos() ^ counters ^ parts ^ self.timers.read_ahead();
-        of_endpoint ^ self.peers.read_ahead() ^ self.table.read_ahead()
+        self.now.as_nanos() ^ counters ^ parts ^ self.timers.read_ahead() ^ self.table.len() as u64
     }
 }

@@ -15,7 +15,7 @@ use crate::record::Messages;
 use crate::record::Recorder;
 use crate::scenario::{Scenario, SecurityMode};
 use ebbtide_core::endpoint::{Arrival, Measured};
-use ebbtide_core::testbed::{OutputBuffers, swap_buffers};
+use ebbtide_core::testbed::{MemoryPart, OutputBuffers, swap_buffers};
 use ebbtide_core::time::Instant;
 use ebbtide_core::wire::{Code, Content, Message, Opt, OptionNumber, Token};
 use std::net::SocketAddr;
@@ -310,10 +310,14 @@ impl Host for Client {
         self.bodies.as_ref().and_then(|bodies| bodies.messages()).unwrap_or_default()
     }
 
-    fn read_ahead(&self) -> u64 {
+    fn read_ahead(&self, part: MemoryPart) -> u64 {
+        let of_exchanges = self.exchanges.read_ahead(part);
+        if part != MemoryPart::Own {
+            return of_exchanges;
+        }
         let options = u32::from(self.bodies.is_some()) ^ u32::from(self.observer.is_some());
         let agenda = self.agenda.open() ^ u32::from(self.agenda.has_more());
-        self.exchanges.read_ahead() ^ u64::from(agenda ^ options)
+        of_exchanges ^ u64::from(agenda ^ options)
     }
 }
 

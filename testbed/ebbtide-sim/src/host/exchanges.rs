@@ -8,7 +8,7 @@ use ebbtide_core::cc::Sample;
 use ebbtide_core::endpoint::{
     Arrival, Endpoint, Event, Ignored, Output, Received, Reliability, Remember, Sent, SharedConfig,
 };
-use ebbtide_core::testbed::read_ahead;
+use ebbtide_core::testbed::{MemoryPart, read_ahead};
 use ebbtide_core::time::Instant;
 use ebbtide_core::wire::{Content, Message, Token};
 use ebbtide_core::{ExchangeId, PeerId};
@@ -263,12 +263,16 @@ impl MeasuredEndpoint {
     }
 
     /// Reads what the next event needs: see [`read_ahead`].
-    pub(crate) fn read_ahead(&self) -> u64 {
+    pub(crate) fn read_ahead(&self, part: MemoryPart) -> u64 {
+        let of_endpoint = read_ahead(&self.endpoint, part);
+        if part != MemoryPart::Own {
+            return of_endpoint;
+        }
         let open = self.open.first();
         let sent = open.and_then(|open| open.sent.first());
         let made = open.map_or(0, |open| open.made.as_nanos() ^ u64::from(open.number));
         let times = made ^ sent.map_or(0, |sent| sent.as_nanos());
-        read_ahead(&self.endpoint) ^ times ^ self.ledger.read_ahead()
+        of_endpoint ^ times ^ self.ledger.read_ahead()
     }
 
     /// Adds what the endpoint has counted.

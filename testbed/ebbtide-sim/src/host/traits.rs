@@ -7,7 +7,7 @@ use crate::medium::low_power::Cause;
 use crate::random::CompactChaCha;
 use crate::record::{Handshakes, Messages, Recorder};
 use ebbtide_core::endpoint::Measured;
-use ebbtide_core::testbed::OutputBuffers;
+use ebbtide_core::testbed::{MemoryPart, OutputBuffers};
 use ebbtide_core::time::Instant;
 use std::ops::Range;
 
@@ -59,9 +59,9 @@ pub(crate) trait Host {
     /// Swaps the buffers of its CoAP messages with others, so that all hosts take turns with one set.
     fn swap_buffers(&mut self, _other: &mut OutputBuffers) {}
 
-    /// Reads what the next event needs. See
+    /// Reads a part of what the next event needs. See
     /// [`read_ahead`](ebbtide_core::testbed::read_ahead).
-    fn read_ahead(&self) -> u64 {
+    fn read_ahead(&self, _part: MemoryPart) -> u64 {
         0
     }
 

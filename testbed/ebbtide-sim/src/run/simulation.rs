@@ -11,7 +11,7 @@ mod server_side;
 use super::background::Flows;
 use super::client_timer::Fires;
 use super::cross::Sources;
-use super::event::{DOWN_LANE, LANES, Moment, NetEvent, UP_LANE};
+use super::event::{LANES, Moment, NetEvent};
 use super::happenings::Happenings;
 use super::moves::Moves;
 use super::network::Net;
@@ -21,7 +21,7 @@ use super::power::Power;
 use super::roster::Roster;
 use super::series::SeriesRecorder;
 use super::topology::{BOTTLENECK, DirectedLink};
-use crate::engine::{Engine, Lane};
+use crate::engine::Engine;
 use crate::host::{ArrivingPacket, OutgoingPacket};
 use crate::net::Direction;
 use crate::random::Streams;
@@ -236,21 +236,16 @@ impl<R: Recorder> Simulation<R> {
     }
 
     fn dispatch(&mut self, now: Instant, event: NetEvent) {
+        self.read_ahead(event);
         let moment = &mut Moment { now, engine: &mut self.engine, recorder: &mut self.recorder };
         if self.background.handle(event, &mut self.net, moment) {
             return;
         }
         match event {
             NetEvent::Act(client) => self.act(now, client),
-            NetEvent::Timer(client) => {
-                self.read_ahead(Lane::NEAR);
-                self.timer(now, client);
-            }
+            NetEvent::Timer(client) => self.timer(now, client),
             NetEvent::ServerTimer(client) => self.server_timer(now, client),
-            NetEvent::AtServer(packet) => {
-                self.read_ahead(Engine::<NetEvent>::lane(UP_LANE));
-                self.at_host(now, packet, Direction::Up);
-            }
+            NetEvent::AtServer(packet) => self.at_host(now, packet, Direction::Up),
             NetEvent::AtDownLink(place) => {
                 let side = DirectedLink { link: BOTTLENECK, direction: Direction::Down };
                 self.net.onto_link(place, side, moment);
@@ -263,10 +258,7 @@ impl<R: Recorder> Simulation<R> {
                 let direction = if behind { Direction::Up } else { Direction::Down };
                 self.net.enter_radio(packet, direction, moment);
             }
-            NetEvent::AtClient(packet) => {
-                self.read_ahead(Engine::<NetEvent>::lane(DOWN_LANE));
-                self.at_host(now, packet, Direction::Down);
-            }
+            NetEvent::AtClient(packet) => self.at_host(now, packet, Direction::Down),
             NetEvent::LinkFree { link, direction } => {
                 self.net.link_free(DirectedLink { link, direction }, moment);
             }

@@ -6,10 +6,13 @@
 //! simulation therefore reads it for a few events before it handles the first of them. That changes no result.
 
 use super::Simulation;
-use crate::engine::Lane;
+use crate::engine::{Engine, Lane};
+use crate::host::ObservedHost;
 use crate::record::Recorder;
-use crate::run::event::{LANES, NetEvent};
+use crate::run::event::{DOWN_LANE, LANES, NetEvent, ROUTER_LANE, UP_LANE};
+use ebbtide_core::testbed::MemoryPart;
 use std::hint::black_box;
+use std::iter::once;
 
 /// Events whose memory is read together: 2 kB each, which fit into the nearest cache.
 const BATCH: usize = 16;
@@ -38,62 +41,78 @@ impl ReadAhead {
 }
 
 impl<R: Recorder> Simulation<R> {
-    /// An event of a lane is handled next: reads what it and those behind it need, unless that was read.
+    /// An event is handled next: reads what it and those behind it in its lane need, unless that was read.
     #[inline]
-    pub(super) fn read_ahead(&mut self, lane: Lane) {
+    pub(super) fn read_ahead(&mut self, event: NetEvent) {
         if !self.clients.ahead.is_worth_it {
             return;
         }
+        let lane = match event {
+            NetEvent::Act(_) | NetEvent::Timer(_) => Lane::NEAR,
+            NetEvent::AtServer(_) => Engine::<NetEvent>::lane(UP_LANE),
+            NetEvent::AtDownLink(_) => Engine::<NetEvent>::lane(ROUTER_LANE),
+            NetEvent::AtClient(_) => Engine::<NetEvent>::lane(DOWN_LANE),
+            _ => return,
+        };
         match self.clients.ahead.known_of(lane) {
-            0 => self.read_batch(lane),
+            0 => self.read_batch(event, lane),
             known => *known -= 1,
         }
     }
 
+    /// Reads what an event and those behind it need.
     #[inline(never)]
-    fn read_batch(&mut self, lane: Lane) {
+    fn read_batch(&mut self, first: NetEvent, lane: Lane) {
         let mut known = 0;
-        for event in self.engine.coming(lane).take(BATCH) {
-            black_box(self.read(event));
+        let mut clients: [Option<&dyn ObservedHost<R>>; BATCH] = [None; BATCH];
+        let events = once(first).chain(self.engine.coming(lane));
+        for (event, client) in events.zip(&mut clients) {
+            let host = self.read(event).and_then(|client| self.clients.hosts.get(client));
+            *client = host.map(|host| &**host);
             known += 1;
         }
-        *self.clients.ahead.known_of(lane) = known;
+        // A part of all clients before the next one of any: what a pointer leads to has to wait for that pointer alone.
+        for part in MemoryPart::ALL {
+            for client in clients.iter().flatten() {
+                black_box(client.read_ahead(part));
+            }
+        }
+        *self.clients.ahead.known_of(lane) = known - 1;
     }
 
-    /// Reads what an event needs. The result has no meaning.
+    /// Reads what an event needs beside the client that it concerns, which it returns if the event calls it.
     #[inline]
-    fn read(&self, event: NetEvent) -> u64 {
+    fn read(&self, event: NetEvent) -> Option<usize> {
         match event {
+            NetEvent::Act(client) => Some(client as usize),
+            NetEvent::AtDownLink(place) => {
+                self.read_packet(place);
+                None
+            }
             NetEvent::AtServer(place) => {
-                let (client, byte) = self.read_packet(place);
-                byte ^ self.clients.arrived.get(client).map_or(0, |arrivals| arrivals.read_ahead())
+                let client = self.read_packet(place);
+                black_box(self.clients.arrived.get(client).map(|arrivals| arrivals.read_ahead()));
+                None
             }
             NetEvent::AtClient(place) => {
-                let (client, byte) = self.read_packet(place);
-                let is_wanted =
-                    self.clients.timers.get(client).is_some_and(|timer| timer.is_wanted());
-                byte ^ u64::from(is_wanted) ^ self.read_client(client)
+                let client = self.read_packet(place);
+                black_box(self.clients.timers.get(client).is_some_and(|timer| timer.is_wanted()));
+                Some(client)
             }
             NetEvent::Timer(client) => {
-                let client = client as usize;
-                let is_wanted =
-                    self.clients.timers.get(client).is_some_and(|timer| timer.is_wanted());
-                if is_wanted { self.read_client(client) } else { 0 }
+                let timer = self.clients.timers.get(client as usize);
+                timer.is_some_and(|timer| timer.is_wanted()).then_some(client as usize)
             }
-            _ => 0,
+            _ => None,
         }
     }
 
     /// Reads a packet; its client.
     #[inline]
-    fn read_packet(&self, place: u32) -> (usize, u64) {
+    fn read_packet(&self, place: u32) -> usize {
         let (packet, bytes) = self.net.pool.get(place);
-        (packet.client as usize, bytes.first().copied().unwrap_or_default().into())
-    }
-
-    #[inline]
-    fn read_client(&self, client: usize) -> u64 {
-        self.clients.hosts.get(client).map_or(0, |client| client.read_ahead())
+        black_box(bytes.first().copied());
+        packet.client as usize
     }
 }
 
