@@ -39,8 +39,8 @@ impl SerialLine {
     ///
     /// Returns an error if there are no pseudo-terminals left.
     pub(crate) fn open(mtu: u32) -> io::Result<Self> {
-        // The programs that the emulator starts do not inherit either end: a device opens the path. `openpty` would leave a
-        // moment in which they do.
+        // The programs that the emulator starts do not inherit either end: a device opens the path.
+        // `openpty` would leave a moment in which they do.
         let ours =
             posix_openpt(OFlag::O_RDWR | OFlag::O_NOCTTY | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC)?;
         grantpt(&ours)?;

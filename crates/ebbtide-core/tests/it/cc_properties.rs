@@ -216,7 +216,10 @@ proptest! {
                     shell.close_exchange(&slot, Outcome::Cancelled, transmissions - 1, cx);
                 }
                 Step::Idle(nanos) => now = now + Duration::from_nanos(nanos),
-                Step::Replace(algorithm) => shell.replace(ControlConfig { settings: config.settings, ..ControlConfig::new(algorithm) }.build()),
+                Step::Replace(algorithm) => {
+                    let other = ControlConfig::new(algorithm);
+                    shell.replace(ControlConfig { settings: config.settings, ..other }.build());
+                }
                 Step::Expire(_) | Step::ProbeReply { .. } | Step::Answer { .. } | Step::Cancel(_) => {}
             }
             prop_assert_eq!(usize::from(shell.open()), open.len());

@@ -98,7 +98,9 @@ proptest! {
     }
 
     #[test]
-    fn arbitrary_values_of_the_option_decode_to_what_encodes_to_them(value in prop::collection::vec(any::<u8>(), 0..20)) {
+    fn arbitrary_values_of_the_option_decode_to_what_encodes_to_them(
+        value in prop::collection::vec(any::<u8>(), 0..20),
+    ) {
         if let Some(option) = OscoreOption::decode(&value)
             && option.kid.is_none_or(|kid| kid.len() <= 7)
         {

@@ -33,8 +33,9 @@ pub(crate) fn section(context: &mut PageContext<'_>) -> String {
     if has_goodput {
         let text = format!(
             "Goodput over {key}: the share of the link’s capacity that delivered exchanges use until the last \
-             client is done, but for no less than the time that the link needs for all of them; means over replications with 95 % confidence intervals as bands. No control can \
-             exceed the limit. Hollow points: not everything was delivered. {}",
+             client is done, but for no less than the time that the link needs for all of them; means over \
+             replications with 95 % confidence intervals as bands. No control can exceed the limit. \
+             Hollow points: not everything was delivered. {}",
             work(context)
         );
         body.push_str(&figure(context, &all, &text, &CurveQuantity::Goodput, &key));

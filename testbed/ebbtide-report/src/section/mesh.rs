@@ -18,10 +18,10 @@ pub(crate) fn section(context: &mut PageContext<'_>) -> String {
     let (has_messages, has_drops) = (any("mesh.messages"), any("mesh.no_route"));
     let figures = group::rows(context, &MESH);
     let words = if has_messages {
-        "Loss: share of a source's messages, mean over sources and the worst one, ± half a 95 % \
-         confidence interval over replications. Events: the same of the reports of events. Busy: the message was due while the last one was in \
-         transfer. Early: retransmissions sent although the original and its answer arrived. Timeouts and \
-         round trips: from the tenth to the ninetieth percentile."
+        "Loss: share of a source's messages, mean over sources and the worst one, ± half a 95 % confidence \
+         interval over replications. Events: the same of the reports of events. Busy: the message was due \
+         while the last one was in transfer. Early: retransmissions sent although the original and its \
+         answer arrived. Timeouts and round trips: from the tenth to the ninetieth percentile."
     } else {
         "Means over replications ± half a 95 % confidence interval. Timeouts and round trips: from the \
          tenth to the ninetieth percentile."

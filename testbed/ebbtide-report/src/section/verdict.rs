@@ -10,16 +10,16 @@ use ebbtide_sim::judge::Judgement;
 use ebbtide_sim::result::Cell;
 
 /// The meaning of the verdict's words.
-const DEFINITIONS: &str = "<b>Best</b>: the control that delivers the most; of those that deliver as \
-    much, one that neither collapses nor is wasteful; of those, the first to deliver the share named above; of those, the \
-    one with the fewest transmissions; among equals, the library's default, or else the control that was given first. \
-    <b>Level</b>: differs from it by less than the 95 % confidence interval of the \
-    difference over replications, which met the same luck, or by less than 2 %. \
-    <b>Slower</b>: delivers as much, later. <b>Loses</b>: delivers less. <b>Collapses</b>: the network is loaded, and more than half \
-    of the transmissions are unnecessary, or the link is full and delivers less than half of what it \
-    could, or nothing is delivered. <b>Wasteful</b>: half of the transmissions are unnecessary, on a network \
-    that carries them without harm. <b>Physical limit</b>: what the link needs to carry every request \
-    and response once, and what other traffic got; or the exchanges of one client need on an idle path, \
+const DEFINITIONS: &str = "<b>Best</b>: the control that delivers the most; of those that deliver as much, \
+    one that neither collapses nor is wasteful; of those, the first to deliver the share named above; of \
+    those, the one with the fewest transmissions; among equals, the library's default, or else the control \
+    that was given first. <b>Level</b>: differs from it by less than the 95 % confidence interval of the \
+    difference over replications, which met the same luck, or by less than 2 %. <b>Slower</b>: delivers as \
+    much, later. <b>Loses</b>: delivers less. <b>Collapses</b>: the network is loaded, and more than half of \
+    the transmissions are unnecessary, or the link is full and delivers less than half of what it could, or \
+    nothing is delivered. <b>Wasteful</b>: half of the transmissions are unnecessary, on a network that \
+    carries them without harm. <b>Physical limit</b>: what the link needs to carry every request and \
+    response once, and what other traffic got; or the exchanges of one client need on an idle path, \
     whichever is longer. No schedule lets the last client finish earlier.";
 
 /// Sentences of a sweep at most.

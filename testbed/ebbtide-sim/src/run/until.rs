@@ -9,8 +9,8 @@ use std::fmt;
 /// The largest factor by which the scenario's own value is changed in search of an end.
 const REACH: u32 = 12;
 
-/// The most exchanges of a replication in a search without a range, unless the scenario itself has more: a search that finds
-/// no breaking point must end.
+/// The most exchanges of a replication in a search without a range, unless the scenario itself has
+/// more: a search that finds no breaking point must end.
 const MOST_EXCHANGES: f64 = 1e6;
 
 /// The search ends when the ends are this close: the quotient of the larger and the smaller one.

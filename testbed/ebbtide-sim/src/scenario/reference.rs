@@ -52,9 +52,9 @@ fn stands_in(file: &Value, key: &str) -> bool {
 /// As [`reference()`].
 pub fn reference_page() -> Result<String, toml::de::Error> {
     let mut page = "# Every key of a scenario file\n\n\
-        Generated from the source; a test fails if the page is out of date. [Scenarios](scenarios.md) explains how the keys work \
-        together, and how values are written. Ranges include both ends unless they say otherwise. A key without a default is \
-        optional, and its absence means that there is no such thing.\n"
+        Generated from the source; a test fails if the page is out of date. [Scenarios](scenarios.md) explains how \
+        the keys work together, and how values are written. Ranges include both ends unless they say otherwise. A key \
+        without a default is optional, and its absence means that there is no such thing.\n"
         .to_owned();
     let mut table = None;
     for key in reference()? {

@@ -88,7 +88,10 @@ proptest! {
 
     /// A schedule of one rate is that rate.
     #[test]
-    fn a_constant_schedule_is_the_rate(rate in 1u64..10_000_000, lengths in prop::collection::vec((0u64..SECOND, 1u32..2000), 1..30)) {
+    fn a_constant_schedule_is_the_rate(
+        rate in 1u64..10_000_000,
+        lengths in prop::collection::vec((0u64..SECOND, 1u32..2000), 1..30),
+    ) {
         let (mut fixed, mut scheduled) = (Serialiser::new(rate), serialiser(&[step(0, rate)], None));
         let mut now = 0;
         for (gap, bytes) in lengths {
