@@ -11,7 +11,9 @@ capture. README.md describes adapters.
 import argparse
 import json
 import os
+import resource
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -42,7 +44,7 @@ def main(given: list[str] | None = None, limits: Limits = Limits()) -> int:
     parser.add_argument("--only", default="", help="names of implementations, separated by commas")
     parser.add_argument("--against", default="", help="only pairs with one of these: one's own adapter against all others")
     parser.add_argument("--feature", default="", help="features whose group or name contains this text")
-    parser.add_argument("--jobs", type=int, default=2 * (os.cpu_count() or 2), help="pairs at once; they mostly wait")
+    parser.add_argument("--jobs", type=int, default=10 * (os.cpu_count() or 2), help="pairs at once; they mostly wait")
     parser.add_argument("--history", type=Path, help="add this run to the file, and show the file's runs on the page")
     parser.add_argument("--publish", type=Path, help="write the page in Markdown")
     arguments = parser.parse_args(given)
@@ -62,16 +64,19 @@ def main(given: list[str] | None = None, limits: Limits = Limits()) -> int:
         print(error, file=sys.stderr)
         return 2
     arguments.out.mkdir(parents=True, exist_ok=True)
+    began = time.monotonic()
+    refused: set[tuple[str, str, str]] = set()
     pairs = [
-        Pair(adapters[server], adapters[client], arguments.out, limits)
+        Pair(adapters[server], adapters[client], arguments.out, limits, refused)
         for server in names for client in names if {server, client} & against
     ]
     make_certificates(arguments.out / "certificates")
     with ThreadPoolExecutor(arguments.jobs) as pool:
-        results = list(pool.map(lambda pair: pair.run(features), pairs))
-        raw = []
-        if raw_features:
-            raw = list(pool.map(lambda name: RawPair(adapters[name], arguments.out, limits).run(raw_features), names))
+        raw_results = pool.map(lambda name: RawPair(adapters[name], arguments.out, limits).run(raw_features), names if raw_features else [])
+        # Those with the most features first, so that none of them is alone at the end.
+        longest_first = sorted(pairs, key=lambda pair: -pair.common_extensions())
+        done = dict(zip((pair.name for pair in longest_first), pool.map(lambda pair: pair.run(features), longest_first)))
+        results, raw = [done[pair.name] for pair in pairs], list(raw_results)
     titles = {name: adapters[name].title for name in names}
     now = totals(names, results, raw)
     write_badges(arguments.out / "badges", titles, now)
@@ -80,8 +85,20 @@ def main(given: list[str] | None = None, limits: Limits = Limits()) -> int:
     (arguments.out / "index.html").write_text(html(titles, features, results, raw_features, raw, runs))
     if arguments.publish:
         arguments.publish.write_text(markdown(titles, features, results, raw_features, raw))
+    print(*slowest(results), sep="\n")
+    runner, programs = (
+        used.ru_utime + used.ru_stime for used in map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    )
+    print(f"{time.monotonic() - began:.0f} s; processor time of the adapters {programs:.0f} s, of the runner {runner:.0f} s")
     print(f"see {arguments.out / 'index.html'}")
     return 0
+
+
+def slowest(results: list[dict]) -> list[str]:
+    """The cells that took longest."""
+    cells = [(cell.get("seconds", 0.0), f"{pair['server']}--{pair['client']}", cell) for pair in results for cell in pair["results"]]
+    cells.sort(key=lambda each: -each[0])
+    return [f"{seconds:6.1f} s  {name}: {cell['group']}, {cell['name']} ({cell['status']})" for seconds, name, cell in cells[:20]]
 
 
 if __name__ == "__main__":

@@ -185,7 +185,7 @@ class Program:
         return True
 
     def stop(self) -> int | None:
-        if not self.has_ended(0.2):
+        if self.process.poll() is None:
             self.kill()
             self.process.wait()
         self.stopped.set()

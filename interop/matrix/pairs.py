@@ -28,89 +28,115 @@ def free_port(host: str) -> int:
 class Pair:
     """One server and one client."""
 
-    def __init__(self, server: Adapter, client: Adapter, out: Path, limits: Limits) -> None:
-        self.server, self.client, self.out, self.limits = server, client, out, limits
+    def __init__(self, server: Adapter, client: Adapter, out: Path, limits: Limits, refused: set[tuple[str, str, str]] | None = None) -> None:
+        self.adapters = {"server": server, "client": client}
+        self.out, self.limits = out, limits
+        # Adapter, role and scheme that exited with 127; shared by all pairs, so that each is started for it only once.
+        self.refused = set() if refused is None else refused
         self.name = f"{server.name}--{client.name}"
         self.results: list[dict] = []
+        self.server: Program | None = None
 
     def run(self, features: list[Feature]) -> dict:
         began = time.monotonic()
         with (self.out / f"{self.name}.log").open("w", buffering=1) as log:
-            # Each has programs of its own, so that one does not suffer from what another left behind.
-            for key in dict.fromkeys((feature.scheme, feature.mode) for feature in features):
-                chosen = [f for f in features if (f.scheme, f.mode) == key]
-                self.run_scheme(*key, chosen, log)
+            for scheme in dict.fromkeys(feature.scheme for feature in features):
+                self.run_scheme(scheme, [feature for feature in features if feature.scheme == scheme], log)
         passed = sum(result["status"] == "pass" for result in self.results)
-        print(f"{self.name}: {passed} of {len(self.results)} in {time.monotonic() - began:.0f} s", flush=True)
-        return {"server": self.server.name, "client": self.client.name, "results": self.results}
+        seconds = time.monotonic() - began
+        print(f"{self.name}: {passed} of {len(self.results)} in {seconds:.0f} s", flush=True)
+        names = {role: adapter.name for role, adapter in self.adapters.items()}
+        return names | {"seconds": round(seconds, 1), "results": self.results}
 
-    def record(self, feature: Feature, status: str, reason: str | None, log: TextIO, relay: Relay | None = None, first: int = 0) -> None:
+    def common_extensions(self) -> int:
+        return len(self.adapters["server"].extensions & self.adapters["client"].extensions)
+
+    def record(self, feature: Feature, status: str, reason: str | None, log: TextIO) -> dict:
         print(f"{status.upper()} {feature.group}, {feature.name}: {reason or ''}\n", file=log)
-        result = {"group": feature.group, "name": feature.name, "status": status, "reason": reason}
-        if relay and relay.capture.packets > first:
-            result |= {"capture": relay.capture.name, "packets": [first + 1, relay.capture.packets]}
-        self.results.append(result)
+        self.results.append({"group": feature.group, "name": feature.name, "status": status, "reason": reason})
+        return self.results[-1]
 
     def setting(self, scheme: str) -> Setting:
         """The scheme and the environment of the adapters."""
-        setting = SETTINGS.get(scheme)
-        if setting is None:
-            return Setting("coap" if scheme == "coap6" else scheme, "", {})
-        for which, adapter in (("server", self.server), ("client", self.client)):
-            if setting.extension not in adapter.extensions:
-                raise Unsupported(f"{which}: not supported")
+        setting = SETTINGS.get(scheme, Setting("coap" if scheme == "coap6" else scheme, "", {}))
+        for role, adapter in self.adapters.items():
+            if (setting.extension and setting.extension not in adapter.extensions) or (adapter.name, role, scheme) in self.refused:
+                raise Unsupported(f"{role}: not supported")
         folder = str(self.out.resolve() / "certificates")
         return setting._replace(environment={name: value or folder for name, value in setting.environment.items()})
 
-    def run_scheme(self, scheme: str, mode: str, features: list[Feature], log: TextIO) -> None:
-        host = "::1" if scheme == "coap6" else "127.0.0.1"
-        relay = stream = server = client = None
+    def start(self, role: str, scheme: str, at: Endpoint, settings: dict[str, str], log: TextIO) -> Program:
+        adapter = self.adapters[role]
         try:
-            plain, _, settings = self.setting(scheme)
-            at = served = Endpoint(plain, host, free_port(host))
-            server = self.server.program("server", served, settings, log, self.limits)
-            if plain in ("coap", "coaps"):
-                suffix = "".join(f"-{part.replace(' ', '-')}" for part in (scheme, mode) if part not in ("coap", "clean"))
-                relay = Relay(host, at.port, self.out / f"{self.name}{suffix}.pcap")
-                at = at._replace(port=relay.port)
-            else:
-                stream = StreamRelay(host, at.port)
-                at = at._replace(port=stream.port)
-            for feature in features:
-                if server is None:
-                    server = self.server.program("server", served, settings, log, self.limits)
-                if client is None or client.process.poll() is not None:
-                    client = self.client.program("client", at, settings, log, self.limits)
-                first = relay.capture.packets if relay else 0
-                try:
-                    status, reason = self.one(feature, client, relay, stream, log)
-                    self.record(feature, status, reason, log, relay, first)
-                    if status == "fail":
-                        # What a failure leaves behind in the client must not spoil the next feature.
-                        client.stop()
-                        client = None
-                except AdapterError as error:
-                    self.record(feature, "fail", str(error), log, relay, first)
-                    client.stop()
-                    client = None
-                except Unsupported as error:
-                    self.record(feature, "unsupported", str(error), log)
-                if client is None and scheme == "oscore":
-                    # The next client begins with the same keys and numbers, which the server has seen.
-                    server.stop()
-                    server = None
+            return adapter.program(role, at, settings, log, self.limits)
+        except Unsupported as error:
+            self.refused.add((adapter.name, role, scheme))
+            raise Unsupported(f"{role}: {error}") from error
+        except AdapterError as error:
+            raise AdapterError(f"{role}: {error}") from error
+
+    def run_scheme(self, scheme: str, features: list[Feature], log: TextIO) -> None:
+        """One server for all modes, with a client and a relay for each, so that none meets what another left behind."""
+        before = len(self.results)
+        try:
+            host = "::1" if scheme == "coap6" else "127.0.0.1"
+            setting = self.setting(scheme)
+            at = Endpoint(setting.scheme, host, free_port(host))
+            for mode in dict.fromkeys(feature.mode for feature in features):
+                self.run_mode(scheme, mode, [feature for feature in features if feature.mode == mode], at, setting.environment, log)
         except (AdapterError, Unsupported) as error:
             status = "missing" if isinstance(error, AdapterError) else "unsupported"
-            which = "client" if server else "server"
-            text = str(error) if ":" in str(error) else f"{which}: {error}"
-            done = {(result["group"], result["name"]) for result in self.results}
+            done = {(result["group"], result["name"]) for result in self.results[before:]}
             for feature in features:
                 if (feature.group, feature.name) not in done:
-                    self.record(feature, status, text, log)
+                    self.record(feature, status, str(error), log)
         finally:
-            for program in (client, server):
-                if program:
-                    program.stop()
+            self.stop_server()
+
+    def stop_server(self) -> None:
+        if self.server:
+            self.server.stop()
+            self.server = None
+
+    def run_mode(self, scheme: str, mode: str, features: list[Feature], served: Endpoint, settings: dict[str, str], log: TextIO) -> None:
+        relay = stream = client = None
+        failed = False
+        try:
+            self.server = self.server or self.start("server", scheme, served, settings, log)
+            if served.scheme in ("coap", "coaps"):
+                suffix = "".join(f"-{part.replace(' ', '-')}" for part in (scheme, mode) if part not in ("coap", "clean"))
+                relay = Relay(served.host, served.port, self.out / f"{self.name}{suffix}.pcap")
+                at = served._replace(port=relay.port)
+            else:
+                stream = StreamRelay(served.host, served.port)
+                at = served._replace(port=stream.port)
+            for feature in features:
+                self.server = self.server or self.start("server", scheme, served, settings, log)
+                if client is None or client.process.poll() is not None:
+                    client = self.start("client", scheme, at, settings, log)
+                first, began = relay.capture.packets if relay else 0, time.monotonic()
+                try:
+                    status, reason = self.one(feature, client, relay, stream, log)
+                except AdapterError as error:
+                    status, reason = "fail", str(error)
+                except Unsupported as error:
+                    status, reason = "unsupported", str(error)
+                result = self.record(feature, status, reason, log)
+                result["seconds"] = round(time.monotonic() - began, 1)
+                if relay and relay.capture.packets > first and status != "unsupported":
+                    result |= {"capture": relay.capture.name, "packets": [first + 1, relay.capture.packets]}
+                if status == "fail":
+                    # What a failure leaves behind in the client must not spoil the next feature.
+                    client.stop()
+                    client, failed = None, True
+                    if scheme == "oscore":
+                        # The next client begins with the same keys and numbers, which the server has seen.
+                        self.stop_server()
+        finally:
+            if client:
+                client.stop()
+            if failed or scheme == "oscore":
+                self.stop_server()
             for each in (relay, stream):
                 if each:
                     each.close()
