@@ -149,7 +149,7 @@ controls! {
     BasicRto = "basic-rto", "Californium 3.14", "half more than the last round trip",
         BASIC_RTO, Settings { floor: CALIFORNIUM_FLOOR, ..Settings::bounded(60_000) },
         |_| Controller::BasicRto(BasicRto::new());
-    Ecoap = "ecoap", "eCoAP 2018", "timeouts drawn anew from the last round trip, growing with each try",
+    Ecoap = "ecoap", "eCoAP 2018", "timeouts drawn anew from averaged round trips, growing with each try",
         DEFAULT, Settings::UNBOUNDED, |_| Controller::Ecoap(Ecoap::new());
     EcoapRpl = "ecoap-rpl", "eCoAP 2018", "timeouts drawn anew from a range that a controller chooses",
         ECOAP_RPL, Settings::UNBOUNDED, |_| Controller::EcoapRpl(EcoapRpl);

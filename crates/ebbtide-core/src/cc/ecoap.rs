@@ -2,24 +2,29 @@
 
 use super::default::{admit_non_at_probing_rate, initial_timeout};
 use super::{
-    Admission, CongestionControl, Context, Load, Metrics, OutgoingMessage, Sample, Slot,
+    Admission, CongestionControl, Context, Load, Metrics, Outcome, OutgoingMessage, Sample, Slot,
     Transmission, admit_non_at_interval,
 };
 use crate::time::Micros;
 
-/// Timeouts from the last round trip r: try i (from 1) waits for a time drawn from `[i r, 2 i r]`. Nothing is learnt
-/// from an exchange without an answer. Before the first sample, the series is that of RFC 7252.
+/// Timeouts from an average h of round trips: try i (from 1) waits for a time drawn from `[i h, 2 i h]`. When the first
+/// exchange ends, h is a first timeout of RFC 7252; each round trip moves it by a tenth of the difference, and an
+/// exchange without an answer does not. Until the first exchange ends, the series is that of RFC 7252.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Ecoap {
-    /// The last round trip; zero before the first sample.
-    round_trip: Micros,
+    /// The average; zero until the first exchange ends.
+    average: Micros,
 }
 
 impl Ecoap {
     /// Creates a control without a sample.
     #[must_use]
     pub const fn new() -> Self {
-        Self { round_trip: Micros::ZERO }
+        Self { average: Micros::ZERO }
+    }
+
+    fn begun(self, cx: &mut Context<'_>) -> Micros {
+        if self.average == Micros::ZERO { initial_timeout(cx) } else { self.average }
     }
 }
 
@@ -43,7 +48,7 @@ impl CongestionControl for Ecoap {
         let try_number = u32::from(transmission.ordinal) + 1;
         if transmission.ordinal == 0 {
             // A sample from an overlapping exchange does not change a series that has begun.
-            slot.base = self.round_trip;
+            slot.base = self.average;
         }
         if slot.base == Micros::ZERO {
             return match transmission.ordinal {
@@ -56,21 +61,34 @@ impl CongestionControl for Ecoap {
         cx.bounded(timeout, slot.base)
     }
 
-    fn on_feedback(&mut self, _slot: &Slot, sample: &Sample, _cx: &mut Context<'_>) {
-        self.round_trip = sample.since_first.max(Micros::new(1));
+    fn on_feedback(&mut self, _slot: &Slot, sample: &Sample, cx: &mut Context<'_>) {
+        let kept = self.begun(cx).scale(9, 10);
+        self.average = kept.saturating_add(sample.since_first.scale(1, 10)).max(Micros::new(1));
     }
 
-    /// The longest one: eCoAP draws a first timeout between one and two round trips, and has no RTO.
+    fn on_close(
+        &mut self,
+        _slot: &Slot,
+        outcome: Outcome,
+        _retransmissions: u8,
+        cx: &mut Context<'_>,
+    ) {
+        if outcome == Outcome::GaveUp {
+            self.average = self.begun(cx);
+        }
+    }
+
+    /// The longest one: eCoAP draws a first timeout between once and twice the average, and has no RTO.
     fn original_timeout(&self, cx: &mut Context<'_>) -> Micros {
-        match self.round_trip {
+        match self.average {
             Micros::ZERO => cx.settings.ack_timeout(cx.params),
-            measured => measured.scale(2, 1),
+            average => average.scale(2, 1),
         }
     }
 
     fn metrics(&self) -> Metrics {
         Metrics {
-            srtt: (self.round_trip > Micros::ZERO).then_some(self.round_trip),
+            srtt: (self.average > Micros::ZERO).then_some(self.average),
             ..Metrics::default()
         }
     }
