@@ -1,5 +1,7 @@
 """One server with one client, or with datagrams of the runner, feature by feature."""
 
+import itertools
+import os
 import socket
 import time
 from pathlib import Path
@@ -11,17 +13,22 @@ from raw import NotSupported, Probe, RawFeature
 from relay import CONDITIONS, DTLS13, HANDSHAKE, WITH_CID, Move, Relay, StreamRelay
 
 
+# Below those that the system gives to sockets without a port: another program must not get a port between its choice here and the
+# start of the adapter.
+PORTS = itertools.cycle(range(10_000 + os.getpid() % 20_000, 32_000))
+
+
 def free_port(host: str) -> int:
-    """A port that is free for UDP and TCP."""
+    """A port that is free for UDP and TCP, and that this program has not chosen lately."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    for _ in range(50):
+    for port in itertools.islice(PORTS, 1000):
         with socket.socket(family, socket.SOCK_DGRAM) as udp, socket.socket(family, socket.SOCK_STREAM) as tcp:
-            udp.bind((host, 0))
             try:
-                tcp.bind((host, udp.getsockname()[1]))
+                udp.bind((host, port))
+                tcp.bind((host, port))
             except OSError:
-                continue  # a connection has it
-            return udp.getsockname()[1]
+                continue
+            return port
     raise AdapterError(f"no port of {host} is free")
 
 

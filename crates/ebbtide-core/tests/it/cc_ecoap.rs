@@ -27,8 +27,7 @@ fn assert_close(ours: &[f64], theirs: &[&str], tolerance: f64, line: &[&str]) {
 
 #[test]
 fn the_timeouts_of_ecoap_are_those_of_its_program() {
-    let (mut lowest, mut highest) =
-        (Path::new("ecoap"), Path::new("ecoap").drawing_highest());
+    let (mut lowest, mut highest) = (Path::new("ecoap"), Path::new("ecoap").drawing_highest());
     let mut compared = 0;
     for line in lines("ecoap") {
         for path in [&mut lowest, &mut highest] {
