@@ -4,8 +4,10 @@ use crate::cell::Applicant;
 use crate::options::Forwarded;
 use crate::target::{Target, TargetScheme};
 use bytes::Bytes;
+use ebbtide::Scheme;
+use ebbtide::client::RequestParts;
 use ebbtide::server::BodyStream;
-use ebbtide_core::wire::{Code, OptionNumber};
+use ebbtide_core::wire::{Code, Opt, OptionNumber};
 use std::net::IpAddr;
 use tokio::time::Instant;
 
@@ -90,6 +92,12 @@ impl Ask {
         matches!(self.code, Code::GET | Code::FETCH) && !protected
     }
 
+    /// Whether the gateway hardly works for it: others have handshakes, or look names up.
+    pub(crate) fn is_brief(&self) -> bool {
+        let is_plain = self.target.scheme == TargetScheme::Coap(Scheme::Coap);
+        is_plain && self.target.address.is_some()
+    }
+
     /// Whether its resource can be observed. HTTP has no observations.
     pub(crate) fn is_observable(&self) -> bool {
         self.is_shareable() && matches!(self.target.scheme, TargetScheme::Coap(_))
@@ -112,6 +120,17 @@ impl Ask {
             key.extend(&self.payload);
         }
         CacheKey(key)
+    }
+
+    /// The request in the form in which it leaves for an address that is its target's host.
+    pub(crate) fn parts(&self) -> RequestParts {
+        let Target { path, query, .. } = &self.target;
+        let path = path.iter().map(|part| (OptionNumber::URI_PATH, part));
+        let query = query.iter().map(|part| (OptionNumber::URI_QUERY, part));
+        let uri = path.chain(query).map(|(number, part)| Opt { number, value: part.as_bytes() });
+        let options = uri.chain(self.forwarded.leaving()).collect();
+        let (code, payload) = (self.code, self.payload.clone());
+        RequestParts { code, options, payload, block_size: None }
     }
 
     /// Whether the client has the version of the resource with this ETag.

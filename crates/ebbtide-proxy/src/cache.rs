@@ -134,8 +134,8 @@ impl Cache {
     pub(crate) fn invalidate(&self, uri: &CacheKey) {
         let mut table = self.lock();
         while let Some(key) = {
-            let next = table.entries.range(uri..).next().map(|(key, _)| key.clone());
-            next.filter(|key| key.0.starts_with(&uri.0))
+            let next = table.entries.range(uri..).next().map(|(key, _)| key);
+            next.filter(|key| key.0.starts_with(&uri.0)).cloned()
         } {
             table.remove(&key);
         }

@@ -8,6 +8,7 @@ use crate::options::Forwarded;
 use crate::outcome;
 use crate::system;
 use crate::target::{Target, TargetScheme};
+use crate::time_limit::TimerStart;
 use bytes::Bytes;
 use ebbtide::Response;
 use ebbtide::server::{BodyStream, Call, FromCall, Handler, Reply, Resource, Router, Subject, get};
@@ -125,7 +126,16 @@ impl Handler<Forward, ()> for Forward {
             return Reply::now(stored);
         }
         let gateway = self.gateway.clone();
-        Reply::later(async move { gateway.answer(ask).await.response })
+        let ask = match gateway.at_once(ask) {
+            Ok(reply) => return reply,
+            Err(ask) => *ask,
+        };
+        let is_brief = ask.is_brief();
+        let answered = async move { gateway.answer(ask, TimerStart::SecondPoll).await.response };
+        match is_brief {
+            true => Reply::brief(answered),
+            false => Reply::later(answered),
+        }
     }
 }
 
@@ -180,7 +190,8 @@ impl Forward {
         }
         let requested = system::now();
         Reply::later(async move {
-            let GatewayAnswer { response, rest } = gateway.answer(ask).await;
+            let GatewayAnswer { response, rest } =
+                gateway.answer(ask, TimerStart::SecondPoll).await;
             let Some(rest) = rest else { return response };
             gateway.inner.downloads.begin(key, requested, response, rest).block(wanted).await
         })

@@ -12,10 +12,13 @@ use crate::open::{Counted, FairPlaces};
 use crate::outcome::{self, ForwardOutcome};
 use crate::shared::{RequestProgress, SharedRequest, SharedRequests};
 use crate::system;
+use crate::target::Target;
+use crate::time_limit::{TimerStart, until};
 use crate::upstream::{SharedUpstream, Upstream, UpstreamConfig};
+use ebbtide::server::Reply;
 use ebbtide::{Client, Code, OptionNumber, Response};
 use hyper::header::HeaderValue;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
@@ -132,8 +135,40 @@ impl Gateway {
         }
     }
 
+    /// Answers a request for its client alone that can leave at once, as most do that change something.
+    ///
+    /// # Errors
+    ///
+    /// The request, if it is another one.
+    pub(crate) fn at_once(&self, ask: Ask) -> Result<Reply, Box<Ask>> {
+        if ask.is_shareable() || ask.arriving.is_some() {
+            return Err(Box::new(ask));
+        }
+        let counted = match self.admit(&ask) {
+            Ok(counted) => counted,
+            Err(refusal) => return Ok(Reply::now(refusal)),
+        };
+        let Some(mut direct) = self.inner.upstream.at_once(&ask, system::now(), ask.deadline)
+        else {
+            return Err(Box::new(ask));
+        };
+        let (gateway, Ask { target, code, deadline, .. }) = (self.clone(), ask);
+        Ok(Reply::brief(async move {
+            // What the future has captured is used where it is: moved, it would be in it twice.
+            let _counted = &counted;
+            let upstream = &gateway.inner.upstream;
+            let mut noted = upstream.note_of(&target, code, None);
+            let exchange = until(deadline, TimerStart::SecondPoll, Pin::new(&mut direct));
+            let Ok(answered) = exchange.await else { return outcome::timed_out() };
+            let outcome = upstream.answer(answered);
+            noted.code = Some(outcome.code());
+            gateway.noticed(&target, &outcome);
+            outcome.claim().map_or_else(too_many, |(response, _)| response)
+        }))
+    }
+
     /// Answers a request within its time limit. A body that goes on has this limit for each of its blocks.
-    pub(crate) async fn answer(&self, mut ask: Ask) -> GatewayAnswer {
+    pub(crate) async fn answer(&self, mut ask: Ask, timer: TimerStart) -> GatewayAnswer {
         let now = system::now();
         ask.deadline = ask.deadline.min(now + self.inner.deadline);
         let patience = ask.deadline - now;
@@ -144,13 +179,13 @@ impl Gateway {
         let deadline = ask.deadline;
         let (progress, answered) = if ask.is_shareable() {
             let flight = self.share(ask.clone());
-            (flight.progress, tokio::time::timeout_at(deadline, flight.outcome).await)
+            (flight.progress, until(deadline, timer, pin!(flight.outcome)).await)
         } else {
             let progress = RequestProgress::new(deadline);
             let answered = {
                 let work = pin!(self.change(&ask, &progress));
                 match &ask.arriving {
-                    None => tokio::time::timeout_at(deadline, work).await,
+                    None => until(deadline, timer, work).await,
                     Some(_) => progress.within(work).await,
                 }
             };
@@ -236,10 +271,15 @@ impl Gateway {
     /// A request that may change the resource.
     async fn change(&self, ask: &Ask, progress: &Arc<RequestProgress>) -> ForwardOutcome {
         let outcome = self.inner.upstream.exchange(ask, progress).await;
-        if matches!(&outcome, ForwardOutcome::Answer(response) if response.is_success()) {
-            self.changed(&CacheKey::of_uri(&ask.target));
-        }
+        self.noticed(&ask.target, &outcome);
         outcome
+    }
+
+    /// This is the outcome of a request that may have changed the resource.
+    fn noticed(&self, target: &Target, outcome: &ForwardOutcome) {
+        if matches!(outcome, ForwardOutcome::Answer(response) if response.is_success()) {
+            self.changed(&CacheKey::of_uri(target));
+        }
     }
 
     /// A client has changed the resource with this URI.

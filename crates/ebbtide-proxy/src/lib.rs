@@ -48,6 +48,7 @@ mod system;
 mod target;
 #[cfg(test)]
 mod tests;
+mod time_limit;
 mod timeline;
 mod uploads;
 mod upstream;

@@ -1,7 +1,7 @@
 //! Which options pass through (RFC 7252 sections 5.4.2 and 5.7.1, RFC 8768).
 
 use ebbtide::{Options, Response};
-use ebbtide_core::wire::{Code, Message, OptionNumber};
+use ebbtide_core::wire::{Code, Message, Opt, OptionNumber};
 
 /// The Hop-Limit of a request that has none (RFC 8768 section 3: "the default value is 16").
 pub(crate) const HOPS: u8 = 16;
@@ -49,6 +49,12 @@ impl Forwarded {
             return Err(Response::error(Code::HOP_LIMIT_REACHED, name.to_owned()));
         }
         Ok(Self { options, hop_limit })
+    }
+
+    /// The options that pass through, and Hop-Limit.
+    pub(crate) fn leaving(&self) -> impl Iterator<Item = Opt<'_>> {
+        let value = core::slice::from_ref(&self.hop_limit);
+        self.options.iter().chain([Opt { number: OptionNumber::HOP_LIMIT, value }])
     }
 }
 

@@ -6,6 +6,7 @@ use ebbtide::Response;
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, Shared, WeakShared};
 use std::collections::BTreeMap;
+use std::ops::Bound;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -157,8 +158,9 @@ impl SharedRequests {
     pub(crate) fn outdate(&self, uri: &CacheKey) {
         let mut known = self.lock();
         while let Some(key) = {
-            let next = known.range(uri.0.clone()..).next().map(|(key, _)| key.clone());
-            next.filter(|key| key.starts_with(&uri.0))
+            let from = (Bound::Included(&*uri.0), Bound::Unbounded);
+            let next = known.range::<[u8], _>(from).next().map(|(key, _)| key);
+            next.filter(|key| key.starts_with(&uri.0)).cloned()
         } {
             if let Some(known) = known.remove(&key) {
                 known.progress.outdated.store(true, Ordering::Release);

@@ -6,6 +6,7 @@ use core::fmt::Write as _;
 use ebbtide::{Response, Scheme, Uri};
 use ebbtide_core::wire::{Code, Message, OptionNumber};
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 
 /// The one who has chosen a target.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -49,7 +50,7 @@ impl TargetScheme {
 pub(crate) struct Target {
     pub(crate) scheme: TargetScheme,
     /// A name, or an address without brackets.
-    pub(crate) host: String,
+    pub(crate) host: Arc<str>,
     pub(crate) address: Option<IpAddr>,
     pub(crate) port: u16,
     pub(crate) path: Vec<String>,
@@ -72,9 +73,10 @@ impl Target {
         let scheme = message.option(OptionNumber::PROXY_SCHEME).and_then(|opt| opt.as_str());
         let scheme = scheme.and_then(TargetScheme::parse);
         let scheme = scheme.ok_or_else(|| outcome::not_supported("the scheme is not supported"))?;
-        let host = texts(message, OptionNumber::URI_HOST)?.pop();
         // Without Uri-Host it is this proxy itself (section 5.10.1).
+        let host = message.option(OptionNumber::URI_HOST);
         let host = host.ok_or_else(|| bad("Proxy-Scheme without Uri-Host"))?;
+        let host = host.as_str().ok_or_else(|| bad("an option is not UTF-8"))?;
         // Clients leave out a port that is the scheme's.
         let port = match message.option(OptionNumber::URI_PORT).map(|opt| opt.as_uint()) {
             None => scheme.default_port(),
@@ -94,7 +96,8 @@ impl Target {
         if address.is_none() && !host.chars().all(plain) {
             return Err(bad("Uri-Host is not a host"));
         }
-        Ok(Self { scheme, host, address, port, path, query, named_by: NamedBy::Client })
+        let (host, named_by) = (host.into(), NamedBy::Client);
+        Ok(Self { scheme, host, address, port, path, query, named_by })
     }
 
     /// Whether a request names a resource of HTTP, as far as it is well formed.
@@ -116,7 +119,7 @@ impl Target {
         let Some(uri) = web_uri::parse(text) else { return Self::parse(text) };
         let uri = uri.map_err(|_| bad("Proxy-Uri is not a URI of HTTP"))?;
         let (address, scheme) = (uri.host.parse().ok(), TargetScheme::Web(uri.scheme));
-        let (host, port, path, query) = (uri.host, uri.port, uri.path, uri.query);
+        let (host, port, path, query) = (uri.host.into(), uri.port, uri.path, uri.query);
         Ok(Self { scheme, host, address, port, path, query, named_by: NamedBy::Client })
     }
 
@@ -128,11 +131,19 @@ impl Target {
     pub(crate) fn path_and_query(
         message: &Message<'_>,
     ) -> Result<(Vec<String>, Vec<String>), Response> {
-        let (path, query) =
-            (texts(message, OptionNumber::URI_PATH)?, texts(message, OptionNumber::URI_QUERY)?);
-        // Section 5.10.1 forbids them; another implementation may resolve them.
-        if path.iter().any(|segment| matches!(segment.as_str(), "." | "..")) {
-            return Err(bad("Uri-Path is a dot segment"));
+        let (mut path, mut query) = (Vec::new(), Vec::new());
+        for opt in message.options() {
+            let parts = match opt.number {
+                OptionNumber::URI_PATH => &mut path,
+                OptionNumber::URI_QUERY => &mut query,
+                _ => continue,
+            };
+            let part = opt.as_str().ok_or_else(|| bad("an option is not UTF-8"))?;
+            // Section 5.10.1 forbids them; another implementation may resolve them.
+            if opt.number == OptionNumber::URI_PATH && matches!(part, "." | "..") {
+                return Err(bad("Uri-Path is a dot segment"));
+            }
+            parts.push(part.to_owned());
         }
         Ok((path, query))
     }
@@ -157,7 +168,7 @@ impl Target {
     pub(crate) fn of_uri(uri: &Uri) -> Self {
         Self {
             scheme: TargetScheme::Coap(uri.scheme()),
-            host: uri.host().to_owned(),
+            host: uri.host().into(),
             address: uri.address(),
             port: uri.port(),
             path: uri.path().map(str::to_owned).collect(),
@@ -223,13 +234,6 @@ impl Target {
 
 fn bad(why: &'static str) -> Response {
     Response::error(Code::BAD_REQUEST, why)
-}
-
-/// The values of an option that may be repeated.
-fn texts(message: &Message<'_>, number: OptionNumber) -> Result<Vec<String>, Response> {
-    let values = message.options().filter(|opt| opt.number == number);
-    let values = values.map(|opt| opt.as_str().map(str::to_owned));
-    values.collect::<Option<Vec<String>>>().ok_or_else(|| bad("an option is not UTF-8"))
 }
 
 /// Adds a part of a URI with all characters escaped except the unreserved ones (RFC 3986 section 2.3).

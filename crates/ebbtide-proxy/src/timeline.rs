@@ -40,12 +40,13 @@ impl Timeline {
         self.is_watched.store(true, Ordering::Relaxed);
     }
 
+    /// Whether exchanges are kept.
+    pub(crate) fn is_watched(&self) -> bool {
+        self.is_watched.load(Ordering::Relaxed)
+    }
+
     /// Keeps an exchange that has ended.
-    pub(crate) fn add(&self, entry: impl FnOnce() -> TimelineEntry) {
-        if !self.is_watched.load(Ordering::Relaxed) {
-            return;
-        }
-        let entry = entry();
+    pub(crate) fn add(&self, entry: TimelineEntry) {
         let mut kept = self.lock();
         if kept.len() >= KEPT {
             kept.pop_front();

@@ -15,8 +15,9 @@ use ebbtide::client::DirectRequest;
 use ebbtide::{Client, Code, Error, Request, Response, Scheme, Uri};
 use ebbtide_core::wire::OptionNumber;
 use std::net::SocketAddr;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
@@ -101,9 +102,32 @@ impl PlaceEnd {
     }
 }
 
-/// The meaning of the time of an exchange that may have had several messages.
-fn of_bodies(ask: &Ask, response: &Response) -> RoundTrip {
-    match response.body().len().max(ask.payload.len()) > ONE_MESSAGE {
+/// An exchange that needs nothing but its places. Dropping it cancels it.
+pub(crate) struct DirectExchange {
+    request: DirectRequest,
+    address: SocketAddr,
+    /// `None` before it may begin, and after its end.
+    places: Option<Places>,
+    /// The length of the request's body.
+    length: usize,
+}
+
+impl Future for DirectExchange {
+    type Output = Result<Response, Error>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let Self { request, places, length, .. } = &mut *self;
+        let answered = ready!(Pin::new(request).poll(cx));
+        if let Some(places) = places.take() {
+            places.end(PlaceEnd::of(&answered, |response| of_bodies(*length, response)));
+        }
+        Poll::Ready(answered)
+    }
+}
+
+/// The meaning of the time of an exchange that may have had several messages, the request's body being so long.
+fn of_bodies(length: usize, response: &Response) -> RoundTrip {
+    match response.body().len().max(length) > ONE_MESSAGE {
         _ if response.is_repeated() => RoundTrip::Repeated,
         true => RoundTrip::OfManyMessages,
         false => RoundTrip::OfPath,
@@ -171,10 +195,10 @@ impl Upstream {
         if is_pinned {
             request = request.option(OptionNumber::URI_HOST, ask.target.host.as_bytes());
         }
-        for opt in ask.forwarded.options.iter() {
+        for opt in ask.forwarded.leaving() {
             request = request.option(opt.number, opt.value);
         }
-        Ok(request.option(OptionNumber::HOP_LIMIT, &[ask.forwarded.hop_limit]))
+        Ok(request)
     }
 
     /// Asks the server, when it is the request's turn.
@@ -184,56 +208,85 @@ impl Upstream {
         progress: &Arc<RequestProgress>,
     ) -> ForwardOutcome {
         let mut noted = self.note(ask, progress);
-        let answered = match self.at_once(ask, progress) {
-            Some((request, places)) => {
-                let answered = request.await;
-                places.end(PlaceEnd::of(&answered, |response| of_bodies(ask, response)));
-                match answered {
-                    Ok(response) => Ok(self.answer(response)),
-                    Err(error) => Err(outcome::failed(&error)),
-                }
+        let now = system::now();
+        let answered = match self.at_once(ask, now, progress.deadline()) {
+            Some(direct) => {
+                progress.set_sent(now);
+                self.answer(direct.await)
             }
-            // What is rare is in a box: moving a future costs as much as the work on a request.
-            None => Box::pin(self.ask(ask, progress)).await,
+            None => {
+                // In boxes: moving a future costs as much as the work on a request.
+                let later = match self.direct(ask) {
+                    Some(direct) => Box::pin(self.when_entered(ask, progress, direct)).await,
+                    None => Box::pin(self.ask(ask, progress)).await,
+                };
+                later.unwrap_or_else(ForwardOutcome::Refusal)
+            }
         };
-        let answered = answered.unwrap_or_else(ForwardOutcome::Refusal);
         noted.code = Some(answered.code());
         answered
     }
 
-    fn answer(&self, response: Response) -> ForwardOutcome {
-        ForwardOutcome::Answer(options::of_response(response, &self.name))
+    /// The outcome of an exchange.
+    pub(crate) fn answer(&self, answered: Result<Response, Error>) -> ForwardOutcome {
+        match answered {
+            Ok(response) => ForwardOutcome::Answer(options::of_response(response, &self.name)),
+            Err(error) => ForwardOutcome::Refusal(outcome::failed(&error)),
+        }
     }
 
-    /// Begins what most requests are: one message to an address, for which there are places.
-    fn at_once(&self, ask: &Ask, progress: &RequestProgress) -> Option<(DirectRequest, Places)> {
+    /// The address to which a request leaves in one message, as most do.
+    fn direct_address(&self, ask: &Ask) -> Option<SocketAddr> {
         let target = &ask.target;
         let is_streamed = ask.body == BodyForm::Streamed && ask.code == Code::GET;
-        if target.scheme != TargetScheme::Coap(Scheme::Coap) || is_streamed {
+        let is_long = ask.payload.len() > self.client.block_size();
+        if target.scheme != TargetScheme::Coap(Scheme::Coap) || is_streamed || is_long {
             return None;
         }
         let address = SocketAddr::new(target.address?, target.port);
-        if !self.permits(target, &address) {
-            return None;
-        }
-        let now = system::now();
-        let patience = progress.deadline().saturating_duration_since(now);
+        self.permits(target, &address).then_some(address)
+    }
+
+    /// The exchange of such a request, which has no places yet.
+    fn direct(&self, ask: &Ask) -> Option<DirectExchange> {
+        let address = self.direct_address(ask)?;
+        let request = self.client.direct(address, ask.parts())?;
+        Some(DirectExchange { request, address, places: None, length: ask.payload.len() })
+    }
+
+    /// Begins the exchange of such a request, if there are places for it.
+    pub(crate) fn at_once(
+        &self,
+        ask: &Ask,
+        now: Instant,
+        deadline: Instant,
+    ) -> Option<DirectExchange> {
+        let address = self.direct_address(ask)?;
+        let patience = deadline.saturating_duration_since(now);
         let device = self.cells.device(address).try_enter(now, patience)?;
-        let unused = PlaceEnd::Other(ExchangeEnd::Unmeasured);
         let Some(cell) = self.cells.cell(address.ip()).try_enter(now, patience) else {
             device.end(now, ExchangeEnd::Unmeasured);
             return None;
         };
         let places = Places { device, cell };
-        let request = target.at(address).ok().and_then(|uri| Self::request(ask, uri).ok());
-        let is_short = |request: &Request| ask.payload.len() <= self.client.block_size(request);
-        let request = request.filter(is_short).and_then(|request| self.client.direct(&request));
-        let Some(request) = request else {
-            places.end(unused);
+        let Some(request) = self.client.direct(address, ask.parts()) else {
+            places.end(PlaceEnd::Other(ExchangeEnd::Unmeasured));
             return None;
         };
-        progress.set_sent(now);
-        Some((request, places))
+        let (places, length) = (Some(places), ask.payload.len());
+        Some(DirectExchange { request, address, places, length })
+    }
+
+    /// Performs such an exchange when it is the request's turn.
+    async fn when_entered(
+        &self,
+        ask: &Ask,
+        progress: &RequestProgress,
+        mut direct: DirectExchange,
+    ) -> Result<ForwardOutcome, Response> {
+        direct.places = Some(self.enter(ask, direct.address, progress).await?);
+        progress.set_sent(system::now());
+        Ok(self.answer(direct.await))
     }
 
     async fn ask(
@@ -244,21 +297,21 @@ impl Upstream {
         if let TargetScheme::Web(scheme) = ask.target.scheme {
             let address = self.address(&ask.target).await?;
             let exchange = self.web.exchange(ask, scheme, address, &self.name, progress);
-            return Ok(exchange.await);
+            return Ok(Box::pin(exchange).await);
         }
         let (request, address) = self.prepare(ask).await?;
         if ask.body == BodyForm::Streamed && ask.code == Code::GET {
             return self.begin(ask, request, address, progress).await;
         }
         let mut _alone = None;
-        if ask.payload.len() > self.client.block_size(&request) {
+        if ask.payload.len() > self.client.block_size() {
             let uri = CacheKey::of_uri(&ask.target);
             _alone = Some(self.uploads.turn(&uri).await);
         }
         let exchange = self.client.request(request);
-        let answered =
-            self.turn(ask, address, progress, exchange, |response| of_bodies(ask, response));
-        Ok(self.answer(answered.await?))
+        let of_bodies = |response: &Response| of_bodies(ask.payload.len(), response);
+        let answered = self.turn(ask, address, progress, exchange, of_bodies).await?;
+        Ok(self.answer(Ok(answered)))
     }
 
     /// The request in the form in which it leaves, and the address to which it goes.
@@ -298,7 +351,19 @@ impl Upstream {
         ask: &'e Ask,
         progress: &'e RequestProgress,
     ) -> NotedExchange<'e> {
-        NotedExchange { upstream: self, ask, progress, began: system::now(), code: None }
+        let Ask { target, code: method, .. } = ask;
+        self.note_of(target, *method, Some(progress))
+    }
+
+    /// As [`Self::note`]; an exchange without a progress leaves now.
+    pub(crate) fn note_of<'e>(
+        &'e self,
+        target: &'e Target,
+        method: Code,
+        progress: Option<&'e RequestProgress>,
+    ) -> NotedExchange<'e> {
+        let began = self.timeline.is_watched().then(system::now);
+        NotedExchange { upstream: self, target, method, progress, began, code: None }
     }
 
     /// Waits for a place at the device and in its cell.
@@ -353,26 +418,28 @@ impl Upstream {
 /// An exchange that is noted when it ends, or when its clients no longer wait for it.
 pub(crate) struct NotedExchange<'e> {
     upstream: &'e Upstream,
-    ask: &'e Ask,
-    progress: &'e RequestProgress,
-    began: Instant,
+    target: &'e Target,
+    method: Code,
+    progress: Option<&'e RequestProgress>,
+    /// `None` without an explorer.
+    began: Option<Instant>,
     pub(crate) code: Option<Code>,
 }
 
 impl Drop for NotedExchange<'_> {
     fn drop(&mut self) {
-        let Self { upstream, ask, progress, began, code } = self;
-        upstream.timeline.add(|| {
-            let (now, began) = (system::now(), *began);
-            let sent = progress.sent().unwrap_or(now);
-            let method = ask.code.name().unwrap_or("?");
-            TimelineEntry {
-                request: format!("{method} {}", ask.target.uri()),
-                answer: code.map_or_else(|| "none in time".to_owned(), |code| code.to_string()),
-                began,
-                waited: sent.saturating_duration_since(began),
-                took: now.saturating_duration_since(sent),
-            }
+        let Self { upstream, target, method, progress, began: Some(began), code } = self else {
+            return;
+        };
+        let now = system::now();
+        let sent = progress.map_or(Some(*began), RequestProgress::sent).unwrap_or(now);
+        let method = method.name().unwrap_or("?");
+        upstream.timeline.add(TimelineEntry {
+            request: format!("{method} {}", target.uri()),
+            answer: code.map_or_else(|| "none in time".to_owned(), |code| code.to_string()),
+            began: *began,
+            waited: sent.saturating_duration_since(*began),
+            took: now.saturating_duration_since(sent),
         });
     }
 }

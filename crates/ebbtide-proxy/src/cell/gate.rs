@@ -5,8 +5,8 @@
 
 use super::budget::{Budget, Demand, ExchangeEnd};
 use super::queue::{Applicant, FairQueue, Place};
+use super::taken::{PlaceHolder, TakenPlaces};
 use crate::system;
-use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -21,9 +21,7 @@ pub(crate) struct CellGate(Mutex<GateState>);
 #[derive(Debug)]
 struct GateState {
     budget: Budget,
-    /// The places that are taken, by number, and since when: the oldest first.
-    taken: BTreeMap<u64, Instant>,
-    next: u64,
+    taken: TakenPlaces,
     overdue: Overdue,
     queue: FairQueue<oneshot::Sender<Permit>>,
 }
@@ -48,7 +46,7 @@ const LOOK_FOR_OVERDUE: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(crate) struct Permit {
     gate: Arc<CellGate>,
-    number: u64,
+    holder: PlaceHolder,
     since: Instant,
     left: bool,
 }
@@ -87,8 +85,7 @@ impl CellGate {
     pub(crate) fn new(max: u32, overdue: Overdue) -> Arc<Self> {
         Arc::new(Self(Mutex::new(GateState {
             budget: Budget::new(max),
-            taken: BTreeMap::new(),
-            next: 0,
+            taken: TakenPlaces::default(),
             overdue,
             queue: FairQueue::default(),
         })))
@@ -104,19 +101,19 @@ impl CellGate {
         if state.budget.mean().is_some_and(|mean| mean > patience) {
             return None;
         }
-        state.enter(now).map(|number| self.permit(number, now))
+        state.enter(now).map(|holder| self.permit(holder, now))
     }
 
-    fn permit(self: &Arc<Self>, number: u64, since: Instant) -> Permit {
-        Permit { gate: self.clone(), number, since, left: false }
+    fn permit(self: &Arc<Self>, holder: PlaceHolder, since: Instant) -> Permit {
+        Permit { gate: self.clone(), holder, since, left: false }
     }
 
     /// Waits for a place. Cancel safe: a future that is dropped waits no longer.
     pub(crate) async fn enter(self: &Arc<Self>, applicant: Applicant) -> Permit {
         let (granted, place) = {
             let (mut state, now) = (self.lock(), system::now());
-            if let Some(number) = state.enter(now) {
-                return self.permit(number, now);
+            if let Some(holder) = state.enter(now) {
+                return self.permit(holder, now);
             }
             let (grant, granted) = oneshot::channel();
             (granted, state.queue.push(applicant, grant))
@@ -133,8 +130,8 @@ impl CellGate {
         permit.unwrap_or_else(|_| {
             // Only a grant takes a request from the queue of a gate that is in use.
             let now = system::now();
-            let number = self.lock().take(now);
-            self.permit(number, now)
+            let holder = self.lock().taken.take(now);
+            self.permit(holder, now)
         })
     }
 
@@ -169,17 +166,17 @@ impl CellGate {
 
     fn free_overdue(self: &Arc<Self>) {
         let now = system::now();
-        let overdue: Vec<_> = self.lock().overdue(now).collect();
-        for number in overdue {
-            self.leave(now, number, ExchangeEnd::Lost);
+        let overdue = self.lock().overdue(now);
+        for holder in overdue {
+            self.leave(now, holder, ExchangeEnd::Lost);
         }
     }
 
-    fn leave(self: &Arc<Self>, now: Instant, number: u64, end: ExchangeEnd) {
+    fn leave(self: &Arc<Self>, now: Instant, holder: PlaceHolder, end: ExchangeEnd) {
         let mut granted = Vec::new();
         {
             let mut state = self.lock();
-            if state.taken.remove(&number).is_none() {
+            if !state.taken.leave(holder) {
                 // It was overdue.
                 return;
             }
@@ -187,15 +184,15 @@ impl CellGate {
             state.budget.on_end(now, end, demand);
             while state.has_place() {
                 let Some(grant) = state.queue.pop() else { break };
-                let number = state.take(now);
-                granted.push((grant, self.permit(number, now)));
+                let holder = state.taken.take(now);
+                granted.push((grant, self.permit(holder, now)));
             }
         }
         // Without the lock: a permit that nobody waits for any more is dropped here, and leaves.
         for (grant, permit) in granted {
             if let Err(mut unused) = grant.send(permit) {
                 unused.left = true;
-                self.leave(now, unused.number, ExchangeEnd::Unmeasured);
+                self.leave(now, unused.holder, ExchangeEnd::Unmeasured);
             }
         }
     }
@@ -207,22 +204,18 @@ impl GateState {
     }
 
     /// Takes a place if one is free and no request waits.
-    fn enter(&mut self, now: Instant) -> Option<u64> {
-        (self.queue.len() == 0 && self.has_place()).then(|| self.take(now))
+    fn enter(&mut self, now: Instant) -> Option<PlaceHolder> {
+        (self.queue.len() == 0 && self.has_place()).then(|| self.taken.take(now))
     }
 
-    fn take(&mut self, now: Instant) -> u64 {
-        self.next += 1;
-        self.taken.insert(self.next, now);
-        self.next
-    }
-
-    /// The numbers of the places whose requests are overdue.
-    fn overdue(&self, now: Instant) -> impl Iterator<Item = u64> {
+    /// The places whose requests are overdue.
+    fn overdue(&self, now: Instant) -> Vec<PlaceHolder> {
         let mean = self.budget.mean().unwrap_or_default();
         let limit = FIRST_TIMEOUT.max(mean.saturating_mul(OVERDUE));
-        let taken = self.taken.iter().filter(|_| self.overdue == Overdue::Freed);
-        taken.take_while(move |(_, since)| now - **since >= limit).map(|(number, _)| *number)
+        match (self.overdue, now.checked_sub(limit)) {
+            (Overdue::Freed, Some(before)) => self.taken.taken_before(before).collect(),
+            (Overdue::Freed, None) | (Overdue::Kept, _) => Vec::new(),
+        }
     }
 }
 
@@ -230,7 +223,7 @@ impl Permit {
     /// The request has ended.
     pub(crate) fn end(mut self, now: Instant, end: ExchangeEnd) {
         self.left = true;
-        self.gate.leave(now, self.number, end);
+        self.gate.leave(now, self.holder, end);
     }
 
     /// The time since the place was taken.
@@ -245,16 +238,16 @@ impl Drop for Permit {
             return;
         }
         let mean = self.gate.lock().budget.mean();
-        let (gate, number) = (self.gate.clone(), self.number);
+        let (gate, holder) = (self.gate.clone(), self.holder);
         let until = self.since + mean.unwrap_or(FIRST_TIMEOUT);
         match tokio::runtime::Handle::try_current() {
             Ok(runtime) => {
                 runtime.spawn(async move {
                     tokio::time::sleep_until(until).await;
-                    gate.leave(system::now(), number, ExchangeEnd::Unmeasured);
+                    gate.leave(system::now(), holder, ExchangeEnd::Unmeasured);
                 });
             }
-            Err(_) => gate.leave(system::now(), number, ExchangeEnd::Unmeasured),
+            Err(_) => gate.leave(system::now(), holder, ExchangeEnd::Unmeasured),
         }
     }
 }

@@ -3,6 +3,7 @@
 mod budget;
 mod gate;
 mod queue;
+mod taken;
 
 pub(crate) use budget::ExchangeEnd;
 pub(crate) use gate::{CellGate, GateLoad, Permit};

@@ -8,6 +8,7 @@ use crate::gateway::CellStatus;
 use crate::options::{Forwarded, HOPS};
 use crate::system;
 use crate::target::{NamedBy, Target};
+use crate::time_limit::TimerStart;
 use crate::timeline::TimelineEntry;
 use crate::web_link::{self, LinkAttribute, WebLink};
 use bytes::Bytes;
@@ -86,7 +87,7 @@ impl Explorer {
             body,
             arriving,
         };
-        let answer = self.gateway.answer(ask).await.response;
+        let answer = self.gateway.answer(ask, TimerStart::AtOnce).await.response;
         if !answer.is_success() {
             return Err(format!("{} {}", answer.code(), answer.text()));
         }

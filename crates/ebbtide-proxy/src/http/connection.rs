@@ -7,6 +7,7 @@ use super::{discovery, events};
 use crate::gateway::{Gateway, GatewayAnswer};
 use crate::open::FairPlaces;
 use crate::system;
+use crate::time_limit::TimerStart;
 use ebbtide::stream::{TlsAcceptor, TlsError, TlsServer};
 use ebbtide_core::sharing_prefix;
 use hyper::body::Incoming;
@@ -196,7 +197,9 @@ async fn ask(
             return Err(Refused { status: StatusCode::GATEWAY_TIMEOUT, why });
         }
         (None, _, RequestBody::Long(body)) => body.send(gateway, wanted.ask).await?.into(),
-        (None, Form::Whole | Form::Head, RequestBody::Held(_)) => gateway.answer(wanted.ask).await,
+        (None, Form::Whole | Form::Head, RequestBody::Held(_)) => {
+            gateway.answer(wanted.ask, TimerStart::AtOnce).await
+        }
     };
     let mut answer = response::of(&gateway.inner.backends, &target, &answered.response);
     if let Some(rest) = answered.rest {

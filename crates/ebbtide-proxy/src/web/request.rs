@@ -43,7 +43,7 @@ pub(super) fn of(
     let target = &ask.target;
     let host = match target.address {
         Some(std::net::IpAddr::V6(address)) => format!("[{address}]"),
-        _ => target.host.clone(),
+        _ => target.host.to_string(),
     };
     let host = match target.scheme {
         scheme if scheme.default_port() == target.port => host,

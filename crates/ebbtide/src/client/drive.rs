@@ -1,13 +1,16 @@
 //! Drives a transfer: starts its exchanges, waits for their answers and its instants.
 
+use super::RequestParts;
 use super::equals::EqualRequest;
+use super::pending::Pending;
 use super::running::{Arrived, News, Running};
 use super::session::{Session, is_no_room, loss_of};
 use crate::error::Error;
 use crate::message::{Request, Response};
 use crate::net::clock::SystemRandom;
+use crate::net::pending::Answer;
 use ebbtide_core::endpoint::Reliability;
-use ebbtide_core::session::client::{Outgoing, RequestTag, Step, Transfer, TransferError};
+use ebbtide_core::session::client::{Outgoing, Step, Transfer, TransferError, TransferSettings};
 use ebbtide_core::time::Instant;
 use std::task::{Context, Poll};
 
@@ -27,6 +30,15 @@ pub(super) struct Drive {
     now: Instant,
     /// Marks a request that changes something as under way, so that an equal one differs from a copy of it.
     _under_way: Option<EqualRequest>,
+}
+
+/// A request that has left in one message, as [`Drive`] would have sent it.
+#[derive(Debug)]
+pub(super) struct SentRequest {
+    pub(super) session: Session,
+    pub(super) parts: RequestParts,
+    pub(super) pending: Pending,
+    pub(super) under_way: Option<EqualRequest>,
 }
 
 /// The state of a transfer after one of its steps.
@@ -66,17 +78,38 @@ impl Drive {
     pub(super) fn for_request(session: &Session, request: &Request) -> Self {
         let mut parts = request.parts();
         let mut settings = session.settings(request, &parts);
-        let mut under_way = None;
-        if !parts.is_idempotent() {
-            let (begun, equal) = session.begin(&parts);
-            if equal {
-                settings.request_tag = RequestTag::Always;
-            }
-            under_way = Some(begun);
-        }
+        let under_way = session.begin(&parts, &mut settings);
         session.echo(&mut parts);
         let transfer = Transfer::new(parts, settings);
         Self { _under_way: under_way, ..Self::new(session.clone(), request.reliability, transfer) }
+    }
+
+    /// Drives a Confirmable request of which nothing has left.
+    pub(super) fn for_parts(
+        session: Session,
+        parts: RequestParts,
+        settings: TransferSettings,
+        under_way: Option<EqualRequest>,
+    ) -> Self {
+        let transfer = Transfer::new(parts, settings);
+        let drive = Self::new(session, Reliability::Confirmable, transfer);
+        Self { _under_way: under_way, ..drive }
+    }
+
+    /// Drives what remains of a request that has left in one message, whose exchange has this news.
+    pub(super) fn for_rest(sent: SentRequest, answer: Option<Answer>) -> Self {
+        let SentRequest { session, parts, pending, under_way } = sent;
+        let settings = session.default_settings(&parts);
+        let mut drive = Self::for_parts(session, parts, settings, under_way);
+        drive.now = drive.session.now();
+        if let Step::Send(outgoing) = drive.transfer.poll(drive.now, &mut SystemRandom) {
+            let arrived = Arrived::new(outgoing.id, &pending, answer);
+            if !arrived.ends_exchange() {
+                drive.running.push(outgoing.id, pending);
+            }
+            drive.on_arrived(arrived);
+        }
+        drive
     }
 
     /// Drives a request for one block, which names it.
@@ -132,16 +165,6 @@ impl Drive {
                 },
             }
         }
-    }
-
-    /// The time of its clock.
-    pub(super) fn clock_time(&self) -> Instant {
-        self.session.now()
-    }
-
-    /// The time of the last step.
-    pub(super) const fn now(&self) -> Instant {
-        self.now
     }
 
     /// Starts the first exchange if there is room for it now.

@@ -31,6 +31,7 @@ mod weak_session;
 
 pub use burst::{Burst, NotAccepted, Reason, Report, Summary, Unacknowledged, Upload};
 pub use direct::DirectRequest;
+pub use ebbtide_core::session::client::RequestParts;
 pub use observe::{Observation, Observed};
 pub use peer::Peer;
 pub(crate) use sockets::ServerSockets;
@@ -50,7 +51,6 @@ use bytes::Bytes;
 use ebbtide_core::cc::{ControlConfig, Metrics, Sample};
 use ebbtide_core::endpoint::{Measured, Reliability};
 use ebbtide_core::session::Arrival;
-use ebbtide_core::session::client::RequestParts;
 #[cfg(feature = "dtls")]
 use ebbtide_dtls::SavedSession;
 use exchange::Extent;

@@ -27,7 +27,7 @@ pub(super) enum News {
 }
 
 impl Arrived {
-    fn new(id: u32, pending: &Pending, answer: Option<Answer>) -> Self {
+    pub(super) fn new(id: u32, pending: &Pending, answer: Option<Answer>) -> Self {
         let news = match answer {
             Some(Answer::More { response, .. }) => News::Response(response),
             Some(Answer::Response { response, .. }) => News::LastResponse(response),
@@ -37,7 +37,7 @@ impl Arrived {
         Self { id, news }
     }
 
-    const fn ends_exchange(&self) -> bool {
+    pub(super) const fn ends_exchange(&self) -> bool {
         !matches!(self.news, News::Response(_))
     }
 }

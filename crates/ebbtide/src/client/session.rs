@@ -12,7 +12,7 @@ use crate::oscore::{ClientContext, MAX_PROTECTED};
 use crate::stream::{Link, ObservedCall};
 use ebbtide_core::PeerId;
 use ebbtide_core::endpoint::{Failure, Reliability, SendError};
-use ebbtide_core::session::client::{Loss, Outgoing, Patience, TransferSettings};
+use ebbtide_core::session::client::{Loss, Outgoing, RequestTag, TransferSettings};
 use ebbtide_core::stream;
 use ebbtide_core::time::Instant;
 use ebbtide_core::wire::{Block, Code, Content, OptionNumber};
@@ -293,22 +293,40 @@ impl Session {
 
     /// How a request is to be transferred.
     pub(super) fn settings(&self, request: &Request, parts: &RequestParts) -> TransferSettings {
-        let sizes = self.sizes(&parts.options, parts.block_size);
-        let max_body = request.max_body.unwrap_or(self.requests().config.max_body);
-        let mut settings = TransferSettings::new(sizes, max_body);
+        let mut settings = self.default_settings(parts);
+        settings.max_body = request.max_body.unwrap_or(settings.max_body);
         settings.repeat = request.reliability == Reliability::Confirmable;
         if self.socket().is_some() {
-            settings.patience = Patience {
-                until: self.requests().timeout(request).map(|span| self.now() + span),
-                silence: self.requests().config.endpoint.params.max_transmit_wait(),
-            };
+            let limit = self.requests().timeout(request);
+            settings.patience.until = limit.map(|span| self.now() + span);
         }
         settings
     }
 
-    /// A request begins that changes something; whether an equal one is under way.
-    pub(super) fn begin(&self, parts: &RequestParts) -> (EqualRequest, bool) {
-        self.requests().equals.begin(self.id, parts)
+    /// How a Confirmable request without settings and a time limit of its own is to be transferred.
+    pub(super) fn default_settings(&self, parts: &RequestParts) -> TransferSettings {
+        let sizes = self.sizes(&parts.options, parts.block_size);
+        let mut settings = TransferSettings::new(sizes, self.requests().config.max_body);
+        if self.socket().is_some() {
+            settings.patience.silence = self.requests().config.endpoint.params.max_transmit_wait();
+        }
+        settings
+    }
+
+    /// A request begins. While one that changes something is under way, an equal one has a Request-Tag.
+    pub(super) fn begin(
+        &self,
+        parts: &RequestParts,
+        settings: &mut TransferSettings,
+    ) -> Option<EqualRequest> {
+        if parts.is_idempotent() {
+            return None;
+        }
+        let (begun, is_equal) = self.requests().equals.begin(self.id, parts);
+        if is_equal {
+            settings.request_tag = RequestTag::Always;
+        }
+        Some(begun)
     }
 
     /// Adds the Echo value that the server gave with its last response, if there is one. Over a connection
@@ -335,6 +353,17 @@ impl Session {
     /// Messages that wait until congestion control lets them leave for this peer.
     pub(super) fn waiting(&self) -> usize {
         self.socket().map_or(0, |shared| shared.lock().endpoint.waiting(self.id))
+    }
+
+    /// Starts the exchange of a Confirmable request over UDP that nothing protects.
+    pub(super) fn start_message(&self, content: &Content<'_>) -> Result<Pending, Error> {
+        let SessionTransport::Datagrams(shared) = &self.over else {
+            return Err(Cause::Closed.into());
+        };
+        let pending = Pending::over_datagrams(shared, self.destination(), |endpoint, now| {
+            endpoint.request(now, self.id, content, Reliability::Confirmable)
+        })?;
+        Ok(pending.in_rooms(self.requests().rooms.clone()))
     }
 
     /// Starts one exchange. If the exchange `old` is still open, the new one replaces it and has its token.

@@ -126,10 +126,11 @@ impl Client {
         }
     }
 
-    /// The length of the blocks of a request's body over UDP and DTLS, in bytes. A longer body has several.
+    /// The length of the blocks of a request's body over UDP and DTLS in bytes, unless the request has another. A longer
+    /// body has several.
     #[must_use]
-    pub fn block_size(&self, request: &Request) -> usize {
-        16 << self.szx_of(request)
+    pub fn block_size(&self) -> usize {
+        16 << Block::szx_of(self.inner.requests.config.block_size)
     }
 
     fn szx_of(&self, request: &Request) -> u8 {

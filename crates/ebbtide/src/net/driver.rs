@@ -6,6 +6,7 @@
 
 use super::alarm::Alarm;
 use super::beside::{TURN, let_others_run};
+use super::brief::BriefTask;
 use super::receive::BATCHES;
 use super::shared::Shared;
 use ebbtide_core::time::Instant;
@@ -34,6 +35,8 @@ pub(crate) struct Driver {
     retry: Option<Instant>,
     /// When the last datagrams were received.
     heard: Instant,
+    /// The work beside its own that was woken last.
+    woken: Vec<Arc<dyn BriefTask>>,
     /// The task that waits for errors reported by the network.
     errors: tokio::task::AbortHandle,
 }
@@ -52,7 +55,14 @@ impl Driver {
     pub(crate) fn spawn(shared: Arc<Shared>) -> tokio::task::JoinHandle<()> {
         let alarm = shared.device.alarm(shared.clock);
         let errors = tokio::spawn(watch_errors(shared.clone())).abort_handle();
-        tokio::spawn(Self { shared, alarm, retry: None, heard: Instant::ZERO, errors })
+        tokio::spawn(Self {
+            shared,
+            alarm,
+            retry: None,
+            heard: Instant::ZERO,
+            woken: Vec::new(),
+            errors,
+        })
     }
 
     fn run(&mut self, cx: &mut Context<'_>) -> Poll<()> {
@@ -73,6 +83,12 @@ impl Driver {
             state.advance(now);
             if state.deadline.is_some_and(|at| at <= now) {
                 state.handle_timeout(now);
+            }
+            state.brief.swap_woken(&mut self.woken);
+            if !self.woken.is_empty() || state.brief.next_late().is_some_and(|at| at <= now) {
+                drop(state);
+                self.do_brief_work(now);
+                state = self.shared.lock();
             }
             let mut more = false;
             // Most turns have no notification, and pay for one lock.
@@ -116,6 +132,23 @@ impl Driver {
         Poll::Pending
     }
 
+    /// Goes on with the work that was woken or is late.
+    fn do_brief_work(&mut self, now: Instant) {
+        let mut over = Vec::new();
+        for task in self.woken.drain(..) {
+            over.extend(task.poll(now));
+        }
+        let mut state = self.shared.lock();
+        over.into_iter().for_each(|place| state.brief.end(place));
+        while let Some(late) = state.brief.pop_late(now) {
+            drop(state);
+            late.on_late(now);
+            let over = late.poll(now);
+            state = self.shared.lock();
+            over.into_iter().for_each(|place| state.brief.end(place));
+        }
+    }
+
     /// Whether the last datagrams are so recent that the task keeps polling for the next ones.
     fn polls_busily(&self) -> bool {
         let span = self.shared.busy_poll;
@@ -125,7 +158,8 @@ impl Driver {
     /// Arms the timer. Returns false if its time has already come.
     fn wait(&mut self, cx: &mut Context<'_>) -> bool {
         let mut state = self.shared.lock();
-        let deadline = state.deadline.into_iter().chain(self.retry).min();
+        let late = state.brief.next_late();
+        let deadline = state.deadline.into_iter().chain(self.retry).chain(late).min();
         let Some(deadline) = deadline else { return true };
         if state.armed.is_none_or(|armed| deadline < armed) {
             self.alarm.set(self.shared.clock.now(), deadline);

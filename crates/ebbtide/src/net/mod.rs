@@ -2,6 +2,8 @@
 
 mod alarm;
 pub(crate) mod beside;
+mod brief;
+pub(crate) mod brief_task;
 mod calls;
 pub(crate) mod clock;
 pub(crate) mod device;

@@ -272,13 +272,15 @@ impl Shared {
 
     /// Closes the socket: calls fail, and the driver ends.
     pub(crate) fn close(&self) {
-        self.with(|state, _| {
+        let brief = self.with(|state, _| {
             state.closed = true;
             let woken = state.pending.wake_all();
             state.wake.extend(woken);
             let woken = state.dtls.as_mut().map(|sessions| sessions.wake_all());
             state.wake.extend(woken.unwrap_or_default());
+            state.brief.take_all()
         });
+        brief.into_iter().for_each(|task| task.cancel());
     }
 }
 

@@ -1,5 +1,6 @@
 //! The endpoint behind a socket: what goes to it from the network, and where its output goes.
 
+use super::brief::BriefWorks;
 use super::dtls::{OpenedMessages, Queued, Sessions};
 use super::pending::{Answer, Open, Owner, Pending};
 use super::room::Waiting;
@@ -34,6 +35,8 @@ pub(crate) struct SocketState {
     pub(crate) oscore: Option<OscoreContexts>,
     /// Tasks that wait for room in a queue.
     pub(crate) waiting: Waiting,
+    /// The work of the driver beside its own.
+    pub(super) brief: BriefWorks,
     /// The next instant at which to call the endpoint.
     pub(crate) deadline: Option<Instant>,
     /// When the driver's timer fires, if it is armed.
@@ -63,6 +66,7 @@ impl SocketState {
             observers,
             oscore,
             waiting: Waiting::default(),
+            brief: BriefWorks::default(),
             deadline: None,
             armed: None,
             driver: None,

@@ -24,8 +24,9 @@
 use crate::message::{DisplayMessage, Queries, Request};
 use ebbtide_core::cc::{Metrics, Sample};
 use ebbtide_core::endpoint::{Failure, Sent, Transmit};
+use ebbtide_core::session::client::RequestParts;
 use ebbtide_core::time::Micros;
-use ebbtide_core::wire::Message;
+use ebbtide_core::wire::{Code, Message, OptionNumber};
 use ebbtide_core::{ExchangeId, PeerId};
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -131,11 +132,25 @@ pub(crate) fn learnt(
 
 /// The span of a client's request, including all its blocks.
 pub(crate) fn request(request: &Request, peer: SocketAddr) -> Span {
+    request_span(request.code, request.uri.path().map(str::as_bytes), peer)
+}
+
+/// As [`request`], of its parts.
+pub(crate) fn parts(parts: &RequestParts, peer: SocketAddr) -> Span {
+    let options = parts.options.iter();
+    let path = options.filter(|opt| opt.number == OptionNumber::URI_PATH).map(|opt| opt.value);
+    request_span(parts.code, path, peer)
+}
+
+fn request_span<'s>(
+    code: Code,
+    segments: impl Iterator<Item = &'s [u8]>,
+    peer: SocketAddr,
+) -> Span {
     if !enabled!(target: "ebbtide::request", Level::DEBUG) {
         return Span::none();
     }
-    let path = path(request.uri.path().map(str::as_bytes));
-    let method = request.code.name();
+    let (method, path) = (code.name(), path(segments));
     debug_span!(target: "ebbtide::request", "request", method, path, %peer)
 }
 

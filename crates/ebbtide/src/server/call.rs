@@ -2,6 +2,7 @@
 
 use super::body_stream::BodyStream;
 use super::origin::Origin;
+use super::rest_of_path::RestOfPath;
 use crate::client::Peer;
 use crate::message::{BurstMark, ContentFormat};
 use crate::net::peer::PeerInfo;
@@ -64,7 +65,7 @@ pub(crate) struct Borrowed<'a> {
     pub(crate) names: &'a [String],
     pub(crate) params: &'a Params<'a>,
     /// The segments that a final `{*name}` of the route matches.
-    pub(crate) rest: Option<&'a str>,
+    pub(crate) rest: Option<&'a RestOfPath<'a>>,
     /// The body, where it is taken as it arrives.
     pub(crate) arriving: Option<&'a BodyStream>,
     /// Whether the first block of the request's body has If-None-Match.
@@ -93,7 +94,7 @@ impl Borrowed<'_> {
     fn param(&self, name: &str) -> Option<&str> {
         let index = self.names.iter().position(|known| known == name)?;
         if let Some(rest) = self.rest.filter(|_| index + 1 == self.names.len()) {
-            return Some(rest);
+            return Some(rest.as_str());
         }
         let params = self.params.values.get(index).filter(|_| index < self.params.count)?;
         core::str::from_utf8(params).ok()

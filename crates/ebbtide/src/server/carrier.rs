@@ -45,6 +45,9 @@ pub(super) trait Carrier: Observed + 'static {
 
     /// How the peer can be asked.
     fn way_back(self: &Arc<Self>) -> &dyn Reachable;
+
+    /// The socket, whose task can poll what handlers wait for.
+    fn socket(self: &Arc<Self>) -> Option<&Arc<Shared>>;
 }
 
 /// The locked state of a carrier: it sends answers and notifications.
@@ -106,6 +109,10 @@ impl Carrier for Shared {
     fn way_back(self: &Arc<Self>) -> &dyn Reachable {
         self
     }
+
+    fn socket(self: &Arc<Self>) -> Option<&Arc<Shared>> {
+        Some(self)
+    }
 }
 
 impl Carrier for Link {
@@ -133,6 +140,10 @@ impl Carrier for Link {
 
     fn way_back(self: &Arc<Self>) -> &dyn Reachable {
         self
+    }
+
+    fn socket(self: &Arc<Self>) -> Option<&Arc<Shared>> {
+        None
     }
 }
 

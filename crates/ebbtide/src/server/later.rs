@@ -84,7 +84,7 @@ impl Service {
         }
         if let Err(error) = state.send(now, finished) {
             if error.is_for_want_of_room() {
-                when_there_is_room(self, carrier, finished.to_owned());
+                when_there_is_room(self, carrier, state, finished.to_owned());
             } else {
                 give_up(state, now, finished, error);
             }
@@ -96,11 +96,12 @@ impl Service {
 pub(super) fn when_there_is_room<C: Carrier>(
     service: &Service,
     carrier: &Arc<C>,
+    state: &C::State,
     finished: Finished,
 ) {
     let from = finished.requester().peer().source();
     let Some(working) = HandlersAtWork::begin(service, from) else {
-        let peer = carrier.lock().shown(finished.requester().peer());
+        let peer = state.shown(finished.requester().peer());
         tracing::warn!(%peer, "too many responses wait to be sent");
         return;
     };

@@ -84,8 +84,8 @@ impl Layer for Timeout {
         let span = self.0;
         match next.run(call).0 {
             HandlerAnswer::Ready(response) => Reply::now(response),
-            HandlerAnswer::Pending(future) => Reply::later(async move {
-                let timely = tokio::time::timeout(span, future).await;
+            HandlerAnswer::Pending(pending) => Reply::later(async move {
+                let timely = tokio::time::timeout(span, pending.future).await;
                 timely.unwrap_or_else(|_| Response::new(Code::SERVICE_UNAVAILABLE))
             }),
         }
@@ -109,14 +109,10 @@ impl Layer for ConcurrencyLimit {
         let Ok(place) = self.0.clone().try_acquire_owned() else {
             return Reply::now(Response::new(Code::SERVICE_UNAVAILABLE).max_age(1));
         };
-        match next.run(call).0 {
-            HandlerAnswer::Ready(response) => Reply::now(response),
-            HandlerAnswer::Pending(future) => Reply::later(async move {
-                let response = future.await;
-                drop(place);
-                response
-            }),
-        }
+        next.run(call).map(move |response| {
+            drop(place);
+            response
+        })
     }
 }
 

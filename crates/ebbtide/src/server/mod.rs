@@ -1,6 +1,7 @@
 //! The server: a router of handlers behind any number of sockets.
 
 mod arriving;
+mod awaited;
 mod bind;
 mod body_stream;
 mod call;
@@ -28,6 +29,7 @@ mod protected;
 mod reply;
 mod report;
 mod resource;
+mod rest_of_path;
 mod route;
 mod router;
 mod service;

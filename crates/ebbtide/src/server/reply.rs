@@ -16,7 +16,22 @@ pub(crate) enum HandlerAnswer {
     Ready(Response),
     /// The response is sent when the future is ready. If that takes long, the request is
     /// acknowledged first.
-    Pending(BoxFuture),
+    Pending(PendingAnswer),
+}
+
+/// An answer that is not there yet.
+pub(crate) struct PendingAnswer {
+    pub(crate) future: BoxFuture,
+    pub(crate) polled_by: PolledBy,
+}
+
+/// The task that polls a handler's future.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum PolledBy {
+    /// One of its own.
+    Task,
+    /// That of the socket by which the request came.
+    Socket,
 }
 
 impl Reply {
@@ -29,7 +44,24 @@ impl Reply {
     /// Creates a reply whose response is the output of `future`.
     #[must_use]
     pub fn later(future: impl Future<Output = Response> + Send + 'static) -> Self {
-        Self(HandlerAnswer::Pending(Box::pin(future)))
+        Self::pending(future, PolledBy::Task)
+    }
+
+    /// As [`Self::later`], for a future that never works for long when it is polled, such as one that waits for the answer
+    /// of another server. The task of the socket by which the request came polls it, which costs less than a task of its
+    /// own; it serves no other request meanwhile. Over a connection the future has a task of its own all the same.
+    ///
+    /// Both are polled once more when their request is acknowledged, so that a time limit need not be set before.
+    #[must_use]
+    pub fn brief(future: impl Future<Output = Response> + Send + 'static) -> Self {
+        Self::pending(future, PolledBy::Socket)
+    }
+
+    fn pending(
+        future: impl Future<Output = Response> + Send + 'static,
+        polled_by: PolledBy,
+    ) -> Self {
+        Self(HandlerAnswer::Pending(PendingAnswer { future: Box::pin(future), polled_by }))
     }
 
     /// Applies `change` to the response when it is ready.
@@ -37,7 +69,9 @@ impl Reply {
     pub fn map(self, change: impl FnOnce(Response) -> Response + Send + 'static) -> Self {
         match self.0 {
             HandlerAnswer::Ready(response) => Self::now(change(response)),
-            HandlerAnswer::Pending(future) => Self::later(async move { change(future.await) }),
+            HandlerAnswer::Pending(PendingAnswer { future, polled_by }) => {
+                Self::pending(async move { change(future.await) }, polled_by)
+            }
         }
     }
 
@@ -45,7 +79,7 @@ impl Reply {
     pub async fn wait(self) -> Response {
         match self.0 {
             HandlerAnswer::Ready(response) => response,
-            HandlerAnswer::Pending(future) => future.await,
+            HandlerAnswer::Pending(pending) => pending.future.await,
         }
     }
 }
@@ -60,7 +94,7 @@ impl fmt::Debug for Reply {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
             HandlerAnswer::Ready(response) => f.debug_tuple("Ready").field(response).finish(),
-            HandlerAnswer::Pending(_) => f.write_str("Pending"),
+            HandlerAnswer::Pending(..) => f.write_str("Pending"),
         }
     }
 }

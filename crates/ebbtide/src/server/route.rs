@@ -4,6 +4,7 @@ use super::body_stream::BodyStream;
 use super::call::{Borrowed, Call, Params};
 use super::origin::Origin;
 use super::resource::Resource;
+use super::rest_of_path::RestOfPath;
 use ebbtide_core::wire::Message;
 use std::sync::Arc;
 
@@ -80,7 +81,7 @@ impl<'r, 'm> RouteMatch<'r, 'm> {
         with: impl FnOnce(&Call<'_>) -> R,
     ) -> R {
         let Self { route, params, if_none_match } = self;
-        let rest = route.rest(message);
+        let rest = route.rest.map(|from| RestOfPath::new(message, from));
         let call = Borrowed {
             origin,
             message: *message,
@@ -88,7 +89,7 @@ impl<'r, 'm> RouteMatch<'r, 'm> {
             payload: if message.code().has_payload() { payload } else { &[] },
             names: &route.names,
             params,
-            rest: rest.as_deref(),
+            rest: rest.as_ref(),
             arriving,
             if_none_match: *if_none_match,
         };
@@ -97,24 +98,6 @@ impl<'r, 'm> RouteMatch<'r, 'm> {
 }
 
 impl Route {
-    /// The segments that the final `{*name}` matches, joined by slashes.
-    #[inline]
-    pub(super) fn rest(&self, message: &Message<'_>) -> Option<String> {
-        self.rest.map(|from| Self::joined(message, from))
-    }
-
-    /// The segments of the path from this one on, joined by slashes.
-    fn joined(message: &Message<'_>, from: usize) -> String {
-        let mut rest = String::new();
-        for (count, segment) in message.path().skip(from).enumerate() {
-            if count > 0 {
-                rest.push('/');
-            }
-            rest.push_str(&String::from_utf8_lossy(segment));
-        }
-        rest
-    }
-
     /// Whether the path has parameters.
     pub(super) fn is_template(&self) -> bool {
         !self.names.is_empty()

@@ -347,6 +347,7 @@ impl Node {
 #[cfg(test)]
 mod tests {
     use super::super::get;
+    use super::super::rest_of_path::RestOfPath;
     use super::*;
     use ebbtide_core::wire::{Code, Encoder, MessageId, Token, Type};
 
@@ -362,7 +363,8 @@ mod tests {
         let RouteMatch { route, params, .. } = router.find(&message).ok()?;
         let values = params.values.iter().take(params.count);
         let values = values.map(|value| String::from_utf8_lossy(value).into_owned());
-        Some((route.path.clone(), values.chain(route.rest(&message)).collect()))
+        let rest = route.rest.map(|from| RestOfPath::new(&message, from).as_str().to_owned());
+        Some((route.path.clone(), values.chain(rest).collect()))
     }
 
     #[test]

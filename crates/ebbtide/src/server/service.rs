@@ -1,14 +1,15 @@
 //! Takes a request to its response, through the session's stages with the router's handlers between
 //! them.
 
+use super::awaited::{AwaitedRequest, BriefAnswer};
 use super::carrier::{Carrier, Sink};
 use super::inner::Service;
-use super::later::{HandlersAtWork, at_leisure, give_up, wait};
+use super::later::HandlersAtWork;
 use super::observe::Subject;
 use super::origin::{Origin, WayBack};
 use super::panics;
 use super::protected::sender;
-use super::reply::{BoxFuture, HandlerAnswer, Reply};
+use super::reply::{HandlerAnswer, PendingAnswer, PolledBy, Reply};
 use super::route::{Route, RouteMatch};
 use crate::message::Response;
 use crate::net;
@@ -20,11 +21,10 @@ use ebbtide_core::PeerId;
 use ebbtide_core::endpoint::Remember;
 use ebbtide_core::session::Due;
 use ebbtide_core::session::server::{
-    Assembled, Handled, Next, Observe, Outgoing, PendingRequest, Received, RequestSlot, Verified,
+    Assembled, Handled, Next, Observe, Outgoing, Received, RequestSlot, Verified,
 };
 use ebbtide_core::time::Instant;
 use ebbtide_core::wire::{Code, Message, OptionNumber, Type};
-use std::pin::pin;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::task::{Context, Poll, Waker};
@@ -116,8 +116,8 @@ impl Service {
                 let handled = assembled.handled(response);
                 self.finish(carrier, now, handled, AnsweredBy::Handler { observed })
             }
-            HandlerAnswer::Pending(future) => {
-                self.later(carrier, now, assembled, observed, future, span)
+            HandlerAnswer::Pending(pending) => {
+                self.later(carrier, now, assembled, observed, pending, span)
             }
         }
     }
@@ -204,16 +204,17 @@ impl Service {
             .unwrap_or_else(|caught| Reply::now(self.panicked(&caught)))
     }
 
-    /// Polls a handler once, since most are ready then. A handler that is not ready becomes a task.
+    /// Polls a handler once, since most are ready then. One that is not ready becomes a task, or work of the socket.
     fn later<C: Carrier>(
         &self,
         carrier: &Arc<C>,
         now: Instant,
         assembled: Assembled<'_, '_>,
         observed: Option<(&Subject, u64)>,
-        mut future: BoxFuture,
+        pending: PendingAnswer,
         span: &Span,
     ) {
+        let PendingAnswer { mut future, polled_by } = pending;
         let from = assembled.requester().peer();
         let Some(working) = HandlersAtWork::begin(self, from.source()) else {
             self.inner.overloaded.fetch_add(1, Ordering::Relaxed);
@@ -221,6 +222,16 @@ impl Service {
             let refusal = Response::new(Code::SERVICE_UNAVAILABLE).max_age(1);
             return self.finish(carrier, now, assembled.handled(refusal), AnsweredBy::Session);
         };
+        if let (PolledBy::Socket, Some(socket)) = (polled_by, carrier.socket()) {
+            let working = working.hold(from.source());
+            let late = now + self.config().acknowledge_after;
+            socket.begin_brief(now, late, |state| {
+                let pending = state.defer(now, assembled);
+                let request = AwaitedRequest::new(working, now, pending, observed);
+                BriefAnswer::new(request, future, span.clone())
+            });
+            return;
+        }
         let polled = {
             let mut cx = Context::from_waker(Waker::noop());
             span.in_scope(|| panics::catch(|| future.as_mut().poll(&mut cx)))
@@ -229,13 +240,11 @@ impl Service {
             Ok(Poll::Ready(response)) => response,
             Err(caught) => self.panicked(&caught),
             Ok(Poll::Pending) => {
-                let subject = observed.map(|(subject, began)| (subject.clone(), began));
                 let working = working.hold(from.source());
-                let mut state = carrier.lock();
                 // Before the driver looks at the next datagram, which may be a copy.
-                let pending = state.defer(now, assembled);
-                let later = Later { working, arrived: now, pending, subject };
-                let task = finish_later(carrier.clone(), later, future);
+                let pending = carrier.lock().defer(now, assembled);
+                let request = AwaitedRequest::new(working, now, pending, observed);
+                let task = request.finish(carrier.clone(), future);
                 tokio::spawn(task.instrument(span.clone()));
                 return;
             }
@@ -326,7 +335,7 @@ impl Service {
             HandlerAnswer::Ready(response) => {
                 self.send_notification(&**carrier, now, &due, response)
             }
-            HandlerAnswer::Pending(future) => {
+            HandlerAnswer::Pending(PendingAnswer { future, .. }) => {
                 let (service, carrier) = (self.clone(), carrier.clone());
                 tokio::spawn(async move {
                     let response = match panics::caught(future).await {
@@ -383,67 +392,6 @@ fn reason(outgoing: &Outgoing<'_>) -> Option<Reason> {
         Code::TOO_MANY_REQUESTS => Some(Reason::TooManyRequests),
         Code::SERVICE_UNAVAILABLE => Some(Reason::NoRoom),
         _ => None,
-    }
-}
-
-/// A request whose handler is not ready at once.
-struct Later {
-    working: HandlersAtWork,
-    arrived: Instant,
-    pending: PendingRequest,
-    /// The subject that it observes, with the number of changes before.
-    subject: Option<(super::Subject, u64)>,
-}
-
-/// Waits for a slow handler. After a while the request is acknowledged, so that the client stops
-/// retransmitting it (RFC 7252 section 5.2.2).
-async fn finish_later<C: Carrier>(carrier: Arc<C>, later: Later, future: BoxFuture) {
-    let Later { working, arrived, mut pending, subject } = later;
-    let service = &working.service;
-    let patience = service.config().acknowledge_after;
-    let mut answer = pin!(panics::caught(future));
-    let answered = match tokio::time::timeout(patience, answer.as_mut()).await {
-        Ok(answered) => answered,
-        Err(_) => {
-            let acknowledgement = pending.acknowledge();
-            carrier.with(|state, now| {
-                // If there is no room for the acknowledgement, it is sent for the next copy of the
-                // request.
-                let _ = state.send(now, acknowledgement.as_borrowed());
-            });
-            answer.await
-        }
-    };
-    let response = answered.unwrap_or_else(|caught| service.panicked(&caught));
-    let mut handled = pending.handled(response);
-    let subject = subject.filter(|(subject, _)| handled.observes() && !subject.is_closed());
-    if let Some((subject, _)) = &subject {
-        subject.attach(&carrier);
-    }
-    let q_block = handled.is_q_block();
-    let mut waiting = Vec::new();
-    carrier.with(|state, now| {
-        let subject = subject.as_ref().map(|(subject, began)| (subject, *began));
-        let outgoing = service.complete(now, state, &mut handled, subject);
-        service.inner.answered.record(1, arrived, now);
-        service.count(&outgoing);
-        for finished in outgoing.iter() {
-            if finished.requester().group {
-                at_leisure(service, &carrier, finished);
-            } else if let Err(error) = state.send(now, finished) {
-                if error.is_for_want_of_room() {
-                    waiting.push(finished.to_owned());
-                } else {
-                    give_up(state, now, finished, error);
-                }
-            }
-        }
-    });
-    if q_block {
-        service.pace();
-    }
-    for finished in waiting {
-        wait(&*carrier, &finished).await;
     }
 }
 

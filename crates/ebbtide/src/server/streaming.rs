@@ -105,8 +105,9 @@ impl Service {
         tokio::spawn(async move {
             let response = match reply.0 {
                 HandlerAnswer::Ready(response) => response,
-                HandlerAnswer::Pending(future) => {
-                    panics::caught(future).await.unwrap_or_else(|caught| service.panicked(&caught))
+                HandlerAnswer::Pending(pending) => {
+                    let answered = panics::caught(pending.future).await;
+                    answered.unwrap_or_else(|caught| service.panicked(&caught))
                 }
             };
             tell.send_replace(Some(response));

@@ -10,6 +10,7 @@
 mod allocations;
 mod amplification;
 mod bind_errors;
+mod brief_handlers;
 mod burst;
 mod client_messages;
 mod client_observation;

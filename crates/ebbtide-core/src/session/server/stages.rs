@@ -270,8 +270,14 @@ pub(super) struct StoredRequest {
     scheme: BlockScheme,
     bytes: Bytes,
     code: Code,
-    transfer: TransferKey,
-    fingerprint: u32,
+}
+
+impl StoredRequest {
+    /// The request, from which keys are taken that few answers need.
+    fn message(&self) -> Message<'_> {
+        // The bytes were a valid message on arrival.
+        Message::parse(&self.bytes).unwrap_or(Message::EMPTY)
+    }
 }
 
 impl Request<'_, '_> {
@@ -326,14 +332,14 @@ impl Request<'_, '_> {
     pub(super) fn transfer_key(&self) -> TransferKey {
         match self {
             Self::Here(arrived) => transfer_key(arrived.requester.peer(), &arrived.message),
-            Self::Kept(kept) => kept.transfer,
+            Self::Kept(kept) => transfer_key(kept.requester.peer(), &kept.message()),
         }
     }
 
     pub(super) fn fingerprint(&self) -> u32 {
         match self {
             Self::Here(arrived) => fingerprint(&arrived.message),
-            Self::Kept(kept) => kept.fingerprint,
+            Self::Kept(kept) => fingerprint(&kept.message()),
         }
     }
 }
@@ -415,8 +421,6 @@ impl<'p, 'm> Assembled<'p, 'm> {
             scheme: scheme.clone(),
             bytes: Bytes::copy_from_slice(message.as_bytes()),
             code: message.code(),
-            transfer: transfer_key(requester.peer(), message),
-            fingerprint: fingerprint(message),
         }))
     }
 }
