@@ -21,6 +21,7 @@ mod four_questions;
 
 mod judgement;
 mod link_closed_forms;
+mod link_references;
 mod link_schedule;
 mod long_paths;
 mod lora;
@@ -42,6 +43,7 @@ mod nb_iot_cell;
 mod over_time;
 mod q_block;
 mod queue_disciplines;
+mod queue_references;
 mod requirements;
 mod same_answer;
 mod scenario_keys;
