@@ -23,7 +23,8 @@ impl Outbox {
             self.bytes.clear();
         }
         let start = self.bytes.len();
-        if start + datagram.len() <= self.max_bytes {
+        let entries = (self.queue.len() + 1) * size_of::<(SocketAddr, usize, usize)>();
+        if start + datagram.len() + entries <= self.max_bytes {
             self.bytes.extend_from_slice(datagram);
             self.queue.push_back((to, start, self.bytes.len()));
         }
@@ -36,5 +37,27 @@ impl Outbox {
 
     pub(crate) fn is_empty(&self) -> bool {
         self.queue.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn datagrams_and_their_entries_fill_the_queue_up_to_its_bound() {
+        let to = SocketAddr::from(([192, 0, 2, 1], 5684));
+        let each = 15 + size_of::<(SocketAddr, usize, usize)>();
+        for (max_bytes, fit) in [(3 * each - 1, 2), (3 * each, 3)] {
+            let mut outbox = Outbox::new(max_bytes);
+            for _ in 0..10 {
+                outbox.push(to, &[21; 15]);
+            }
+            let popped = core::iter::from_fn(|| outbox.pop().map(|(to, bytes)| (to, bytes.len())));
+            assert!(popped.eq([(to, 15)].repeat(fit)));
+            // Once it is empty there is room again.
+            outbox.push(to, &[21; 15]);
+            assert!(!outbox.is_empty());
+        }
     }
 }

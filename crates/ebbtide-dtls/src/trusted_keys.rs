@@ -156,7 +156,9 @@ mod tests {
 
     #[test]
     fn a_key_is_known_by_its_fingerprint_and_no_other_is() {
+        assert!(TrustedKeys::new().is_empty());
         let trusted = TrustedKeys::new().and(Fingerprint::of(b"key"), "device");
+        assert_eq!((trusted.len(), trusted.is_empty()), (1, false));
         let verified = Verified { public_key: b"key".to_vec(), identity: b"device".to_vec() };
         assert_eq!(trusted.verify_key(b"key", None), Ok(verified));
         assert_eq!(trusted.verify_key(b"kex", None), Err(CertificateError::UnknownKey));

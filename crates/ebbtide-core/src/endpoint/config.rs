@@ -149,7 +149,7 @@ pub struct Limits {
     /// answered with 4.00, and so are those whose token takes more than half of `message_bytes`, beside which an answer
     /// may have no room. Default 8: a longer one is a format error, as it was before RFC 8974.
     pub token_bytes: usize,
-    /// Bytes of datagrams that wait for the driver. Default 16 MiB.
+    /// Bytes of datagrams that wait for the driver, with what is noted of each. Default 16 MiB.
     pub outbox_bytes: usize,
     /// How long a scope's state is kept after its last use. Default 255 s (cocoa-03 section 4.3).
     /// The effective time is at least EXCHANGE_LIFETIME, because message IDs depend on it.

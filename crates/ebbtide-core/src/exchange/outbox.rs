@@ -28,7 +28,7 @@ impl<T: Copy> Outbox<T> {
     }
 
     /// Queues the bytes that `write` appends to the buffer. Returns false and queues nothing if
-    /// the buffer has `max_bytes`, which cannot happen to a driver that fetches after every call.
+    /// buffer and list have `max_bytes`, which cannot happen to a driver that fetches after every call.
     pub(crate) fn push(
         &mut self,
         max_bytes: usize,
@@ -45,7 +45,9 @@ impl<T: Copy> Outbox<T> {
             self.fetched = 0;
         }
         let start = self.bytes.len();
-        if start >= max_bytes || !write(&mut self.bytes) {
+        // The shortest datagrams take less than their entries.
+        let held = start + size_of_val(self.queue.as_slice());
+        if held >= max_bytes || !write(&mut self.bytes) {
             self.bytes.truncate(start);
             return false;
         }
@@ -118,6 +120,23 @@ mod tests {
         assert_eq!(outbox.pop(), Some((remote(3), 3, &[3; 4][..])));
         assert_eq!(outbox.pop(), Some((remote(4), 4, &[4; 4][..])));
         assert!(outbox.is_empty() && outbox.first().is_none() && outbox.newest().is_none());
+    }
+
+    #[test]
+    fn datagrams_and_their_entries_fill_the_queue_up_to_its_bound() {
+        let each = 4 + size_of::<QueuedDatagram<u8>>();
+        let accepted = |max_bytes: usize| {
+            let mut outbox = Outbox::new();
+            let push = |n| {
+                outbox.push(max_bytes, remote(1), n, |bytes| {
+                    bytes.extend_from_slice(&[n; 4]);
+                    true
+                })
+            };
+            (0..10).map(push).take_while(|accepted| *accepted).count()
+        };
+        // The last one may go beyond it.
+        assert_eq!([3 * each, 3 * each + 1].map(accepted), [3, 4]);
     }
 
     #[test]

@@ -110,6 +110,13 @@ mod tests {
     }
 
     #[test]
+    fn a_flip_counts_once_a_quarter_of_a_block_has_shown_it() {
+        // The first block may have begun before; the second ends with the second bit of the third.
+        assert_eq!(ended(wave(3).into_iter().take(17)), []);
+        assert_eq!(ended(wave(3).into_iter().take(18)), [(8, 8)]);
+    }
+
+    #[test]
     fn messages_that_overtake_each_other_at_a_flip_stay_in_their_blocks() {
         let mut bits = wave(4);
         bits.swap(15, 16);

@@ -114,3 +114,15 @@ impl BlockSizes {
         if szx == Block::BERT_SZX { self.block } else { 16 << szx }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_are_bert_down_to_one_unit_of_1024_bytes() {
+        let bert = |whole| BlockSizes { whole, szx: Block::BERT_SZX, block: 1024, reliable: true };
+        assert_eq!(bert(1034).less(10), bert(1024));
+        assert_eq!(bert(1034).less(11), BlockSizes { szx: 5, block: 512, ..bert(1023) });
+    }
+}

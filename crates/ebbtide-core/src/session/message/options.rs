@@ -204,7 +204,9 @@ mod tests {
     #[test]
     fn setting_an_option_replaces_it() {
         let mut options = Options::new();
+        assert!(options.is_empty());
         options.push_uint(OptionNumber::MAX_AGE, 5);
+        assert!(!options.is_empty());
         options.push_uint(OptionNumber::BLOCK2, 6);
         options.set_uint(OptionNumber::MAX_AGE, 70_000);
         assert_eq!(options.get_uint(OptionNumber::MAX_AGE), Some(70_000));
