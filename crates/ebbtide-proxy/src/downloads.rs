@@ -87,6 +87,15 @@ impl WebDownloads {
         self.lock().len()
     }
 
+    pub(crate) fn is_empty(&self) -> bool {
+        self.lock().is_empty()
+    }
+
+    /// Whether there is a download of which a later block has been asked for.
+    pub(crate) fn goes_on(&self, key: &DownloadKey) -> bool {
+        self.lock().get(key).is_some_and(|known| matches!(known.contact(), Contact::GoesOn(_)))
+    }
+
     /// The download to which a request for this block belongs. A request for block 0 is a copy of the one that began the
     /// download if no later block has been asked for: the copy may have crossed the answer.
     pub(crate) fn find(&self, key: &DownloadKey, wanted: Block) -> Option<Arc<WebDownload>> {

@@ -14,7 +14,7 @@ use ebbtide::Response;
 use ebbtide::server::{BodyStream, Call, FromCall, Handler, Reply, Resource, Router, Subject, get};
 use ebbtide_core::sharing_prefix;
 use ebbtide_core::wire::{Block, Code, Message, OptionNumber};
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, SocketAddr};
 
 /// The size of blocks for a client that names none: 1024 bytes.
 const LARGEST: u8 = 6;
@@ -73,7 +73,7 @@ fn router(gateway: &Gateway) -> Router {
 
 fn resource(gateway: &Gateway, role: TargetRole) -> Resource {
     let forward = Forward { gateway: gateway.clone(), role };
-    let observed = forward.clone();
+    let (observed, wary) = (forward.clone(), forward.clone());
     get(forward.clone())
         .post(forward.clone())
         .put(forward.clone())
@@ -86,18 +86,8 @@ fn resource(gateway: &Gateway, role: TargetRole) -> Resource {
         .observable_by(move |message| observed.subject(message))
         .max_body(gateway.inner.max_body)
         .streamed_if(is_web_upload)
-        // A download that goes on occupies a connection for longer than one whose client may be a forged address.
-        .max_unverified_if(0, continues_web_download)
-        .max_unverified_if(UNVERIFIED_WEB, Target::is_of_web)
-}
-
-/// Whether a request is for a further block of an HTTP server's answer.
-fn continues_web_download(message: &Message<'_>) -> bool {
-    let block = message.option(OptionNumber::BLOCK2);
-    let block = block.and_then(|opt| Block::from_reliable(&opt).ok());
-    block.is_some_and(|block| block.num() > 0)
-        && message.code() == Code::GET
-        && Target::is_of_web(message)
+        .max_unverified_if(0, move |message, client| wary.concerns_download(message, client))
+        .max_unverified_if(UNVERIFIED_WEB, |message, _| Target::is_of_web(message))
 }
 
 /// Whether a request has a body in several blocks for an HTTP server, which receives it as it arrives. That of a single
@@ -145,6 +135,20 @@ fn registers(message: &Message<'_>) -> bool {
 }
 
 impl Forward {
+    /// Whether a request advances a download, which then occupies a connection for longer, or ends one that has been
+    /// advanced. A stranger may know the address and the port of the client.
+    fn concerns_download(&self, message: &Message<'_>, client: SocketAddr) -> bool {
+        if message.code() != Code::GET || !Target::is_of_web(message) {
+            return false;
+        }
+        let block = message.option(OptionNumber::BLOCK2);
+        let block = block.and_then(|opt| Block::from_reliable(&opt).ok());
+        let downloads = &self.gateway.inner.downloads;
+        block.is_some_and(|block| block.num() > 0)
+            || !downloads.is_empty()
+                && self.unasked(message).is_ok_and(|ask| downloads.goes_on(&(client, ask.key())))
+    }
+
     fn target(&self, message: &Message<'_>) -> Result<Target, Response> {
         match self.role {
             TargetRole::Forward => Target::of_message(message),
@@ -200,19 +204,8 @@ impl Forward {
     /// The subject that a request observes: [`Self::observe`] has been called for it, or it is that of an observer
     /// before a restart.
     fn subject(&self, message: &Message<'_>) -> Option<Subject> {
-        let (inner, now) = (&self.gateway.inner, system::now());
-        let applicant = Applicant { client: Ipv4Addr::UNSPECIFIED.into(), urgency: URGENCY };
-        let ask = Ask {
-            applicant,
-            target: self.target(message).ok()?,
-            code: message.code(),
-            forwarded: Forwarded::of_request(message, &inner.upstream.name).ok()?,
-            payload: Bytes::copy_from_slice(message.payload()),
-            deadline: now + inner.deadline,
-            freshness: StoredUse::Stored,
-            body: BodyForm::Held,
-            arriving: None,
-        };
+        let inner = &self.gateway.inner;
+        let ask = self.unasked(message).ok()?;
         let key = ask.key();
         let known = inner.observations.subject(&key);
         if known.is_some() || !registers(message) || !ask.is_observable() {
@@ -220,6 +213,22 @@ impl Forward {
         }
         drop(self.gateway.follow(ask).ok()?);
         inner.observations.subject(&key)
+    }
+
+    /// A request that no client waits for.
+    fn unasked(&self, message: &Message<'_>) -> Result<Ask, Response> {
+        let inner = &self.gateway.inner;
+        Ok(Ask {
+            applicant: Applicant { client: Ipv4Addr::UNSPECIFIED.into(), urgency: URGENCY },
+            target: self.target(message)?,
+            code: message.code(),
+            forwarded: Forwarded::of_request(message, &inner.upstream.name)?,
+            payload: Bytes::copy_from_slice(message.payload()),
+            deadline: system::now() + inner.deadline,
+            freshness: StoredUse::Stored,
+            body: BodyForm::Held,
+            arriving: None,
+        })
     }
 
     fn ask(&self, call: &Call<'_>) -> Result<Ask, Response> {

@@ -42,7 +42,7 @@ pub(super) fn router(broker: &Broker) -> Router {
         .observable_by(move |message| observed.subject(message))
         .max_body(MAX_BODY)
         // Reading costs no more than elsewhere, but a publication costs a notification to each subscriber.
-        .max_unverified_if(UNVERIFIED, |message| message.code() != Code::GET);
+        .max_unverified_if(UNVERIFIED, |message, _| message.code() != Code::GET);
     Router::new()
         .route("/ps", bounded(collection))
         .route("/ps/{number}", bounded(topic).hidden())

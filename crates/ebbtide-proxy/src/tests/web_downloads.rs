@@ -224,16 +224,41 @@ async fn a_client_may_ask_for_smaller_blocks_midway() {
     assert_eq!([first.payload, second.payload, rest].concat(), body);
 }
 
-#[tokio::test]
-async fn a_client_that_does_not_show_its_address_holds_a_connection_for_a_short_time() {
-    let body = bytes(0..15_000);
-    let (uri, _connections) = web(body.len(), body, always()).await;
+/// A gateway that trusts no address before it has echoed, as one on the Internet.
+fn wary_gateway() -> (Gateway, SocketAddr) {
     let gateway = Gateway::new(config().allow_http("127.0.0.0/8".parse().unwrap()));
-    // A server that trusts no address before it has echoed, as one on the Internet.
     let wary = ServerConfig::new().verify(Verify::All);
     let server = Server::with_config(gateway.router(), wary, ["127.0.0.1:0"]).unwrap();
     let proxy = server.local_addrs()[0];
     tokio::spawn(server.run());
+    (gateway, proxy)
+}
+
+#[tokio::test]
+async fn a_stranger_who_forges_the_address_of_a_client_moves_no_download() {
+    let body = bytes(0..15_000);
+    let (uri, _connections) = web(body.len(), body.clone(), always()).await;
+    let (_gateway, proxy) = wary_gateway();
+    let mut client = BlockClient::new(proxy, &uri).await;
+    let first = client.get(0, 6).await;
+    let second = client.get(1, 6).await;
+    let echo = std::mem::take(&mut client.echo);
+    // The stranger knows port and URI, but sees no answer.
+    for num in [9, 14, 0] {
+        let forged = client.send(num, 6).await;
+        client.receive(forged).await;
+        client.echo.clear();
+    }
+    client.echo = echo;
+    let rest = client.rest(2, 6, &first.etag).await;
+    assert_eq!([first.payload, second.payload, rest].concat(), body);
+}
+
+#[tokio::test]
+async fn a_client_that_does_not_show_its_address_holds_a_connection_for_a_short_time() {
+    let body = bytes(0..15_000);
+    let (uri, _connections) = web(body.len(), body, always()).await;
+    let (gateway, proxy) = wary_gateway();
     let mut forged = BlockClient::new(proxy, &uri).await;
     for num in [0, 1] {
         let token = forged.send(num, 6).await;

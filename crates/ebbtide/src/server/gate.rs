@@ -16,6 +16,11 @@ impl Gate {
         Self { per_second, window: AtomicU64::new(0) }
     }
 
+    /// Whether no request is admitted at all.
+    pub(super) const fn is_closed(&self) -> bool {
+        self.per_second == 0
+    }
+
     /// Whether one more request is admitted.
     pub(super) fn admit(&self, now: Instant) -> bool {
         // Each second begins a new window, so the number of the second may wrap around.
@@ -51,5 +56,6 @@ mod tests {
     #[test]
     fn none_pass_where_none_may() {
         assert!(!Gate::new(0).admit(at(5000)));
+        assert!(Gate::new(0).is_closed() && !Gate::new(1).is_closed());
     }
 }

@@ -9,6 +9,7 @@ use super::panics::{self, CaughtPanic};
 use super::reply::Reply;
 use crate::message::Response;
 use ebbtide_core::wire::{Code, Message, OptionNumber};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,6 +17,7 @@ use std::time::Duration;
 type BoundHandler<S> = Arc<dyn Fn(&Call<'_>, &S) -> Reply + Send + Sync>;
 type SubjectOf = Arc<dyn Fn(&Message<'_>) -> Option<Subject> + Send + Sync>;
 type MessageTest = Arc<dyn Fn(&Message<'_>) -> bool + Send + Sync>;
+type RequestTest = Arc<dyn Fn(&Message<'_>, SocketAddr) -> bool + Send + Sync>;
 type Authorize = Arc<dyn Fn(&Call<'_>) -> Result<(), Response> + Send + Sync>;
 
 /// The number of methods: codes 0.01 to 0.07.
@@ -40,7 +42,7 @@ pub struct Resource<S = ()> {
     pub(super) max_pause: Option<Duration>,
     pub(super) authorize: Option<Authorize>,
     /// See [`Self::max_unverified`].
-    unverified: Vec<(Arc<Gate>, MessageTest)>,
+    unverified: Vec<(Arc<Gate>, RequestTest)>,
 }
 
 impl<S> Default for Resource<S> {
@@ -228,7 +230,8 @@ impl<S: Send + Sync + 'static> Resource<S> {
     /// such addresses are challenged before anything is done for them (4.01 with Echo, RFC 9175 section
     /// 2.4); a client that answers the challenge is served, and its address verified for an hour. For a
     /// resource that is expensive to make, such as one that reads files on threads. With 0, every
-    /// address has to show first that it is there, which clients without RFC 9175 cannot.
+    /// request has to show that its sender is there, also from a verified address, which a stranger could forge.
+    /// Clients without RFC 9175 cannot.
     ///
     /// ```
     /// # use ebbtide::{Response, server::{Router, get}};
@@ -237,16 +240,16 @@ impl<S: Send + Sync + 'static> Resource<S> {
     /// ```
     #[must_use]
     pub fn max_unverified(self, per_second: u32) -> Self {
-        self.max_unverified_if(per_second, |_| true)
+        self.max_unverified_if(per_second, |_, _| true)
     }
 
-    /// As [`Self::max_unverified`], for the requests that `is` selects. It must not block. Of several limits, the
-    /// first one that selects a request counts.
+    /// As [`Self::max_unverified`], for the requests that `is` selects by message and sender. It must not block. Of
+    /// several limits, the first one that selects a request counts.
     #[must_use]
     pub fn max_unverified_if(
         mut self,
         per_second: u32,
-        is: impl Fn(&Message<'_>) -> bool + Send + Sync + 'static,
+        is: impl Fn(&Message<'_>, SocketAddr) -> bool + Send + Sync + 'static,
     ) -> Self {
         self.unverified.push((Arc::new(Gate::new(per_second)), Arc::new(is)));
         self
@@ -347,9 +350,13 @@ impl Resource {
     }
 
     /// The limit for unverified addresses that concerns this request.
-    pub(super) fn gate(&self, message: &Message<'_>) -> Result<Option<&Gate>, CaughtPanic> {
+    pub(super) fn gate(
+        &self,
+        message: &Message<'_>,
+        from: SocketAddr,
+    ) -> Result<Option<&Gate>, CaughtPanic> {
         for (gate, is) in &self.unverified {
-            if panics::catch(|| is(message))? {
+            if panics::catch(|| is(message, from))? {
                 return Ok(Some(gate));
             }
         }

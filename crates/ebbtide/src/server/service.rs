@@ -3,6 +3,7 @@
 
 use super::awaited::{AwaitedRequest, BriefAnswer};
 use super::carrier::{Carrier, Sink};
+use super::gate::Gate;
 use super::inner::Service;
 use super::later::HandlersAtWork;
 use super::observe::Subject;
@@ -19,10 +20,10 @@ use crate::oscore::ClientContext;
 use crate::refusals::Reason;
 use ebbtide_core::PeerId;
 use ebbtide_core::endpoint::Remember;
-use ebbtide_core::session::Due;
 use ebbtide_core::session::server::{
     Assembled, Handled, Next, Observe, Outgoing, Received, RequestSlot, Verified,
 };
+use ebbtide_core::session::{Due, Requester};
 use ebbtide_core::time::Instant;
 use ebbtide_core::wire::{Code, Message, OptionNumber, Type};
 use std::sync::atomic::Ordering;
@@ -69,7 +70,7 @@ impl Service {
             }
         };
         let route: &Route = &found.route;
-        let gate = match route.resource.gate(verified.message()) {
+        let gate = match route.resource.gate(verified.message(), origin.address()) {
             Ok(gate) => gate,
             Err(caught) => {
                 let refused = verified.refuse(self.panicked(&caught));
@@ -78,7 +79,7 @@ impl Service {
         };
         if let Some(gate) = gate
             && !verified.continues_upload()
-            && !self.session().trusts(now, verified.requester())
+            && !self.is_trusted(now, verified.requester(), gate)
             && !gate.admit(now)
         {
             let challenge = self.session().challenge_first(now, &verified);
@@ -119,6 +120,15 @@ impl Service {
             HandlerAnswer::Pending(pending) => {
                 self.later(carrier, now, assembled, observed, pending, span)
             }
+        }
+    }
+
+    /// Whether the limit of a resource does not concern a request. A stranger can forge an address that is verified, so
+    /// where nothing is handled that may be forged each request has to be proved.
+    fn is_trusted(&self, now: Instant, requester: &Requester, gate: &Gate) -> bool {
+        match gate.is_closed() {
+            true => self.session().is_proved(requester),
+            false => self.session().trusts(now, requester),
         }
     }
 

@@ -49,7 +49,7 @@ async fn a_resource_whose_settings_panic_is_answered_with_an_error_and_the_other
     let observed = get(|| "state").observable_by(|_| panic!("a bug in the choice of a subject"));
     let streamed = put(|| "stored").streamed_if(|_| panic!("a bug in the choice of a body"));
     let limited =
-        get(|| "state").max_unverified_if(1, |_| panic!("a bug in the choice of a limit"));
+        get(|| "state").max_unverified_if(1, |_, _| panic!("a bug in the choice of a limit"));
     let fine = get(|_: &Call<'_>| Response::content("fine"));
     let router = Router::new()
         .route("/observed", observed)

@@ -165,6 +165,13 @@ impl<S: SharedState<ServerState>> Server<S> {
         !requester.forgeable || self.tables.with(|tables| tables.validation.trusts(now, from))
     }
 
+    /// Whether the request itself has proved that its sender receives at its address and port, or need not. A stranger
+    /// who forges a verified address cannot send such a request.
+    #[must_use]
+    pub const fn is_proved(&self, requester: &Requester) -> bool {
+        !requester.may_be_forged()
+    }
+
     /// Whether the address of a sender of datagrams is verified, or need not be.
     pub fn trusts_source(&self, now: Instant, from: Source) -> bool {
         self.tables.with(|tables| tables.validation.trusts(now, from))
