@@ -150,6 +150,24 @@ impl<T> Turns<T> {
         Some(work)
     }
 
+    /// Uses a piece of a source's budget for work that does not wait. Returns false if it has none left.
+    pub fn spend(&mut self, now: Instant, from: IpAddr) -> bool {
+        let from = sharing_prefix(from);
+        if !self.sources.contains_key(&from) {
+            self.forget(now);
+            self.sources.insert(from, SourceWork { used: now, work: VecDeque::new() });
+        }
+        let Some(source) = self.sources.get_mut(&from) else { return false };
+        let may = source.used <= now + self.limits.ahead();
+        let order = if source.work.is_empty() { &mut self.idle } else { &mut self.ready };
+        order.remove(&(source.used, from));
+        if may {
+            source.used = source.used.max(now) + self.limits.interval();
+        }
+        order.insert((source.used, from));
+        may
+    }
+
     /// Forgets the sources that have their whole budget again, and one more if there are too many.
     fn forget(&mut self, now: Instant) {
         while let Some((used, from)) = self.idle.first().copied() {
@@ -205,6 +223,22 @@ mod tests {
     }
 
     #[test]
+    fn work_that_does_not_wait_has_the_same_budget() {
+        let mut turns: Turns<u8> = Turns::new(LIMITS);
+        let spent = |turns: &mut Turns<u8>, millis, n| {
+            (0..20).filter(|_| turns.spend(at(millis), host(n))).count()
+        };
+        assert_eq!(spent(&mut turns, 0, 0), 5, "at once");
+        assert_eq!(spent(&mut turns, 299, 0), 2, "one more each 100 ms");
+        assert_eq!(spent(&mut turns, 300, 0), 1);
+        assert_eq!(spent(&mut turns, 300, 1), 5, "another source has its own");
+        // What waits shares the budget.
+        assert_eq!(turns.push(at(300), host(1), 1), Ok(()));
+        assert_eq!((turns.pop(at(399)), turns.pop(at(400))), (None, Some(1)));
+        assert_eq!(spent(&mut turns, 10_000, 0), 5, "a source that rests has all of it again");
+    }
+
+    #[test]
     fn a_newcomer_is_next_and_has_a_place_beside_a_flood() {
         let mut turns = Turns::new(TurnLimits { at_once: 1000, ..LIMITS });
         while turns.push(at(0), host(0), 0).is_ok() {}
@@ -249,6 +283,7 @@ mod tests {
     fn very_many_sources_take_no_more_memory_than_the_limit() {
         let mut turns = Turns::new(LIMITS);
         for n in 0..10_000_u32 {
+            let _ = turns.spend(at(0), IpAddr::from((0x0b00_0000 + n).to_be_bytes()));
             let _ = turns.push(at(0), IpAddr::from((0x0a00_0000 + n).to_be_bytes()), ());
             assert_eq!(turns.pop(at(0)), Some(()));
         }

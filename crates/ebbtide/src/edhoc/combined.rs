@@ -51,6 +51,7 @@ mod tests {
     use super::super::tests::{client, crypto, server};
     use super::*;
     use crate::message::Uri;
+    use ebbtide_core::time::Instant;
     use ebbtide_core::wire::{Code, MessageId, Token, Type};
 
     #[test]
@@ -60,7 +61,8 @@ mod tests {
         let from = PeerId::Address("192.0.2.1:5683".parse().unwrap());
         let ours = client();
         let (initiator, message_1) = Initiator::begin(crypto(), &ours, &[0x37]).unwrap();
-        let message_2 = edhoc.answer(&of_server, from, &[&[0xf5], &*message_1].concat());
+        let message_2 =
+            edhoc.answer(Instant::ZERO, &of_server, from, &[&[0xf5], &*message_1].concat());
         assert_eq!(message_2.code(), Code::CHANGED);
         let (finishing, message_3) = initiator.finish(&ours, message_2.body()).unwrap();
         let uri: Uri = "coap://192.0.2.7/".parse().unwrap();

@@ -23,6 +23,7 @@ mod handshake;
 mod server;
 #[cfg(test)]
 mod tests;
+mod unfinished;
 
 pub use credentials::{CredentialError, EdhocCredentials};
 
@@ -34,7 +35,7 @@ use crate::oscore::OscoreContexts;
 use crypto::Cryptography;
 use ebbtide_core::oscore::MAX_PEER_ID;
 use handshake::Initiator;
-use server::Unfinished;
+use server::Responding;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -54,13 +55,13 @@ struct Handshakes {
     turns: Mutex<BTreeMap<SocketAddr, Weak<tokio::sync::Mutex<()>>>>,
     /// Servers that do not know the combined request of RFC 9668.
     separate: Mutex<BTreeSet<SocketAddr>>,
-    unfinished: Mutex<Unfinished>,
+    responding: Mutex<Responding>,
 }
 
 impl Edhoc {
     pub(crate) fn new(credentials: EdhocCredentials) -> Self {
-        let (turns, separate, unfinished) = Default::default();
-        Self(Arc::new(Handshakes { credentials, turns, separate, unfinished }))
+        let (turns, separate, responding) = Default::default();
+        Self(Arc::new(Handshakes { credentials, turns, separate, responding }))
     }
 
     pub(crate) fn credentials(&self) -> &EdhocCredentials {

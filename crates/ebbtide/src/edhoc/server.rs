@@ -1,18 +1,17 @@
 //! A server's side: message 1 is answered with message 2, message 3 with message 4.
 
 use super::handshake::{HandshakeFault, Responder, WaitingResponder};
+use super::unfinished::Unfinished;
 use super::{Edhoc, ephemeral, identifier};
 use crate::message::{ContentFormat, Response};
 use crate::oscore::OscoreContexts;
-use ebbtide_core::PeerId;
+use ebbtide_core::time::Instant;
+use ebbtide_core::turns::{TurnLimits, Turns};
 use ebbtide_core::wire::{Code, Message};
-use std::collections::VecDeque;
-use std::sync::PoisonError;
+use ebbtide_core::{PeerId, Source};
+use std::convert::Infallible;
+use std::sync::{MutexGuard, PoisonError};
 
-/// Handshakes that wait for message 3 at most; the oldest makes room for another. As many as those
-/// of DTLS: if a thousand devices wake up at once, those that were begun last must not end those
-/// whose message 3 is still under way.
-const MAX_UNFINISHED: usize = 4096;
 /// From so many on, clients have to show their addresses first.
 const PRESSED: usize = 64;
 /// The Content-Format `application/edhoc+cbor-seq` (RFC 9528 section 10.11).
@@ -20,22 +19,20 @@ const MESSAGES: ContentFormat = ContentFormat(64);
 /// The byte before message 1: `true` in CBOR (RFC 9528 appendix A.2.1).
 pub(crate) const FIRST: u8 = 0xf5;
 
-/// Handshakes that wait for message 3, the oldest first.
-#[derive(Default)]
-pub(super) struct Unfinished(VecDeque<UnfinishedHandshake>);
+/// Messages 1 of a source that are answered: each takes the time of a hundred other messages.
+const BUDGET: TurnLimits =
+    TurnLimits { per_second: 256, at_once: 512, waiting: 0, sources: 16_384 };
 
-struct UnfinishedHandshake {
-    client: PeerId,
-    /// Our identifier.
-    id: Vec<u8>,
-    answered: WaitingResponder,
+/// The handshakes of a server's clients.
+#[derive(Debug)]
+pub(super) struct Responding {
+    unfinished: Unfinished<WaitingResponder>,
+    budget: Turns<Infallible>,
 }
 
-const _: () = assert!(size_of::<UnfinishedHandshake>() <= 1024);
-
-impl core::fmt::Debug for Unfinished {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_tuple("Unfinished").field(&self.0.len()).finish()
+impl Default for Responding {
+    fn default() -> Self {
+        Self { unfinished: Unfinished::new(), budget: Turns::new(BUDGET) }
     }
 }
 
@@ -46,23 +43,27 @@ pub(crate) fn is_handshake(message: &Message<'_>) -> bool {
 
 impl Edhoc {
     /// Whether so many handshakes are unfinished that a client has to show its address first.
-    pub(crate) fn is_pressed(&self) -> bool {
-        self.unfinished().0.len() >= PRESSED
+    pub(crate) fn is_pressed(&self, now: Instant) -> bool {
+        self.responding().unfinished.len(now) >= PRESSED
     }
 
-    fn unfinished(&self) -> std::sync::MutexGuard<'_, Unfinished> {
-        self.0.unfinished.lock().unwrap_or_else(PoisonError::into_inner)
+    fn responding(&self) -> MutexGuard<'_, Responding> {
+        self.0.responding.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Answers a client's message.
     pub(crate) fn answer(
         &self,
+        now: Instant,
         contexts: &OscoreContexts,
         client: PeerId,
         payload: &[u8],
     ) -> Response {
         let answered = match payload.split_first() {
-            Some((&FIRST, message_1)) => self.answer_first(contexts, client, message_1),
+            Some((&FIRST, _)) if !self.has_budget(now, client) => {
+                return Response::new(Code::SERVICE_UNAVAILABLE).max_age(1);
+            }
+            Some((&FIRST, message_1)) => self.answer_first(now, contexts, client, message_1),
             _ => self.answer_third(contexts, client, payload),
         };
         match answered {
@@ -71,8 +72,17 @@ impl Edhoc {
         }
     }
 
+    /// Whether one more handshake of a client may begin now. The handshake of a session has limited its peer.
+    fn has_budget(&self, now: Instant, client: PeerId) -> bool {
+        match client.source() {
+            Source::Address(ip) => self.responding().budget.spend(now, ip),
+            Source::Session(_) => true,
+        }
+    }
+
     fn answer_first(
         &self,
+        now: Instant,
         contexts: &OscoreContexts,
         client: PeerId,
         message_1: &[u8],
@@ -81,17 +91,11 @@ impl Edhoc {
         let crypto = ephemeral().ok_or(HandshakeFault::NoRandomness)?;
         let responder = Responder::begin(crypto, credentials, message_1)?;
         let is_taken = |id: &[u8]| {
-            id == responder.client_id()
-                || contexts.has(id)
-                || self.unfinished().0.iter().any(|waiting| waiting.id == id)
+            id == responder.client_id() || contexts.has(id) || self.responding().unfinished.has(id)
         };
         let id = identifier(is_taken).ok_or(HandshakeFault::NoRandomness)?;
         let (answered, message_2) = responder.answer(credentials, &id)?;
-        let waiting = &mut self.unfinished().0;
-        if waiting.len() >= MAX_UNFINISHED {
-            waiting.pop_front();
-        }
-        waiting.push_back(UnfinishedHandshake { client, id, answered });
+        self.responding().unfinished.add(now, client, id, answered);
         Ok(message_2)
     }
 
@@ -113,13 +117,8 @@ impl Edhoc {
         id: &[u8],
         message_3: &[u8],
     ) -> Result<Vec<u8>, HandshakeFault> {
-        let found = {
-            let waiting = &mut self.unfinished().0;
-            let is_this =
-                |waiting: &UnfinishedHandshake| waiting.client == client && waiting.id == id;
-            waiting.iter().position(is_this).and_then(|at| waiting.remove(at))
-        };
-        let answered = found.ok_or(HandshakeFault::Malformed)?.answered;
+        let answered = self.responding().unfinished.take(client, id);
+        let answered = answered.ok_or(HandshakeFault::Malformed)?;
         let (secret, message_4) = answered.finish(&self.0.credentials, message_3)?;
         contexts.add_of_client(secret).ok_or(HandshakeFault::Malformed)?;
         Ok(message_4)

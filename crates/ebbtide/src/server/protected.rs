@@ -241,11 +241,11 @@ impl Service {
             let challenge = self.session().challenge(now, &received);
             return self.send(shared, now, Outgoing::One(challenge));
         }
-        if edhoc.is_pressed() && !self.session().is_fresh(now, &received) {
+        if edhoc.is_pressed(now) && !self.session().is_fresh(now, &received) {
             let challenge = self.session().challenge_received(now, &received);
             return self.send(shared, now, Outgoing::One(challenge));
         }
-        let answer = self.next_of_handshake(edhoc, incoming.remote, &message);
+        let answer = self.next_of_handshake(edhoc, now, incoming.remote, &message);
         self.send(shared, now, Outgoing::One(received.refuse(answer)));
     }
 
@@ -260,7 +260,7 @@ impl Service {
         message: Message<'_>,
         sizes: BlockSizes,
     ) {
-        let answer = self.next_of_handshake(edhoc, PeerId::Connection(link.remote), &message);
+        let answer = self.next_of_handshake(edhoc, now, PeerId::Connection(link.remote), &message);
         let mut place = RequestSlot::new();
         let received = place.stream(incoming, link.remote, message, sizes);
         self.send(link, now, Outgoing::One(received.refuse(answer)));
@@ -270,11 +270,12 @@ impl Service {
     fn next_of_handshake(
         &self,
         edhoc: &crate::edhoc::Edhoc,
+        now: Instant,
         from: PeerId,
         message: &Message<'_>,
     ) -> Response {
         match &self.config().oscore {
-            Some(contexts) => edhoc.answer(contexts, from, message.payload()),
+            Some(contexts) => edhoc.answer(now, contexts, from, message.payload()),
             None => oscore_is_required(),
         }
     }
