@@ -147,13 +147,28 @@ impl PskClient {
         (self.state, self.is_unanswered) = (ClientState::Handshake, false);
     }
 
-    /// Begins a handshake because of an alert that is not protected. The session goes on until the
+    /// Whether the server has not answered: data of the session, or the last flight of a handshake.
+    fn waits_in_vain(&self) -> bool {
+        match self.handshake.as_ref().filter(|_| self.is_shaking_hands()) {
+            Some(handshake) => handshake.is_unanswered(),
+            None => self.is_unanswered,
+        }
+    }
+
+    /// Begins a handshake because of an alert that is not protected. A session goes on until the
     /// handshake is complete, and a forger ends neither.
     fn doubt(&mut self, io: &mut ClientIo<'_>) {
         self.believes_from = self.now + DOUBTS;
-        let doubted = self.protection.take().map(Box::new);
+        let doubted = match self.state {
+            ClientState::Established => {
+                self.doubted.take().or(self.protection.take().map(Box::new))
+            }
+            _ => None,
+        };
         self.begin(io);
-        (self.state, self.doubted) = (ClientState::Established, doubted);
+        if doubted.is_some() {
+            (self.state, self.doubted) = (ClientState::Established, doubted);
+        }
     }
 
     /// Whether a handshake is not complete.
@@ -281,10 +296,7 @@ impl PskClient {
             (
                 ContentType::Alert,
                 Some((AlertLevel::Fatal, AlertDescription::BAD_RECORD_MAC)),
-            ) if !self.is_shaking_hands()
-                && self.is_unanswered
-                && self.now >= self.believes_from =>
-            {
+            ) if self.now >= self.believes_from && self.waits_in_vain() => {
                 self.doubt(io);
             }
             _ => {}

@@ -100,6 +100,11 @@ impl Flight {
         self.due
     }
 
+    /// Whether it has left more than once.
+    pub(crate) const fn is_repeated(&self) -> bool {
+        self.transmissions > 1
+    }
+
     /// Retransmits the flight after a timeout. Returns false if the maximum was reached.
     pub(crate) fn expire(
         &mut self,

@@ -98,10 +98,10 @@ impl Endpoint {
                 // else.
                 let waiting = self.table.handshakes.get(&from).copied();
                 match (waiting, alert::parse(body)) {
-                    (Some(index), Some((AlertLevel::Fatal, description)))
-                        // It answers a record of the session before.
-                        if description != AlertDescription::BAD_RECORD_MAC =>
-                    {
+                    (Some(index), Some((AlertLevel::Fatal, AlertDescription::BAD_RECORD_MAC))) => {
+                        self.on_unknown_handshake(index);
+                    }
+                    (Some(index), Some((AlertLevel::Fatal, description))) => {
                         self.end(index, Failure::Refused(description), None);
                     }
                     (None, Some((level, description))) => {
@@ -236,6 +236,9 @@ impl Endpoint {
         if session.ping.is_some() && opened.content != ContentType::Alert {
             if self.is_sign_of_life(index, header.sequence, plaintext) {
                 self.on_record_from(index, from, header.length);
+            } else if opened.content == ContentType::Handshake {
+                // Its answer ended with the program that began the session, and without it the peer takes no ping.
+                self.tell_unknown_within_limit(from);
             } else {
                 self.ask_at(index, from, header.length);
             }
@@ -250,7 +253,7 @@ impl Endpoint {
         }
         self.table.touch(index);
         match opened.content {
-            ContentType::Handshake => self.on_protected_handshake(index, plaintext),
+            ContentType::Handshake => self.on_protected_handshake(index, from, plaintext),
             ContentType::Alert => self.on_protected_alert(index, plaintext),
             content => {
                 let Some(session) = self.table.get_mut(index) else { return };
@@ -306,11 +309,13 @@ impl Endpoint {
         }
     }
 
-    fn on_protected_handshake(&mut self, index: u32, body: &[u8]) {
+    fn on_protected_handshake(&mut self, index: u32, from: SocketAddr, body: &[u8]) {
         let Some(session) = self.table.get(index) else { return };
         if session.handshake.is_some() {
             self.step(index, |handshake, cx| handshake.handle_record(cx, body, true));
-        } else if body.first() != Some(&HandshakeType::Finished.number()) {
+        } else if body.first() == Some(&HandshakeType::Finished.number()) {
+            self.on_late_finished(index, from);
+        } else {
             // Renegotiation is refused (RFC 5746 section 4.5 allows it).
             self.send_alert(index, AlertLevel::Warning, AlertDescription::NO_RENEGOTIATION);
         }

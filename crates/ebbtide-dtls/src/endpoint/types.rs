@@ -101,8 +101,8 @@ pub enum Event {
         /// The reason.
         reason: Failure,
     },
-    /// At a client: the server says that it does not know the session, as after a restart. Nothing proves that the
-    /// server has said so: the session goes on, and a driver may begin another one, but not often.
+    /// At a client: the server says that it does not know the session, or the handshake, as after a restart. Nothing
+    /// proves that the server has said so: the session goes on, and a driver may begin another one, but not often.
     Doubted {
         /// The session.
         session: SessionId,

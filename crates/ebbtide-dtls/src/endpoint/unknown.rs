@@ -6,6 +6,7 @@
 use super::Endpoint;
 use super::types::Event;
 use crate::alert::{self, AlertDescription, AlertLevel};
+use crate::handshake::LINGER;
 use crate::keys::Role;
 use crate::record::{self, ContentType, DTLS_1_2, RecordHeader};
 use alloc::vec::Vec;
@@ -21,16 +22,32 @@ pub(super) struct UnknownAnswers {
 }
 
 impl Endpoint {
-    /// A record that no session here can read. A server answers data, by fewer bytes than it received, so that a
-    /// forged address gains nothing; alerts are never answered.
+    /// A record that no session here can read. A server answers it unless it is an alert, by fewer bytes than it received, so that a
+    /// forged address gains nothing.
     pub(super) fn on_unknown(&mut self, from: SocketAddr, header: &RecordHeader) {
         self.counters.records_malformed += 1;
         let is_server = self.lookup.is_some() || self.certificates.is_some();
-        let is_data =
-            matches!(header.content, ContentType::ApplicationData | ContentType::Tls12Cid);
-        if !is_server || !is_data {
-            return;
+        // Finished, of a handshake that was lost, is one of handshake.
+        let is_told = matches!(
+            header.content,
+            ContentType::ApplicationData | ContentType::Tls12Cid | ContentType::Handshake
+        );
+        if is_server && is_told {
+            self.tell_unknown_within_limit(from);
         }
+    }
+
+    /// A peer has repeated the last flight of a handshake that was complete here so long ago that its answer is gone.
+    /// A copy that the network has delayed is younger.
+    pub(super) fn on_late_finished(&mut self, index: u32, from: SocketAddr) {
+        let session = self.table.get(index).filter(|session| session.role == Role::Server);
+        let age = session.map(|session| self.now.saturating_since(session.began));
+        if age.is_some_and(|age| age >= LINGER) {
+            self.tell_unknown_within_limit(from);
+        }
+    }
+
+    pub(super) fn tell_unknown_within_limit(&mut self, from: SocketAddr) {
         if self.now.saturating_since(self.unknown.began) >= Duration::from_secs(1) {
             self.unknown = UnknownAnswers { began: self.now, count: 0 };
         }
@@ -66,11 +83,24 @@ impl Endpoint {
         if let Some(index) = self.table.by_address.get(&from).copied()
             && self.table.get(index).is_some_and(|session| session.role == Role::Client)
         {
-            let session = self.table.name(index);
-            let doubted = Event::Doubted { session };
-            if self.events.back() != Some(&doubted) {
-                self.events.push_back(doubted);
-            }
+            self.doubt(index);
+        }
+    }
+
+    /// The server of a handshake says that it does not know a session. That may answer a record of the session before, or
+    /// be forged: it counts once the server has not answered our last flight in time.
+    pub(super) fn on_unknown_handshake(&mut self, index: u32) {
+        let session = self.table.get(index);
+        let handshake = session.and_then(|session| session.handshake.as_ref());
+        if handshake.is_some_and(|handshake| handshake.is_unanswered()) {
+            self.doubt(index);
+        }
+    }
+
+    fn doubt(&mut self, index: u32) {
+        let doubted = Event::Doubted { session: self.table.name(index) };
+        if self.events.back() != Some(&doubted) {
+            self.events.push_back(doubted);
         }
     }
 }

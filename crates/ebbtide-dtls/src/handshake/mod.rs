@@ -51,7 +51,7 @@ pub(crate) use dispatch::OnMessage;
 
 /// How long the last flight is kept for a peer that did not receive it: twice TCP's maximum segment
 /// lifetime (RFC 6347 section 4.2.4).
-const LINGER: Duration = Duration::from_secs(240);
+pub(crate) const LINGER: Duration = Duration::from_secs(240);
 
 /// The context of one step of a handshake.
 pub(crate) struct Context<'a> {
@@ -160,6 +160,12 @@ impl Handshake {
 
     pub(crate) const fn is_resumed(&self) -> bool {
         self.resumed
+    }
+
+    /// Whether a client's last flight has had no answer in time: its server may have lost the handshake.
+    pub(crate) fn is_unanswered(&self) -> bool {
+        let waits = self.role == Role::Client && self.expected == ExpectedMessage::Finished;
+        waits && !self.resumed && self.flight.is_repeated()
     }
 
     pub(crate) const fn return_routability(&self) -> bool {

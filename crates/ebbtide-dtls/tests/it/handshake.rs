@@ -1,6 +1,6 @@
 //! Handshakes between two of our endpoints.
 
-use crate::common::{Pair, client_config, credentials};
+use crate::common::{Pair, client_config, credentials, server};
 use ebbtide_core::time::Duration;
 use ebbtide_dtls::{AlertDescription, CipherSuite, Config, Event, Failure, Timing};
 
@@ -146,6 +146,72 @@ fn a_session_is_resumed_in_two_round_trips() {
 }
 
 #[test]
+fn a_session_is_not_resumed_with_another_suite() {
+    let mut pair = Pair::new(client_config(), Config::default());
+    let first = pair.connect(credentials("device", b"secret"));
+    pair.run(LONG);
+    let saved = pair.client.saved_session(first);
+    pair.client.close(pair.now, first);
+    pair.run(LONG);
+    pair.connect(ebbtide_dtls::Credentials { saved, ..credentials("device", b"secret") });
+    pair.run_with(LONG, &mut |datagram| {
+        let mut datagram = datagram.to_vec();
+        // ServerHello (2): the suite follows version, random and a session ID of 16 bytes.
+        if (datagram[0], datagram[13]) == (22, 2) {
+            let suite = &mut datagram[13 + 12 + 2 + 32 + 1 + 16..][..2];
+            // TLS_PSK_WITH_AES_128_CCM_8 becomes TLS_PSK_WITH_AES_128_GCM_SHA256.
+            assert_eq!(suite, [0xc0, 0xa8]);
+            suite.copy_from_slice(&[0, 0xa8]);
+        }
+        vec![(Duration::ZERO, datagram)]
+    });
+    let [_, Event::Ended { reason, .. }] = pair
+        .at_client
+        .events
+        .iter()
+        .filter(|event| !matches!(event, Event::RoundTrip { .. }))
+        .collect::<Vec<_>>()[..]
+    else {
+        panic!("{:?}", pair.at_client.events)
+    };
+    // RFC 5246 section 7.4.1.3.
+    assert_eq!(*reason, Failure::IllegalParameter);
+}
+
+/// Whether a server completes a handshake whose last record overtakes the message from which its key follows, behind
+/// two others of this type and length.
+fn is_completed_behind(content: u8, length: usize) -> bool {
+    let mut pair = Pair::new(client_config(), Config { cid_length: None, ..Config::default() });
+    pair.connect(credentials("device", b"secret"));
+    let millis = Duration::from_millis;
+    pair.run_with(millis(1000), &mut |datagram| {
+        // ClientKeyExchange (16), ChangeCipherSpec and Finished.
+        if (datagram[0], datagram[13]) != (22, 16) {
+            return vec![(Duration::ZERO, datagram.to_vec())];
+        }
+        let end = 13 + usize::from(datagram[12]);
+        let (first, finished) = (&datagram[..end], &datagram[end + 14..]);
+        let mut other = [&finished[..11], &(length as u16).to_be_bytes()].concat();
+        other[0] = content;
+        other.resize(13 + length, 7);
+        let records = [other.clone(), other, finished.to_vec(), first.to_vec()];
+        (0..).map(millis).zip(records).collect()
+    });
+    !pair.at_server.established().is_empty()
+}
+
+#[test]
+fn of_the_records_that_overtake_their_keys_two_short_ones_are_kept() {
+    let (handshake, data) = (22, 23);
+    // Two that are not authentic would end the handshake.
+    assert!(is_completed_behind(handshake, 500));
+    assert!(!is_completed_behind(handshake, 499));
+    // Data would not, but takes the places.
+    assert!(!is_completed_behind(data, 40));
+    assert!(is_completed_behind(data, 500));
+}
+
+#[test]
 fn a_wrong_key_and_an_unknown_identity_look_alike_to_the_peer_and_differ_at_the_server() {
     let mut seen = Vec::new();
     for (identity, key, reason) in [
@@ -240,6 +306,58 @@ fn messages_longer_than_a_datagram_are_fragmented() {
 }
 
 /// Also a flight of the server, whose own timer takes a minute.
+#[test]
+fn a_handshake_that_its_server_has_lost_is_doubted_once_its_last_flight_was_repeated() {
+    for cid_length in [None, Some(6)] {
+        let config = || Config { cid_length, ..Config::default() };
+        let mut pair = Pair::new(client_config(), config());
+        let session = pair.connect(credentials("device", b"secret"));
+        pair.run_with(Duration::from_secs(1), &mut |datagram| match datagram[13] {
+            // ClientKeyExchange.
+            16 => Vec::new(),
+            _ => vec![(Duration::ZERO, datagram.to_vec())],
+        });
+        pair.server = server(config(), 9);
+        let is_doubted = |pair: &Pair| pair.at_client.events.contains(&Event::Doubted { session });
+        // A fatal bad_record_mac in plain text, from anybody.
+        let forged = [21, 0xfe, 0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 2, 20];
+        let from = pair.server_address;
+        pair.inject(false, from, forged.to_vec());
+        pair.run(Duration::from_millis(500));
+        assert!(!is_doubted(&pair), "an answer may be under way");
+        pair.run(Duration::from_secs(3));
+        assert!(is_doubted(&pair), "{:?}", pair.at_client.events);
+        let again = pair.connect(credentials("device", b"secret"));
+        pair.run(Duration::from_secs(1));
+        assert_eq!(pair.at_client.established(), [(again, false)]);
+    }
+}
+
+#[test]
+fn a_handshake_whose_end_was_lost_for_minutes_is_doubted() {
+    for cid_length in [None, Some(6)] {
+        for minutes in [3, 4] {
+            let config = Config { cid_length, ..Config::default() };
+            let mut pair = Pair::new(client_config(), config);
+            let session = pair.connect(credentials("device", b"secret"));
+            // ChangeCipherSpec (20) and Finished of the server are lost.
+            let mut is_lost = |datagram: &[u8]| match datagram[0] {
+                20 => Vec::new(),
+                _ => vec![(Duration::ZERO, datagram.to_vec())],
+            };
+            pair.run_with(Duration::from_secs(1), &mut is_lost);
+            assert_eq!(pair.at_server.established().len(), 1);
+            // As after a suspension.
+            pair.now = pair.now + Duration::from_secs(60 * minutes);
+            pair.run(Duration::from_secs(1));
+            let is_doubted = pair.at_client.events.contains(&Event::Doubted { session });
+            let is_established = pair.client.is_established(session);
+            // The server keeps its last flight for 240 s.
+            assert_eq!((is_established, is_doubted), (minutes < 4, minutes >= 4));
+        }
+    }
+}
+
 #[test]
 fn whichever_datagram_is_lost_the_handshake_goes_on_after_the_clients_timeout() {
     for lost in 1..=6 {

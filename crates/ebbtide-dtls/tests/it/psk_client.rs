@@ -223,7 +223,8 @@ fn a_device_with_a_wrong_key_ends_as_an_endpoint_does() {
     let refused = Failure::Refused(AlertDescription::DECRYPT_ERROR);
     let ends: Vec<_> = (0..10).map(|seed| play(seed, credentials("device", b"wrong")).0).collect();
     assert!(ends.contains(&Some(refused)), "{ends:?}");
-    assert!(ends.iter().all(Option::is_some), "{ends:?}");
+    // The others have missed that, and begin again, since the server says that it knows nothing of their handshake.
+    assert!(ends.iter().flatten().count() > 5, "{ends:?}");
 }
 
 #[test]
@@ -348,6 +349,17 @@ impl Path {
 const FORGED: [u8; 15] = [21, 0xfe, 0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 2, 20];
 
 #[test]
+fn a_device_that_closes_its_session_ends_it_at_the_server() {
+    let Path { now, mut rng, mut server, device, .. } = Path::new();
+    let mut sent = Vec::new();
+    let send = &mut |datagram: &[u8]| sent.push(datagram.to_vec());
+    device.close(&mut ClientIo { now, rng: &mut rng, send });
+    let [datagram] = &mut sent[..] else { panic!("{sent:?}") };
+    server.handle_datagram(now, address(crate::common::CLIENT), datagram, &mut |_, _| {});
+    assert_eq!(server.sessions(), 0);
+}
+
+#[test]
 fn a_device_whose_server_has_restarted_begins_another_session_when_that_says_so() {
     let mut path = Path::new();
     path.request();
@@ -356,6 +368,40 @@ fn a_device_whose_server_has_restarted_begins_another_session_when_that_says_so(
     assert_eq!((path.arrived, path.device.state()), (1, ClientState::Established));
     path.request();
     assert_eq!(path.arrived, 2, "in the new session");
+}
+
+#[test]
+fn a_device_whose_server_restarts_during_the_handshake_begins_another_one() {
+    let mut path = Path::new();
+    path.restart(1024);
+    let mut sent = Vec::new();
+    let step = |path: &mut Path, sent: &mut Vec<Vec<u8>>, input: Option<&mut [u8]>| {
+        let send = &mut |datagram: &[u8]| sent.push(datagram.to_vec());
+        let io = &mut ClientIo { now: path.now, rng: &mut path.rng, send };
+        match input {
+            Some(datagram) => assert!(path.device.receive(io, datagram).is_none()),
+            None => path.device.reconnect(io),
+        }
+    };
+    step(&mut path, &mut sent, None);
+    // Until ClientKeyExchange, which is lost.
+    while sent[0][13] != 16 {
+        let from = address(crate::common::CLIENT);
+        path.server.handle_datagram(path.now, from, &mut sent[0], &mut |_, _| {});
+        sent.clear();
+        while let Output::Transmit { datagram, .. } = path.server.poll_output() {
+            let mut datagram = datagram.to_vec();
+            step(&mut path, &mut sent, Some(&mut datagram));
+        }
+    }
+    path.restart(1024);
+    assert_eq!(path.device.state(), ClientState::Handshake);
+    path.now = path.device.timeout().unwrap();
+    path.call(|device, io| device.handle_timeout(io));
+    assert_eq!(path.device.state(), ClientState::Established);
+    let arrived = path.arrived;
+    path.request();
+    assert_eq!(path.arrived, arrived + 1);
 }
 
 #[test]

@@ -67,7 +67,12 @@ impl SocketState {
                 self.wake.append(&mut link.wakers);
                 continue;
             };
-            link.flight = self.endpoint.begin_flight(now, SessionKey::new(socket, number).into());
+            let peer = SessionKey::new(socket, number).into();
+            // That of a handshake whose place this one takes.
+            if let Some(flight) = link.flight.take() {
+                self.endpoint.end_flight(now, peer, &flight, None);
+            }
+            link.flight = self.endpoint.begin_flight(now, peer);
             let timing = timing(link.flight.as_ref().map(|flight| flight.timeout()));
             let session = sessions.endpoint.connect(now, link.remote, credentials, timing);
             links.begun(number, session);
@@ -185,6 +190,11 @@ impl SocketState {
                 if let Some(flight) = link.flight.take() {
                     self.endpoint.end_flight(now, key.into(), &flight, None);
                 }
+            }
+            if !established && reason == Failure::Replaced {
+                // What waits for a session waits for the new one.
+                links.ended(session);
+                return;
             }
             if !established || matches!(reason, Failure::Refused(_)) {
                 links.forbid_resumption(session);

@@ -302,7 +302,7 @@ impl Sessions {
         links.flat_map(|link| core::mem::take(&mut link.wakers)).collect()
     }
 
-    /// The server of a session says that it does not know it. A stranger who forges its address can
+    /// The server of a session, or of a handshake, says that it does not know it. A stranger who forges its address can
     /// say so as well: what the server sends over that session is still received until another one
     /// is established, and that is tried once in a while.
     pub(crate) fn doubt(&mut self, session: SessionId) {
