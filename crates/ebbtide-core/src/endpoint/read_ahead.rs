@@ -7,15 +7,13 @@ use super::Endpoint;
 pub enum MemoryPart {
     /// The endpoint itself.
     Own,
-    /// Its first peer and its first exchange.
+    /// Its first peer and its first exchange, with the bytes and instants of that.
     Tables,
-    /// The bytes and instants of that exchange.
-    Buffers,
 }
 
 impl MemoryPart {
     /// All parts in their order.
-    pub const ALL: [Self; 3] = [Self::Own, Self::Tables, Self::Buffers];
+    pub const ALL: [Self; 2] = [Self::Own, Self::Tables];
 }
 
 impl Endpoint {
@@ -24,7 +22,6 @@ impl Endpoint {
         match part {
             MemoryPart::Own => self.read_own(),
             MemoryPart::Tables => self.peers.read_ahead() ^ self.table.read_ahead(),
-            MemoryPart::Buffers => self.table.read_buffers(),
         }
     }
 

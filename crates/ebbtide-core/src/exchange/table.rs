@@ -287,17 +287,12 @@ impl Table {
         let Some(exchange) = self.places.first() else { return 0 };
         let words = u64::from(exchange.generation ^ exchange.peer ^ exchange.next);
         let times = exchange.first.as_nanos() ^ exchange.last.as_nanos();
-        let bytes = exchange.transmissions ^ u8::from(exchange.has_id) ^ exchange.token.len() as u8;
+        let bytes = exchange.datagram.first().copied().unwrap_or_default() ^ exchange.transmissions;
+        let bytes = bytes ^ u8::from(exchange.has_id) ^ exchange.token.len() as u8;
         let lengths = exchange.probes.len() as u64 ^ u64::from(exchange.id.0);
+        let sent = exchange.sent.first().map_or(0, |sent| sent.as_micros());
         let of_slot = exchange.slot.armed.as_micros() ^ u64::from(exchange.remote.is_multicast());
-        times ^ lengths ^ words ^ of_slot ^ u64::from(bytes)
-    }
-
-    /// Reads what the first exchange holds elsewhere.
-    pub(crate) fn read_buffers(&self) -> u64 {
-        let Some(exchange) = self.places.first() else { return 0 };
-        let byte = exchange.datagram.first().copied().unwrap_or_default();
-        exchange.sent.first().map_or(0, |sent| sent.as_micros()) ^ u64::from(byte)
+        times ^ lengths ^ words ^ sent ^ of_slot ^ u64::from(bytes)
     }
 
     /// Takes a free place; `None` if the table is full.
