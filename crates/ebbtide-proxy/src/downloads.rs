@@ -96,8 +96,9 @@ impl WebDownloads {
         self.lock().get(key).is_some_and(|known| matches!(known.contact(), Contact::GoesOn(_)))
     }
 
-    /// The download to which a request for this block belongs. A request for block 0 is a copy of the one that began the
-    /// download if no later block has been asked for: the copy may have crossed the answer.
+    /// The download to which a request for this block belongs. A request for block 0 is a copy of
+    /// the one that began the download if no later block has been asked for: the copy may have
+    /// crossed the answer.
     pub(crate) fn find(&self, key: &DownloadKey, wanted: Block) -> Option<Arc<WebDownload>> {
         let known = self.lock().get(key).cloned()?;
         (wanted.num() > 0 || matches!(known.contact(), Contact::Begun(_))).then_some(known)

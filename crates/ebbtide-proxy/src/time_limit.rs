@@ -10,7 +10,8 @@ use tokio::time::error::Elapsed;
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum TimerStart {
     AtOnce,
-    /// With the second poll, which [`Reply::brief`](ebbtide::server::Reply::brief) promises soon: most work is over then.
+    /// With the second poll, which [`Reply::brief`](ebbtide::server::Reply::brief) promises soon:
+    /// most work is over then.
     SecondPoll,
 }
 

@@ -11,7 +11,8 @@ use tokio::task::AbortHandle;
 #[derive(Debug)]
 pub(crate) struct Broken(pub(crate) &'static str);
 
-/// A body on its connection, which is closed when this is dropped. The server is not read faster than the body is taken.
+/// A body on its connection, which is closed when this is dropped. The server is not read faster
+/// than the body is taken.
 #[derive(Debug)]
 pub(crate) struct WebBody {
     // Only one task has it: the lock is never waited for.

@@ -2,9 +2,10 @@
 
 use crate::common::path::Path;
 
-/// What the programs of github.com/ECOAP/examples at 8f67b93 (`ecoap_local_control_simple_cc.py`, `…_rpl_cc.py`) set
-/// for their devices, in milliseconds: a round trip, or `-` for an exchange without an answer, and then the four timeouts
-/// with the lowest draws and with the highest; for `ecoap-rpl` minimum, maximum and growth before them.
+/// What the programs of github.com/ECOAP/examples at 8f67b93 (`ecoap_local_control_simple_cc.py`,
+/// `…_rpl_cc.py`) set for their devices, in milliseconds: a round trip, or `-` for an exchange
+/// without an answer, and then the four timeouts with the lowest draws and with the highest; for
+/// `ecoap-rpl` minimum, maximum and growth before them.
 const SERIES: &str = include_str!("ecoap_series.txt");
 /// The program cuts its average to whole milliseconds with each round trip, and keeps nine tenths of that error.
 const TOLERANCE_MS: f64 = 10.0;

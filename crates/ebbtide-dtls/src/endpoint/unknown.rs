@@ -22,8 +22,8 @@ pub(super) struct UnknownAnswers {
 }
 
 impl Endpoint {
-    /// A record that no session here can read. A server answers it unless it is an alert, by fewer bytes than it received, so that a
-    /// forged address gains nothing.
+    /// A record that no session here can read. A server answers it unless it is an alert, by fewer
+    /// bytes than it received, so that a forged address gains nothing.
     pub(super) fn on_unknown(&mut self, from: SocketAddr, header: &RecordHeader) {
         self.counters.records_malformed += 1;
         let is_server = self.lookup.is_some() || self.certificates.is_some();
@@ -87,8 +87,9 @@ impl Endpoint {
         }
     }
 
-    /// The server of a handshake says that it does not know a session. That may answer a record of the session before, or
-    /// be forged: it counts once the server has not answered our last flight in time.
+    /// The server of a handshake says that it does not know a session. That may answer a record of
+    /// the session before, or be forged: it counts once the server has not answered our last flight
+    /// in time.
     pub(super) fn on_unknown_handshake(&mut self, index: u32) {
         let session = self.table.get(index);
         let handshake = session.and_then(|session| session.handshake.as_ref());

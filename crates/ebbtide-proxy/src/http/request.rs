@@ -82,8 +82,8 @@ fn target(gateway: &Gateway, uri: &Uri) -> Result<Target, Refused> {
     Target::parse(&text).map_err(|refusal| bad(refusal.text().into_owned()))
 }
 
-/// A target URI in which the brackets around an address are as they are in a URI: in the path of another one they have to be
-/// escaped (RFC 8075 section 5.3.2).
+/// A target URI in which the brackets around an address are as they are in a URI: in the path of
+/// another one they have to be escaped (RFC 8075 section 5.3.2).
 fn with_brackets(uri: String) -> String {
     let Some((scheme, rest)) = uri.split_once("://") else { return uri };
     let is_open = rest.get(..3).is_some_and(|first| first.eq_ignore_ascii_case("%5B"));

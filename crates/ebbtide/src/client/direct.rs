@@ -42,11 +42,13 @@ impl fmt::Debug for DirectRequest {
 }
 
 impl Client {
-    /// Like [`Self::request`], for a program that has thousands of requests under way, such as a proxy: a Confirmable
-    /// request over UDP to an address, given by its options. The future is small, and needs neither a task nor a timer of
-    /// its own. It is `None` for what `request` can do besides: if the address is that of a group, and of a client with a
-    /// time limit for requests, or with OSCORE. It is also `None` if the socket cannot be opened; `request` says why. The
-    /// response does not state its origin and duration ([`Response::remote`], [`Response::round_trip`]).
+    /// Like [`Self::request`], for a program that has thousands of requests under way, such as a
+    /// proxy: a Confirmable request over UDP to an address, given by its options. The future is
+    /// small, and needs neither a task nor a timer of its own. It is `None` for what `request` can
+    /// do besides: if the address is that of a group, and of a client with a time limit for
+    /// requests, or with OSCORE. It is also `None` if the socket cannot be opened; `request` says
+    /// why. The response does not state its origin and duration ([`Response::remote`],
+    /// [`Response::round_trip`]).
     ///
     /// Cancel safe: dropping the future cancels the request. It must be polled within a tokio runtime with IO and time
     /// enabled, and yields the errors of [`Self::get`].

@@ -126,8 +126,8 @@ impl Client {
         }
     }
 
-    /// The length of the blocks of a request's body over UDP and DTLS in bytes, unless the request has another. A longer
-    /// body has several.
+    /// The length of the blocks of a request's body over UDP and DTLS in bytes, unless the request
+    /// has another. A longer body has several.
     #[must_use]
     pub fn block_size(&self) -> usize {
         16 << Block::szx_of(self.inner.requests.config.block_size)

@@ -1,5 +1,5 @@
-//! Work that the task of a socket does beside its own: futures whose polls are brief. They need no task of their own, and
-//! what they send leaves in one batch.
+//! Work that the task of a socket does beside its own: futures whose polls are brief. They need no
+//! task of their own, and what they send leaves in one batch.
 
 use ebbtide_core::time::Instant;
 use std::collections::VecDeque;

@@ -47,9 +47,10 @@ impl Reply {
         Self::pending(future, PolledBy::Task)
     }
 
-    /// As [`Self::later`], for a future that never works for long when it is polled, such as one that waits for the answer
-    /// of another server. The task of the socket by which the request came polls it, which costs less than a task of its
-    /// own; it serves no other request meanwhile. Over a connection the future has a task of its own all the same.
+    /// As [`Self::later`], for a future that never works for long when it is polled, such as one
+    /// that waits for the answer of another server. The task of the socket by which the request
+    /// came polls it, which costs less than a task of its own; it serves no other request
+    /// meanwhile. Over a connection the future has a task of its own all the same.
     ///
     /// Both are polled once more when their request is acknowledged, so that a time limit need not be set before.
     #[must_use]

@@ -186,8 +186,8 @@ impl Device {
         let response = self.client.request(request).await?;
         let (device, code) = (self.number, response.code());
         assert!(code != Code::SERVICE_UNAVAILABLE, "device {device} does not get its share");
-        // Starts and suspensions of a server can make three values stale in a row, and take the beginning of a body away
-        // three times. A client then gives up.
+        // Starts and suspensions of a server can make three values stale in a row, and take the
+        // beginning of a body away three times. A client then gives up.
         let is_stale = code == Code::UNAUTHORIZED && protection(device) != Protection::Dtls;
         if is_stale || code == Code::REQUEST_ENTITY_INCOMPLETE {
             return Ok(response.error_for_status()?);

@@ -26,8 +26,8 @@ use world::{conditions, story};
 const SEEDS: u64 = 100;
 /// Further ones that have found a fault: an observation under OSCORE was renewed, only
 /// notifications of an earlier registration answered, which a restarted server had restored, and
-/// the client waited for ever; a server was restarted during a handshake over DTLS, whose last flight the client repeated
-/// for minutes although the server said that it knew nothing of it.
+/// the client waited for ever; a server was restarted during a handshake over DTLS, whose last
+/// flight the client repeated for minutes although the server said that it knew nothing of it.
 const FOUND: [u64; 4] = [496, 716, 878, 75_324];
 /// The environment variable with the seeds of the long test: `FROM..TO`.
 const SEEDS_VARIABLE: &str = "EBBTIDE_TEST_SEEDS";
