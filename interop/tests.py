@@ -70,6 +70,17 @@ class Runner(unittest.TestCase):
         self.assert_red(self.client(crash), "fail", "the client has ended")
         self.assert_red(self.cell(self.adapter("raise SystemExit(3)"), self.example), "missing", "exit code 3")
 
+    def test_a_client_that_does_not_start_in_one_mode_starts_in_the_next(self) -> None:
+        once = self.out / "once"
+        program = (
+            f"import os, runpy\nif not os.path.exists({str(once)!r}): open({str(once)!r}, 'w'); raise SystemExit(3)\n"
+            f"runpy.run_path({str(INTEROP / 'example/adapter.py')!r}, run_name='__main__')"
+        )
+        modes = [GET[0], GET[0]._replace(mode="loss", name="GET again")]
+        results = Pair(self.example, self.adapter(program), self.out, LIMITS).run(modes)["results"]
+        self.assert_red(results[0], "missing", "exit code 3")
+        self.assertEqual(results[1]["status"], "pass", results)
+
     def test_an_adapter_that_hangs_is_red_and_does_not_outlive_its_cell(self) -> None:
         pid = self.out / "pid"
         hang = f"import os, time; open({str(pid)!r}, 'w').write(str(os.getpid())); print('ready', flush=True); time.sleep(600)"

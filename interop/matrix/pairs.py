@@ -83,7 +83,7 @@ class Pair:
             raise AdapterError(f"{role}: {error}") from error
 
     def run_scheme(self, scheme: str, features: list[Feature], log: TextIO) -> None:
-        """One server for all modes, with a client and a relay for each, so that none meets what another left behind."""
+        """One server for all modes until a feature fails, with a client and a relay for each mode."""
         before = len(self.results)
         try:
             host = "::1" if scheme == "coap6" else "127.0.0.1"
@@ -108,6 +108,9 @@ class Pair:
     def run_mode(self, scheme: str, mode: str, features: list[Feature], served: Endpoint, settings: dict[str, str], log: TextIO) -> None:
         relay = stream = client = None
         failed = False
+        before = len(self.results)
+        if self.server and self.server.process.poll() is not None:
+            self.stop_server()
         try:
             self.server = self.server or self.start("server", scheme, served, settings, log)
             if served.scheme in ("coap", "coaps"):
@@ -139,6 +142,10 @@ class Pair:
                     if scheme == "oscore":
                         # The next client begins with the same keys and numbers, which the server has seen.
                         self.stop_server()
+        except AdapterError as error:
+            # The other modes may do.
+            for feature in features[len(self.results) - before:]:
+                self.record(feature, "missing", str(error), log)
         finally:
             if client:
                 client.stop()
