@@ -46,7 +46,9 @@ target=$(cd "$target" && pwd)
 logs=$target/ci
 tools=$target/tools
 export CARGO_TARGET_DIR=$target PATH="$tools/bin:$PATH" CARGO_TERM_COLOR=never
-[ -z "${CI:-}" ] || export CARGO_INCREMENTAL=0 CARGO_PROFILE_RELEASE_DEBUG=0
+[ -z "${CI:-}" ] || export CARGO_PROFILE_RELEASE_DEBUG=0
+# A first build is a minute faster without what only the next one would use.
+[ -e "$target/debug/incremental" ] || export CARGO_INCREMENTAL=0
 locked=()
 # Of a change; --full checks all.
 FEATURES=("" udp tcp serde,dtls-cert)
