@@ -28,6 +28,8 @@ const OUTBOX: usize = 2048;
 const MTU: usize = 512;
 /// How often a client believes an alert that is not protected, by which its server says that it has lost the session.
 const DOUBTS: Micros = Micros::from_millis(10_000);
+/// How often in a row a handshake begins again because of such alerts.
+const MAX_RESTARTS: u8 = 3;
 
 /// The time, the random numbers and the socket of a call.
 pub struct ClientIo<'i> {
@@ -92,6 +94,8 @@ pub struct PskClient {
     is_unanswered: bool,
     /// Until when such alerts are not believed.
     believes_from: Instant,
+    /// How often a handshake has begun again since the last one that was complete.
+    restarts: u8,
 }
 
 /// A step of a handshake.
@@ -121,6 +125,7 @@ impl PskClient {
             state: ClientState::Handshake,
             is_unanswered: false,
             believes_from: io.now,
+            restarts: 0,
         };
         client.begin(io);
         client.flush(io);
@@ -159,6 +164,13 @@ impl PskClient {
     /// handshake is complete, and a forger ends neither.
     fn doubt(&mut self, io: &mut ClientIo<'_>) {
         self.believes_from = self.now + DOUBTS;
+        if self.is_shaking_hands() {
+            // After some, the timers of the handshake end it: an alert that anyone can send must not keep it for ever.
+            if self.restarts == MAX_RESTARTS {
+                return;
+            }
+            self.restarts += 1;
+        }
         let doubted = match self.state {
             ClientState::Established => {
                 self.doubted.take().or(self.protection.take().map(Box::new))
@@ -381,7 +393,7 @@ impl PskClient {
         let result = act(&mut handshake, &mut cx);
         let protection = cx.protection;
         if result.is_ok() && handshake.is_done() && self.is_shaking_hands() {
-            (self.state, self.doubted) = (ClientState::Established, None);
+            (self.state, self.doubted, self.restarts) = (ClientState::Established, None, 0);
             self.saved = handshake.saved_session();
         }
         self.protection = protection;

@@ -27,6 +27,7 @@ impl Endpoint {
         deliver: &mut dyn FnMut(SessionId, &[u8]),
     ) {
         self.advance(now);
+        self.unknown.datagram = datagram.len();
         let cid_length = usize::from(self.config.cid_length.unwrap_or(0));
         let mut rest = datagram;
         while !rest.is_empty() {

@@ -19,11 +19,15 @@ use ebbtide_core::time::Instant;
 pub(super) struct UnknownAnswers {
     began: Instant,
     count: u32,
+    /// The length of the datagram that is being handled, until it is answered.
+    pub(super) datagram: usize,
 }
 
+/// Bytes of a plain record with an alert.
+const ALERT: usize = 15;
+
 impl Endpoint {
-    /// A record that no session here can read. A server answers it unless it is an alert, by fewer
-    /// bytes than it received, so that a forged address gains nothing.
+    /// A record that no session here can read. A server answers it unless it is an alert.
     pub(super) fn on_unknown(&mut self, from: SocketAddr, header: &RecordHeader) {
         self.counters.records_malformed += 1;
         let is_server = self.lookup.is_some() || self.certificates.is_some();
@@ -47,9 +51,13 @@ impl Endpoint {
         }
     }
 
+    /// By fewer bytes than it received, and once for all records of a datagram, so that a forged address gains nothing.
     pub(super) fn tell_unknown_within_limit(&mut self, from: SocketAddr) {
+        if core::mem::take(&mut self.unknown.datagram) <= ALERT {
+            return;
+        }
         if self.now.saturating_since(self.unknown.began) >= Duration::from_secs(1) {
-            self.unknown = UnknownAnswers { began: self.now, count: 0 };
+            self.unknown = UnknownAnswers { began: self.now, ..UnknownAnswers::default() };
         }
         if self.unknown.count < self.config.limits.unknown_answered {
             self.unknown.count += 1;

@@ -254,6 +254,13 @@ fn a_record_of_an_unknown_session_is_answered_by_fewer_bytes_and_not_without_a_l
     assert_eq!(answers(&mut after).len(), 1);
     after.handle_datagram(later, nth(1), &mut told[0].clone(), &mut |_, _| {});
     assert!(answers(&mut after).is_empty());
+    // Records without data are shorter than an answer, and many in a datagram are one question.
+    let empty = &record[..11].iter().copied().chain([0, 0]).collect::<Vec<u8>>();
+    let much_later = later + Duration::from_secs(1);
+    after.handle_datagram(much_later, nth(1), &mut empty.clone(), &mut |_, _| {});
+    assert!(answers(&mut after).is_empty());
+    after.handle_datagram(much_later, nth(1), &mut empty.repeat(100), &mut |_, _| {});
+    assert_eq!(answers(&mut after).len(), 1);
     // The client has a doubt, and its session.
     let server = address(crate::common::SERVER);
     for told in &told {

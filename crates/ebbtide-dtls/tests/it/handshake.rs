@@ -305,7 +305,6 @@ fn messages_longer_than_a_datagram_are_fragmented() {
     assert!(longest <= Some(256), "{longest:?}");
 }
 
-/// Also a flight of the server, whose own timer takes a minute.
 #[test]
 fn a_handshake_that_its_server_has_lost_is_doubted_once_its_last_flight_was_repeated() {
     for cid_length in [None, Some(6)] {
@@ -358,6 +357,7 @@ fn a_handshake_whose_end_was_lost_for_minutes_is_doubted() {
     }
 }
 
+/// Also a flight of the server, whose own timer takes a minute.
 #[test]
 fn whichever_datagram_is_lost_the_handshake_goes_on_after_the_clients_timeout() {
     for lost in 1..=6 {

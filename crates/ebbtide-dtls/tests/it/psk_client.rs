@@ -405,6 +405,52 @@ fn a_device_whose_server_restarts_during_the_handshake_begins_another_one() {
 }
 
 #[test]
+fn a_device_whose_server_forgets_each_handshake_gives_up() {
+    let mut path = Path::new();
+    path.restart(1024);
+    let mut sent = Vec::new();
+    let mut call = |path: &mut Path, call: &mut dyn FnMut(&mut PskClient, &mut ClientIo<'_>)| {
+        sent.clear();
+        let send = &mut |datagram: &[u8]| sent.push(datagram.to_vec());
+        call(&mut path.device, &mut ClientIo { now: path.now, rng: &mut path.rng, send });
+        sent.clone()
+    };
+    let unknown = [21, 0xfe, 0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 2, 20];
+    let mut hellos = call(&mut path, &mut |device, io| device.reconnect(io));
+    for restarts in 0..=3 {
+        // Until ClientKeyExchange and its first copy, which are lost.
+        while hellos[0][13] != 16 {
+            let from = address(crate::common::CLIENT);
+            path.server.handle_datagram(path.now, from, &mut hellos[0], &mut |_, _| {});
+            while let Output::Transmit { datagram, .. } = path.server.poll_output() {
+                let mut datagram = datagram.to_vec();
+                let answers = call(&mut path, &mut |device, io| {
+                    assert!(device.receive(io, &mut datagram).is_none());
+                });
+                if !answers.is_empty() {
+                    hellos = answers;
+                }
+            }
+        }
+        path.restart(1024);
+        while path.device.timeout().is_some_and(|at| at < path.now + Duration::from_secs(11)) {
+            path.now = path.device.timeout().unwrap();
+            call(&mut path, &mut |device, io| device.handle_timeout(io));
+        }
+        path.now = path.now + Duration::from_secs(11);
+        hellos = call(&mut path, &mut |device, io| {
+            assert!(device.receive(io, &mut { unknown }).is_none());
+        });
+        assert_eq!(hellos.len(), usize::from(restarts < 3), "after {restarts}");
+    }
+    while let Some(at) = path.device.timeout() {
+        path.now = at;
+        call(&mut path, &mut |device, io| device.handle_timeout(io));
+    }
+    assert_eq!(path.device.state(), ClientState::Ended(Failure::NoAnswer));
+}
+
+#[test]
 fn a_device_whose_server_is_silent_about_its_restart_reconnects_when_it_gives_up() {
     let mut path = Path::new();
     path.restart(0);

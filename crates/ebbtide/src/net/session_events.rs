@@ -138,7 +138,7 @@ impl SocketState {
             return;
         };
         let is_replaced = link.was_established;
-        (link.established, link.was_established) = (true, true);
+        (link.established, link.was_established, link.restarts) = (true, true, 0);
         link.saved = saved;
         let waiting = link.take_waiting();
         self.wake.append(&mut link.wakers);

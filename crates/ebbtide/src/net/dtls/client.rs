@@ -20,6 +20,8 @@ use std::time::Duration;
 const MAX_WAITING: usize = 16;
 /// How often a client believes that its server has lost the session.
 const DOUBTS: Duration = Duration::from_secs(10);
+/// How often in a row a handshake begins again because its server says so.
+const MAX_RESTARTS: u8 = 3;
 
 /// All servers of a client's socket.
 #[derive(Debug)]
@@ -49,6 +51,8 @@ pub(in crate::net) struct ServerLink {
     pub(in crate::net) replaced: u64,
     /// When the server last said that it does not know the session.
     doubted: Option<Instant>,
+    /// How often a handshake has begun again since the last one that was complete.
+    pub(in crate::net) restarts: u8,
     /// The observations that want to know when the session is replaced.
     pub(in crate::net) watchers: Vec<Waker>,
     /// The reason why its last handshake failed.
@@ -221,6 +225,7 @@ impl ServerLink {
             was_established: false,
             replaced: 0,
             doubted: None,
+            restarts: 0,
             watchers: Vec::new(),
             failed: None,
             saved: None,
@@ -315,6 +320,13 @@ impl Sessions {
             return;
         }
         link.doubted = Some(now);
+        if !link.established {
+            // After some, the timers of the handshake end it: an alert that anyone can send must not keep it for ever.
+            if link.restarts == MAX_RESTARTS {
+                return;
+            }
+            link.restarts += 1;
+        }
         // A server that has forgotten its sessions cannot resume them.
         link.saved = None;
         (link.session, link.established) = (None, false);
