@@ -13,6 +13,8 @@ pub(crate) struct FairRoom {
     shares: FairShares,
     taken: usize,
     max: usize,
+    /// Only the maximum counts.
+    is_restoring: bool,
 }
 
 /// The places that one client has for one thing.
@@ -31,7 +33,12 @@ impl Holding {
 
 impl FairRoom {
     pub(crate) fn new(max: usize) -> Self {
-        Self { shares: FairShares::new(system::seed()), taken: 0, max }
+        Self { shares: FairShares::new(system::seed()), taken: 0, max, is_restoring: false }
+    }
+
+    /// While it is filled with what was let in before, only the maximum counts: the order has changed.
+    pub(crate) fn set_restoring(&mut self, is_restoring: bool) {
+        self.is_restoring = is_restoring;
     }
 
     /// Takes the places of `next` and gives back those of `former`. Returns false, and changes nothing, if there is no
@@ -52,7 +59,8 @@ impl FairRoom {
     fn has(&self, next: Holding) -> bool {
         let taken = self.taken + next.places;
         // The last of its places decides.
-        taken <= self.max && self.shares.admit(next.client, taken.saturating_sub(1), self.max)
+        let is_fair = || self.shares.admit(next.client, taken.saturating_sub(1), self.max);
+        taken <= self.max && (self.is_restoring || is_fair())
     }
 
     fn give_back(&mut self, former: Holding) {
@@ -85,6 +93,10 @@ mod tests {
         assert!(!room.replace(of(1, 1), of(1, 2)) && !room.replace(of(2, 20), of(2, 60)));
         assert_eq!(room.taken(), before, "nothing changes");
         assert!(room.replace(of(2, 20), None));
+        let mut restored = FairRoom::new(100);
+        restored.set_restoring(true);
+        assert!(restored.replace(None, of(1, 60)) && restored.replace(None, of(2, 40)));
+        assert!(!restored.replace(None, of(3, 1)), "the maximum counts");
         assert_eq!(room.taken(), taken);
     }
 }

@@ -9,8 +9,7 @@ mod topic;
 use crate::durable::Durable;
 use crate::open::FairPlaces;
 use crate::system;
-use ebbtide::Code;
-use ebbtide::server::{Router, StateStore, StoredMap, Subject};
+use ebbtide::server::{Router, StateStore, StoredMap};
 use std::fmt;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -129,11 +128,6 @@ impl BrokerInner {
     }
 }
 
-/// The data that a subject stands for is gone.
-fn end(subject: &Subject) {
-    subject.clear(Code::NOT_FOUND);
-}
-
 /// Ends topics that expire and checks subscribers, until the broker is dropped.
 async fn look(broker: Weak<BrokerInner>) {
     loop {
@@ -143,7 +137,8 @@ async fn look(broker: Weak<BrokerInner>) {
         for due in all {
             match due {
                 Due::Expired(topic) => {
-                    end(&topic.subject);
+                    // Its observers are answered that there is no such topic.
+                    topic.subject.changed();
                     if let Some(durable) = &broker.durable {
                         durable.wake();
                     }
@@ -158,7 +153,7 @@ async fn look(broker: Weak<BrokerInner>) {
 mod tests {
     use super::*;
     use crate::tests::serve;
-    use ebbtide::{Client, OptionNumber, Request};
+    use ebbtide::{Client, Code, OptionNumber, Request};
     use std::sync::Condvar;
 
     /// A disk that takes nothing until it is released.

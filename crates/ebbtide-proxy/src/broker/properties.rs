@@ -11,16 +11,18 @@ pub(super) const FORMAT: ContentFormat = ContentFormat(606);
 pub(super) const DATA_TYPE: &str = "core.ps.data";
 /// The seconds between two Confirmable notifications, if observer-check does not say it (RFC 7641 section 4.5).
 const OBSERVER_CHECK: u32 = 24 * 3600;
+/// The longest text, in bytes.
+const MAX_TEXT: usize = 1024;
 /// The tag of a time in seconds since 1970 (RFC 8949 section 3.4.2).
 const EPOCH: u64 = 1;
 
 /// The keys (section 4) in their order, and what stands behind them.
 const NAMES: [(&str, &str); 9] = [
-    ("topic-name", "a text that is not empty"),
-    ("topic-data", "a text"),
+    ("topic-name", "a text of 1 to 1024 bytes"),
+    ("topic-data", "a text of up to 1024 bytes"),
     ("resource-type", "the text core.ps.data"),
     ("topic-content-format", "a number up to 65535"),
-    ("topic-type", "a text"),
+    ("topic-type", "a text of up to 1024 bytes"),
     ("expiration-date", "seconds since 1970 with tag 1"),
     ("max-subscribers", "a number up to 4294967295"),
     ("observer-check", "a number from 1 to 4294967295"),
@@ -70,9 +72,10 @@ fn seconds(value: &Value) -> Option<u64> {
 
 fn is_valid(key: u8, value: &Value) -> bool {
     let within = |limit: u32| number(value).filter(|number| *number <= limit.into());
+    let text = value.as_text().filter(|text| text.len() <= MAX_TEXT);
     match key {
-        NAME => value.as_text().is_some_and(|text| !text.is_empty()),
-        DATA | TOPIC_TYPE => value.is_text(),
+        NAME => text.is_some_and(|text| !text.is_empty()),
+        DATA | TOPIC_TYPE => text.is_some(),
         TYPE => value.as_text() == Some(DATA_TYPE),
         CONTENT_FORMAT => within(u16::MAX.into()).is_some(),
         EXPIRATION => seconds(value).is_some(),

@@ -1,9 +1,9 @@
 //! The broker's resources.
 
+use super::Broker;
 use super::properties::{self, DATA_TYPE, FORMAT, InitialData, Properties, Update};
 use super::table::{NotKept, TopicTable};
 use super::topic::{Publication, Topic};
-use super::{Broker, end};
 use crate::numbered::{self, owner, permit};
 use crate::outcome;
 use crate::system;
@@ -16,6 +16,8 @@ use std::time::Duration;
 
 /// The longest publication, and the longest list of properties, in bytes.
 const MAX_BODY: usize = 64 << 10;
+/// The longest list of topics, in bytes.
+const MAX_LIST: usize = 1 << 20;
 /// Requests a second of addresses that may be forged; further ones have to echo.
 const UNVERIFIED: u32 = 32;
 /// The resource type of topics.
@@ -39,7 +41,7 @@ pub(super) fn router(broker: &Broker) -> Router {
     let data = get(answered(broker, Broker::latest))
         .put(stored(broker, Broker::publish))
         .delete(stored(broker, Broker::unpublish))
-        .observable_by(move |message| observed.subject(message))
+        .observable_by_existing(move |message| observed.subject(message))
         .max_body(MAX_BODY)
         // Reading costs no more than elsewhere, but a publication costs a notification to each subscriber.
         .max_unverified_if(UNVERIFIED, |message, _| message.code() != Code::GET);
@@ -160,9 +162,17 @@ fn representation(code: Code, properties: &Properties) -> Response {
     Response::new(code).payload(properties.encode()).format(FORMAT)
 }
 
-fn links(uris: impl Iterator<Item = impl AsRef<str>>) -> Response {
-    let links: Vec<_> = uris.map(|uri| format!("<{}>", uri.as_ref())).collect();
-    Response::content(links.join(",")).format(ContentFormat::LINK_FORMAT)
+fn links(uris: impl Iterator<Item = impl AsRef<str>>) -> Answer {
+    let mut links = String::new();
+    for uri in uris {
+        let uri = uri.as_ref();
+        if links.len() + uri.len() + 3 > MAX_LIST {
+            return Err(bad(format!("more than {MAX_LIST} bytes: ask for topics by properties")));
+        }
+        let separator = if links.is_empty() { "" } else { "," };
+        links.extend([separator, "<", uri, ">"]);
+    }
+    Ok(Response::content(links).format(ContentFormat::LINK_FORMAT))
 }
 
 fn path(number: u32) -> String {
@@ -188,7 +198,7 @@ impl Broker {
         let topics = table.iter().filter(|_| topics).map(|(number, _)| path(number));
         let data =
             table.iter().filter(|_| data).map(|(_, topic)| topic.properties.data().to_owned());
-        Ok(links(topics.chain(data)))
+        links(topics.chain(data))
     }
 
     /// The topics with these properties (section 2.4.2).
@@ -198,7 +208,7 @@ impl Broker {
         let filter = Properties::read(call.payload()).map_err(bad)?;
         let table = self.inner.table();
         let found = table.iter().filter(|(_, topic)| topic.properties.fits(&filter));
-        Ok(links(found.map(|(number, _)| path(number))))
+        links(found.map(|(number, _)| path(number)))
     }
 
     /// A new topic (section 2.4.3).
@@ -275,7 +285,7 @@ impl Broker {
         let removed = table.remove(number).ok_or_else(no_topic)?;
         let version = table.version();
         drop(table);
-        end(&removed.subject);
+        removed.subject.changed();
         Ok(Changed { answer: Response::new(Code::DELETED), version })
     }
 
@@ -320,7 +330,7 @@ impl Broker {
             Some(_) => Ok(Response::new(Code::DELETED)),
             None => Err(no_data()),
         })?;
-        end(&topic.subject);
+        topic.subject.changed();
         Ok(changed)
     }
 

@@ -15,6 +15,7 @@ impl DurableState for BrokerInner {
 /// Fills a table with what is stored.
 pub(super) fn restore(map: &StoredMap, table: &mut TopicTable) {
     let mut lost = 0;
+    table.set_restoring(true);
     for (key, value) in map.iter() {
         let number = key.try_into().map(u32::from_be_bytes);
         let (Ok(number), Some(topic)) = (number, Topic::decode(value)) else {
@@ -23,6 +24,7 @@ pub(super) fn restore(map: &StoredMap, table: &mut TopicTable) {
         };
         lost += u32::from(table.restore(number, topic).is_err());
     }
+    table.set_restoring(false);
     if lost > 0 {
         tracing::warn!(target: "ebbtide::state", lost, "stored topics that are not valid, or exceed the limit");
     }

@@ -96,6 +96,11 @@ impl TopicTable {
         Ok(())
     }
 
+    /// See [`FairRoom::set_restoring`].
+    pub(super) fn set_restoring(&mut self, is_restoring: bool) {
+        self.room.set_restoring(is_restoring);
+    }
+
     /// Keeps a stored topic.
     pub(super) fn restore(&mut self, number: u32, topic: Topic) -> Result<(), NotKept> {
         let name = topic.properties.name();

@@ -19,6 +19,7 @@ impl DurableState for DirectoryInner {
 pub(super) fn restore(map: &StoredMap, table: &mut DirectoryTable) {
     let (now, unix) = (system::now(), system::unix_seconds());
     let mut lost = 0;
+    table.set_restoring(true);
     for (key, value) in map.iter() {
         let number = key.try_into().map(u32::from_be_bytes);
         let (Ok(number), Some((endpoint, expires))) = (number, RegisteredEndpoint::decode(value))
@@ -31,6 +32,7 @@ pub(super) fn restore(map: &StoredMap, table: &mut DirectoryTable) {
         let expires = now + Duration::from_secs(left);
         lost += u32::from(table.restore(number, endpoint, expires).is_err());
     }
+    table.set_restoring(false);
     if lost > 0 {
         tracing::warn!(target: "ebbtide::state", lost, "stored registrations that are not valid, or exceed the limit");
     }

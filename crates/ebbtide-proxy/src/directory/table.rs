@@ -103,6 +103,11 @@ impl DirectoryTable {
         Ok(number)
     }
 
+    /// See [`FairRoom::set_restoring`].
+    pub(super) fn set_restoring(&mut self, is_restoring: bool) {
+        self.room.set_restoring(is_restoring);
+    }
+
     /// Keeps a stored endpoint with its number.
     pub(super) fn restore(
         &mut self,

@@ -10,6 +10,7 @@ use ebbtide_core::turns::{TurnLimits, Turns};
 use ebbtide_core::wire::{Code, Message};
 use ebbtide_core::{PeerId, Source};
 use std::convert::Infallible;
+use std::net::Ipv4Addr;
 use std::sync::{MutexGuard, PoisonError};
 
 /// From so many on, clients have to show their addresses first.
@@ -72,12 +73,13 @@ impl Edhoc {
         }
     }
 
-    /// Whether one more handshake of a client may begin now. The handshake of a session has limited its peer.
+    /// Whether one more handshake of a client may begin now. Those of all sessions share the budget of one source.
     fn has_budget(&self, now: Instant, client: PeerId) -> bool {
-        match client.source() {
-            Source::Address(ip) => self.responding().budget.spend(now, ip),
-            Source::Session(_) => true,
-        }
+        let ip = match client.source() {
+            Source::Address(ip) => ip,
+            Source::Session(_) => Ipv4Addr::UNSPECIFIED.into(),
+        };
+        self.responding().budget.spend(now, ip)
     }
 
     fn answer_first(
@@ -95,8 +97,9 @@ impl Edhoc {
         };
         let id = identifier(is_taken).ok_or(HandshakeFault::NoRandomness)?;
         let (answered, message_2) = responder.answer(credentials, &id)?;
-        self.responding().unfinished.add(now, client, id, answered);
-        Ok(message_2)
+        // Another thread may have drawn the same one since.
+        let is_added = self.responding().unfinished.add(now, client, id, answered);
+        if is_added { Ok(message_2) } else { Err(HandshakeFault::NoRandomness) }
     }
 
     fn answer_third(

@@ -60,8 +60,12 @@ impl<T> Unfinished<T> {
         self.by_id.contains_key(id)
     }
 
-    /// Adds a handshake with this identifier, which no other one has.
-    pub(super) fn add(&mut self, now: Instant, client: PeerId, id: Vec<u8>, answered: T) {
+    /// Adds a handshake with this identifier. Returns false, and adds nothing, if another one has taken it.
+    #[must_use]
+    pub(super) fn add(&mut self, now: Instant, client: PeerId, id: Vec<u8>, answered: T) -> bool {
+        if self.has(&id) {
+            return false;
+        }
         self.make_room(now, client.source().sharing());
         let number = self.begun;
         self.begun += 1;
@@ -69,6 +73,7 @@ impl<T> Unfinished<T> {
         self.by_source.entry(client.source().sharing()).or_default().insert(number);
         let handshake = UnfinishedHandshake { began: now, client, id, answered };
         self.waiting.insert(number, Box::new(handshake));
+        true
     }
 
     /// Takes out the handshake of a client with our identifier.
@@ -114,7 +119,7 @@ mod tests {
     fn a_source_that_begins_very_many_handshakes_ends_its_own_and_each_ends_after_a_while() {
         let mut unfinished = Unfinished::new();
         let begin = |unfinished: &mut Unfinished<()>, at, client, id: u32| {
-            unfinished.add(at, client, id.to_be_bytes().to_vec(), ());
+            assert!(unfinished.add(at, client, id.to_be_bytes().to_vec(), ()));
         };
         let at = |seconds| Instant::ZERO + Duration::from_secs(seconds);
         begin(&mut unfinished, at(0), peer(1, 5683), 0);
@@ -122,6 +127,10 @@ mod tests {
         for id in 1..=flood {
             begin(&mut unfinished, at(1), peer(2, id as u16), id);
         }
+        assert!(
+            !unfinished.add(at(1), peer(3, 1), 0_u32.to_be_bytes().to_vec(), ()),
+            "it is taken"
+        );
         // Half of what is free, and no more.
         assert_eq!(unfinished.len(at(1)), 1 + MAX_UNFINISHED / 2);
         let id = |id: u32| id.to_be_bytes();

@@ -32,6 +32,8 @@ pub struct Resource<S = ()> {
     pub(super) subject: Option<Subject>,
     /// See [`Self::observable_by`].
     subject_of: Option<SubjectOf>,
+    /// Whether that is asked before the handler.
+    pub(super) is_subject_first: bool,
     pub(super) hidden: bool,
     /// Whether its handlers obey If-Match and If-None-Match.
     pub(super) conditional: bool,
@@ -52,6 +54,7 @@ impl<S> Default for Resource<S> {
             attributes: Vec::new(),
             subject: None,
             subject_of: None,
+            is_subject_first: false,
             hidden: false,
             conditional: false,
             max_body: usize::MAX,
@@ -156,7 +159,18 @@ impl<S: Send + Sync + 'static> Resource<S> {
         subject_of: impl Fn(&Message<'_>) -> Option<Subject> + Send + Sync + 'static,
     ) -> Self {
         self.subject_of = Some(Arc::new(subject_of));
+        self.is_subject_first = false;
         self
+    }
+
+    /// As [`Self::observable_by`], but `subject_of` is called before the handler: an observer learns of a change that
+    /// comes after the handler has read the state. For subjects that there are without the handler.
+    #[must_use]
+    pub fn observable_by_existing(
+        self,
+        subject_of: impl Fn(&Message<'_>) -> Option<Subject> + Send + Sync + 'static,
+    ) -> Self {
+        Self { is_subject_first: true, ..self.observable_by(subject_of) }
     }
 
     /// Declares that the handlers obey If-Match and If-None-Match (RFC 7252 section 5.10.8).
@@ -230,7 +244,8 @@ impl<S: Send + Sync + 'static> Resource<S> {
     /// such addresses are challenged before anything is done for them (4.01 with Echo, RFC 9175 section
     /// 2.4); a client that answers the challenge is served, and its address verified for an hour. For a
     /// resource that is expensive to make, such as one that reads files on threads. With 0, every
-    /// request has to show that its sender is there, also from a verified address, which a stranger could forge.
+    /// request has to show that its sender is there, also from a verified address, which a stranger could forge. The
+    /// later blocks of an upload that was let in need no proof of their own.
     /// Clients without RFC 9175 cannot.
     ///
     /// ```
@@ -304,6 +319,7 @@ impl<S: Send + Sync + 'static> Resource<S> {
             attributes,
             subject,
             subject_of,
+            is_subject_first,
             hidden,
             conditional,
             max_body,
@@ -318,6 +334,7 @@ impl<S: Send + Sync + 'static> Resource<S> {
             attributes,
             subject,
             subject_of,
+            is_subject_first,
             hidden,
             conditional,
             max_body,

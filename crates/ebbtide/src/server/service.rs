@@ -102,15 +102,20 @@ impl Service {
         };
         found.if_none_match = assembled.if_none_match();
         let fixed = route.resource.subject.as_ref().map(|subject| (subject, subject.changes()));
+        let subject_of = || {
+            let own = route.resource.subject_of(assembled.message())?;
+            Ok(own.map(|subject| (subject.changes(), subject)))
+        };
+        let early = route.resource.is_subject_first.then(subject_of);
         let reply = match assembled.block() {
             Some(part) => self.stream_block(now, &found, &origin, assembled.message(), &part),
             None => self.call(&found, &origin, assembled.message(), assembled.body()),
         };
-        let (own, reply) = match route.resource.subject_of(assembled.message()) {
+        let (own, reply) = match early.unwrap_or_else(subject_of) {
             Ok(own) => (own, reply),
             Err(caught) => (None, Reply::now(self.panicked(&caught))),
         };
-        let own = own.as_ref().map(|subject| (subject, subject.changes()));
+        let own = own.as_ref().map(|(began, subject)| (subject, *began));
         let observed = own.or(fixed);
         match reply.0 {
             HandlerAnswer::Ready(response) => {
