@@ -137,6 +137,7 @@ impl PskClient {
     pub fn reconnect(&mut self, io: &mut ClientIo<'_>) {
         self.now = self.now.max(io.now);
         if self.state != ClientState::Handshake {
+            self.restarts = 0;
             self.begin(io);
             self.flush(io);
         }

@@ -222,7 +222,7 @@ async fn what_is_wrong_is_refused_with_the_reason_and_changes_nothing() {
     let with = |key: u8, value: Value| [&ok[..], &[(key, value)]].concat();
     for (entries, why) in [
         (vec![], "topic-name is missing"),
-        (vec![(0, "".into()), ok[1].clone()], "topic-name is a text that is not empty"),
+        (vec![(0, "".into()), ok[1].clone()], "topic-name is a text of 1 to 1024 bytes"),
         (vec![(0, 7.into()), ok[1].clone()], "topic-name is a text"),
         (vec![ok[0].clone(), (2, "other".into())], "resource-type is the text core.ps.data"),
         (vec![ok[0].clone(), ok[0].clone(), ok[1].clone()], "topic-name is there twice"),

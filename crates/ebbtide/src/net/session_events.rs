@@ -183,7 +183,7 @@ impl SocketState {
                 && link.session == Some(session)
             {
                 if !established {
-                    link.failed = Some(reason);
+                    (link.failed, link.restarts) = (Some(reason), 0);
                     link.take_waiting();
                 }
                 self.wake.append(&mut link.wakers);
