@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Builds the tests and runs their programs, three at a time: scripts/run_tests.py [cargo test's options] [-- the tests' options]
+"""Builds the tests and runs their programs, two at a time: scripts/run_tests.py [cargo test's options] [-- the tests' options]
 
 `cargo test` runs one program after the other, and the longest ones mostly wait: for other implementations, for losses to be repeated.
 """
@@ -11,7 +11,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-AT_ONCE = 3  # one more than the least number of cores, since those of LONGEST wait as much as they compute
+AT_ONCE = 2
 LONGEST = (("ebbtide-cli", "interop"), ("ebbtide", "it"), ("ebbtide-cli", "it"))  # begin first
 MOSTLY_WAIT = {"interop": max(4, os.cpu_count() or 1)}  # how many tests run at once: most of their time is waiting
 # Their tests talk over real sockets, some with other implementations, whose own timers a busy machine can let run out: one that
