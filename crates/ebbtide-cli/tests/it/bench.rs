@@ -5,7 +5,6 @@ use crate::common::{Serving, command, ebbtide, refuse};
 use serde_json::Value;
 use std::fs;
 use std::process::Stdio;
-use std::time::Duration;
 
 #[test]
 fn an_open_loop_sends_as_many_requests_as_its_rate_says_and_writes_their_distribution() {
@@ -38,8 +37,9 @@ fn a_server_that_goes_away_leaves_a_result_at_the_end_of_the_duration() {
         let uri = server.uri("/separate");
         let mut bench = command(&["bench", &uri, "--engine", engine, "--duration", "3", "--json"]);
         let bench = bench.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        // It answers each request after two seconds, those of the measurement before this one; then it is gone.
-        std::thread::sleep(Duration::from_millis(500));
+        // A program that starts after the measurement has ended, so that has begun.
+        assert_eq!(ebbtide(&["get", &server.uri("/test")]).code, Some(0));
+        // The server answers each request after two seconds, and those of the measurement before this one; then it is gone.
         let probe = ebbtide(&["get", &uri, "-B", "60"]);
         assert_eq!(probe.code, Some(0), "{}", probe.err);
         drop(server);
