@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Everything that must hold before a change lands. People and machines run the same script.
 #
-#   ./ci.sh              all steps (about 21 minutes on 2 cores)
+#   ./ci.sh              all steps (about 20 minutes on 2 cores)
 #   ./ci.sh quick        prose, links, format, lints, tests
 #   ./ci.sh rest         all steps but tools, peers, release and test, which .ci/run has run before
 #   ./ci.sh --full       all steps, plus the tests as optimised, all combinations of features, ten minutes of fuzzing per target, statistical tests
