@@ -43,8 +43,9 @@ impl<T: AsyncRead + AsyncWrite + Unpin + Send + 'static> Wire for Bytes<T> {
         expected: usize,
     ) -> Poll<io::Result<usize>> {
         // The buffer grows with the bytes that have arrived, not with the length that a header
-        // announces.
-        let expected = expected.min(2 * input.unread().len());
+        // announces. It grows in few steps, since many buffers that grow side by side leave holes
+        // in the heap that are too small for the next step.
+        let expected = expected.min(4 * input.unread().len());
         let mut room = ReadBuf::new(input.room(expected));
         ready!(Pin::new(&mut self.0).poll_read(cx, &mut room))?;
         let len = room.filled().len();

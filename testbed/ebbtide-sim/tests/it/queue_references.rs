@@ -24,6 +24,7 @@ fn compare(model: QueueModel, facts: &LinkFacts, reference: &mut dyn Discipline,
     let mut tested = model.build(facts, stream("queue"));
     let mut luck = stream(&format!("{model:?} {facts:?}"));
     let (mut now, mut arrivals) = (Instant::ZERO, 0);
+    let mut dropped_or_marked = 0;
     for id in 0..STEPS {
         if id % PHASE == 0 {
             arrivals = uniform(&mut luck, 1, 9);
@@ -40,10 +41,13 @@ fn compare(model: QueueModel, facts: &LinkFacts, reference: &mut dyn Discipline,
         } else {
             let packet = reference.dequeue(now, &mut expected);
             assert_eq!(tested.dequeue(now, &mut dropped), packet, "{model:?} {facts:?}: step {id}");
+            dropped_or_marked += usize::from(packet.is_some_and(|packet| packet.is_marked));
         }
+        dropped_or_marked += dropped.len();
         assert_eq!(dropped, expected, "{model:?} {facts:?}: step {id}");
         assert_eq!(tested.bytes(), reference.bytes(), "{model:?} {facts:?}: step {id}");
     }
+    assert!(dropped_or_marked > 10, "{model:?} {facts:?}: {dropped_or_marked}");
 }
 
 /// A link for packets of at most two bytes, with and without a bound, with and without ECN.
@@ -412,7 +416,7 @@ fn pie_does_what_its_pseudocode_does() {
     }
 }
 
-/// Floyd and Jacobson 1993, figure 2, with the second method of section 7.
+/// Floyd and Jacobson 1993, sections 4 and 7, with the second method of the latter.
 #[derive(Debug)]
 struct RedReference {
     buffer: Buffer,
