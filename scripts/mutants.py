@@ -36,7 +36,6 @@ TESTS = dict.fromkeys(("cc", "exchange", "session"), [("ebbtide-core", "ebbtide_
 PACKAGES = ["ebbtide-core", "ebbtide-dtls", "ebbtide-sim", "ebbtide"]
 ROOTS = ["crates/ebbtide-core/src/lib.rs", "crates/ebbtide-dtls/src/lib.rs", "testbed/ebbtide-sim/src/lib.rs"]
 SWITCH = """
-extern crate std;
 /// Whether this mutant is the active one.
 #[doc(hidden)]
 pub fn mutant(number: u32) -> bool {
