@@ -10,14 +10,16 @@ area's own tests run first; what survives them meets those of the library that i
 import argparse
 import concurrent.futures
 import json
+import math
 import os
 import random
 import re
+import resource
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 AREAS = {
@@ -43,8 +45,12 @@ pub fn mutant(number: u32) -> bool {
     *ACTIVE.get_or_init(|| std::env::var("MUTANT").ok().and_then(|text| text.parse().ok()).unwrap_or(0)) == number
 }
 """
-LONGEST_RUN = 400  # seconds for a test program, after which a mutant counts as caught: it never ends
-BOUNDED = ["prlimit", f"--as={16 << 30}"]  # one that takes all memory does not harm the machine
+# A mutant that never ends counts as caught: once its tests have taken so many times as much of a processor as without it, and these
+# seconds, or have waited so many seconds.
+LONGER = 3
+SPARE_SECONDS = 20
+LONGEST_WAIT = 600
+MOST_MEMORY = 16 << 30
 LEAST_CAUGHT = 0.9
 
 NUMBERS = dict.fromkeys(("u8", "u16", "u32", "u64", "usize"), ["0", "1"])
@@ -68,6 +74,13 @@ class Mutant:
     start: int
     end: int
     text: str
+
+
+@dataclass(frozen=True)
+class Program:
+    folder: Path
+    path: str
+    seconds: int = LONGEST_WAIT  # of a processor
 
 
 def constant_parts(text: str) -> list[tuple[int, int]]:
@@ -143,8 +156,8 @@ def insert(tree: Path, mutants: dict[int, Mutant]) -> None:
         (tree / path).write_text(text + SWITCH)
 
 
-def build(tree: Path, mutants: dict[int, Mutant]) -> dict[tuple[str, str], tuple[Path, str]]:
-    """Folder and program of each package's tests. A mutant that does not compile is left out, in place."""
+def build(tree: Path, mutants: dict[int, Mutant]) -> dict[tuple[str, str], Program]:
+    """The programs of each package's tests. A mutant that does not compile is left out, in place."""
     command = ["cargo", "test", "--no-run", "--message-format", "json", "--lib", "--test", "it", *(f"-p={name}" for name in PACKAGES)]
     optimised = [f"--config=profile.dev.package.{name}.opt-level=1" for name in PACKAGES[:3]]
     environment = os.environ | {"RUSTFLAGS": "--cap-lints=warn", "CARGO_PROFILE_DEV_DEBUG": "0", "CARGO_TARGET_DIR": str(tree.parent / "target")}
@@ -154,12 +167,10 @@ def build(tree: Path, mutants: dict[int, Mutant]) -> dict[tuple[str, str], tuple
         messages = [json.loads(line) for line in ran.stdout.splitlines() if line.startswith("{")]
         if ran.returncode == 0:
             built = [message for message in messages if message.get("executable") and message["profile"]["test"]]
+            folders = [Path(message["manifest_path"]).parent for message in built]
             return {
-                (Path(message["manifest_path"]).parent.name, message["target"]["name"]): (
-                    Path(message["manifest_path"]).parent,
-                    message["executable"],
-                )
-                for message in built
+                (folder.name, message["target"]["name"]): Program(folder, message["executable"])
+                for folder, message in zip(folders, built, strict=True)
             }
         errors = [message["message"] for message in messages if message.get("message", {}).get("level") == "error"]
         lines = [line["text"] for error in errors for span in error["spans"] for line in span["text"]]
@@ -171,13 +182,12 @@ def build(tree: Path, mutants: dict[int, Mutant]) -> dict[tuple[str, str], tuple
             del mutants[number]
 
 
-def notices(folder: Path, program: str, number: int) -> bool:
+def notices(program: Program, number: int) -> bool:
     """Whether a test fails, or one does not end, with this mutant."""
     environment = os.environ | {"MUTANT": str(number), "RUST_BACKTRACE": "0", "PROPTEST_RNG_SEED": "7252", "PROPTEST_MAX_SHRINK_ITERS": "1"}
-    run = subprocess.Popen(
-        [*BOUNDED, program, "--test-threads=4"], cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-    )
-    timer = threading.Timer(LONGEST_RUN, run.kill)
+    bounded = ["prlimit", f"--as={MOST_MEMORY}", f"--cpu={program.seconds}", program.path, "--test-threads=4"]
+    run = subprocess.Popen(bounded, cwd=program.folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    timer = threading.Timer(LONGEST_WAIT, run.kill)
     timer.start()
     with run, run.stdout as lines:
         failed = any(line.rstrip().endswith("FAILED") for line in lines)
@@ -199,12 +209,16 @@ def main() -> None:
     insert(tree, {})
     mutants = dict(enumerate(draw(tree, options.number, options.seed, options.area or list(AREAS)), 1))
     programs = build(tree, mutants)
-    for name, (folder, program) in programs.items():
-        if notices(folder, program, 0):
+    for name, program in programs.items():
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        if notices(program, 0):
             sys.exit(f"tests of {name} fail without any mutant")
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        took = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+        programs[name] = replace(program, seconds=SPARE_SECONDS + math.ceil(LONGER * took))
 
     def is_caught(number: int) -> bool:
-        return any(notices(*programs[tests], number) for tests in TESTS[mutants[number].area])
+        return any(notices(programs[tests], number) for tests in TESTS[mutants[number].area])
 
     caught = dict.fromkeys(AREAS, 0)
     survivors = []
