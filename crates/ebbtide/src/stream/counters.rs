@@ -69,6 +69,19 @@ pub(crate) struct Tally {
 struct Inner {
     counters: StreamCounters,
     budget: Budget,
+    lingering: usize,
+}
+
+/// Connections that have ended and are still read, at once. The budget counts them no longer.
+const MAX_LINGERING: usize = 256;
+
+/// One of the places of connections that have ended and are still read.
+pub(super) struct Lingering(Arc<Tally>);
+
+impl Drop for Lingering {
+    fn drop(&mut self) {
+        self.0.lock().lingering -= 1;
+    }
 }
 
 impl Tally {
@@ -87,7 +100,7 @@ impl Tally {
         scarce: bool,
     ) -> Result<Arc<Member>, Reason> {
         let mut inner = self.lock();
-        let Inner { counters, budget } = &mut *inner;
+        let Inner { counters, budget, .. } = &mut *inner;
         if budget.connections_from(from) >= limits.per_address {
             counters.refused += 1;
             counters.refused_of_address += 1;
@@ -117,6 +130,16 @@ impl Tally {
     /// An admitted connection has ended, or was not established.
     pub(crate) fn leave(&self, member: &Member) {
         self.lock().budget.remove(member);
+    }
+
+    /// A place for a connection that has ended, if there is one.
+    pub(super) fn linger(self: &Arc<Self>) -> Option<Lingering> {
+        let mut inner = self.lock();
+        if inner.lingering >= MAX_LINGERING {
+            return None;
+        }
+        inner.lingering += 1;
+        Some(Lingering(self.clone()))
     }
 
     /// A connection's handshakes begin.

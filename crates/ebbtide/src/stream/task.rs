@@ -5,7 +5,7 @@
 //! that it has read at once, and sleeps again.
 
 use super::budget::Member;
-use super::counters::Tally;
+use super::counters::{Lingering, Tally};
 use super::link::{Link, LinkState};
 use super::room::TaskBuffers;
 use super::trace;
@@ -53,6 +53,7 @@ pub(crate) struct Task<W> {
     sleep: Pin<Box<Sleep>>,
     armed: Option<Instant>,
     stage: Stage,
+    lingering: Option<Lingering>,
     /// Whether the transport has taken bytes that it has not sent.
     unflushed: bool,
 }
@@ -99,6 +100,7 @@ impl<W: Wire> Task<W> {
             sleep,
             armed: None,
             stage: Stage::Open,
+            lingering: None,
             unflushed: false,
         }
     }
@@ -320,7 +322,11 @@ impl<W: Wire> Task<W> {
         }
         if self.stage == Stage::Closing {
             match self.wire.poll_shutdown(cx) {
-                Poll::Ready(Ok(())) => self.stage = Stage::Lingering,
+                Poll::Ready(Ok(())) => match self.tally.linger() {
+                    Some(place) => (self.stage, self.lingering) = (Stage::Lingering, Some(place)),
+                    // What the system has not sent yet may be lost if the peer goes on sending.
+                    None => return Poll::Ready(()),
+                },
                 Poll::Ready(Err(_)) => return Poll::Ready(()),
                 Poll::Pending => return Poll::Pending,
             }

@@ -69,6 +69,22 @@ async fn ten_thousand_half_sent_messages_fit_into_128_megabytes() {
 }
 
 #[tokio::test]
+async fn few_connections_are_read_after_their_end() {
+    let (server, address) = serve_tcp(ServerConfig::new());
+    is_served(address).await;
+    let before = crate::common::counting::bytes_in_use();
+    let mut held = Vec::new();
+    for n in 0..2000_u16 {
+        // A request before the CSM.
+        held.push(connection(2 + (n % 100) as u8, address, &[0x00, 0x01]).await);
+    }
+    eventually(|| server.snapshot().connections.no_csm == 2000).await;
+    let cost = (crate::common::counting::bytes_in_use() - before) / 2000;
+    println!("{cost} bytes for each");
+    assert!(cost < 2_500, "{cost} bytes for each");
+}
+
+#[tokio::test]
 async fn connections_that_ask_for_much_and_read_nothing_cost_no_hash_for_each_request() {
     let body = bytes::Bytes::from(vec![b'l'; 16 << 20]);
     let router = Router::new()
