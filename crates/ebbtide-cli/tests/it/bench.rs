@@ -39,7 +39,7 @@ fn a_server_that_goes_away_leaves_a_result_at_the_end_of_the_duration() {
         let bench = bench.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         // A program that starts after the measurement has ended, so that has begun.
         assert_eq!(ebbtide(&["get", &server.uri("/test")]).code, Some(0));
-        // The server answers each request after two seconds, and those of the measurement before this one; then it is gone.
+        // The server answers each request after two seconds, those of the measurement before this one; then it is gone.
         let probe = ebbtide(&["get", &uri, "-B", "60"]);
         assert_eq!(probe.code, Some(0), "{}", probe.err);
         drop(server);
