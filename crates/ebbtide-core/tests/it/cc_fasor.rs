@@ -91,6 +91,16 @@ fn after_two_exchanges_with_retransmissions_the_slow_timeout_comes_first() {
 }
 
 #[test]
+fn an_exchange_that_is_cancelled_before_a_retransmission_says_nothing_of_the_path() {
+    let mut path = Path::new("fasor");
+    path.answered_after(0.8);
+    path.answered_after(5.0);
+    path.next_timeout();
+    assert_eq!(path.state(), "FAST_SLOW_FAST");
+    assert_eq!(path.unanswered(), [1.4, 7.7, 2.8, 5.6, 11.2]);
+}
+
+#[test]
 fn one_exchange_without_a_retransmission_returns_to_fast_from_every_state() {
     for exchanges_with_loss in 1..=3 {
         let mut path = Path::new("fasor");

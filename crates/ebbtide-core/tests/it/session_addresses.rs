@@ -86,3 +86,16 @@ fn an_address_that_asks_too_often_is_told_when_to_come_again() {
     assert!(limiter.admit(at(1), ip(1)).is_ok());
     assert_eq!(limiter.refused(), 1);
 }
+
+#[test]
+fn the_address_whose_second_began_first_is_forgotten_when_no_more_are_counted() {
+    let mut limiter = RateLimiter::new(1, 2);
+    assert!(limiter.admit(at(0), ip(1)).is_ok());
+    assert!(limiter.admit(at(0), ip(2)).is_ok());
+    // Both are known.
+    assert!(limiter.admit(at(0), ip(1)).is_err());
+    assert!(limiter.admit(at(0), ip(2)).is_err());
+    assert!(limiter.admit(at(0), ip(3)).is_ok());
+    assert!(limiter.admit(at(0), ip(2)).is_err(), "one alone is forgotten");
+    assert!(limiter.admit(at(0), ip(1)).is_ok());
+}
