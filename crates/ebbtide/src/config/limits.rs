@@ -50,7 +50,7 @@ setters! {
         /// EXCHANGE_LIFETIME, because message IDs depend on it.
         peer_retention(span: Duration) => endpoint.limits.peer_retention = span;
 
-        /// Sets the maximum number of observers of each socket; further clients are
+        /// Sets the maximum number of observers of each socket, and of each connection; further clients are
         /// answered once and not registered. Default 131072.
         observers(observers: usize) => max_observers = observers;
 

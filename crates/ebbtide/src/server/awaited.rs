@@ -1,19 +1,19 @@
 //! Requests whose handlers are not ready at once: a task waits for each, or the task of the socket for many.
 
 use super::carrier::{Carrier, Sink};
+use super::handler_future::HandlerFuture;
 use super::later::{HandlersAtWork, at_leisure, give_up, wait};
 use super::observe::Subject;
-use super::panics;
-use super::reply::BoxFuture;
 use crate::message::Response;
 use crate::net::brief_task::BriefWork;
 use crate::net::shared::Shared;
 use ebbtide_core::session::Finished;
 use ebbtide_core::session::server::PendingRequest;
 use ebbtide_core::time::Instant;
-use std::pin::pin;
+use std::future::Future;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use tracing::Span;
 
 /// A request whose handler is not ready at once.
@@ -76,9 +76,9 @@ impl AwaitedRequest {
 
     /// Waits for a slow handler. After a while the request is acknowledged, so that the client stops
     /// retransmitting it (RFC 7252 section 5.2.2).
-    pub(super) async fn finish<C: Carrier>(mut self, carrier: Arc<C>, future: BoxFuture) {
+    pub(super) async fn finish<C: Carrier>(mut self, carrier: Arc<C>, future: HandlerFuture) {
         let patience = self.working.service.config().acknowledge_after;
-        let mut answer = pin!(panics::caught(future));
+        let mut answer = pin!(future);
         let answered = match tokio::time::timeout(patience, answer.as_mut()).await {
             Ok(answered) => answered,
             Err(_) => {
@@ -137,12 +137,12 @@ impl AwaitedRequest {
 pub(super) struct BriefAnswer {
     /// `None` once it is answered.
     request: Option<AwaitedRequest>,
-    future: BoxFuture,
+    future: HandlerFuture,
     span: Span,
 }
 
 impl BriefAnswer {
-    pub(super) const fn new(request: AwaitedRequest, future: BoxFuture, span: Span) -> Self {
+    pub(super) const fn new(request: AwaitedRequest, future: HandlerFuture, span: Span) -> Self {
         Self { request: Some(request), future, span }
     }
 }
@@ -151,11 +151,7 @@ impl BriefWork for BriefAnswer {
     fn poll(&mut self, socket: &Arc<Shared>, now: Instant, cx: &mut Context<'_>) -> Poll<()> {
         let Self { request, future, span } = self;
         let _entered = span.enter();
-        let answered = match panics::catch(|| future.as_mut().poll(cx)) {
-            Ok(Poll::Pending) => return Poll::Pending,
-            Ok(Poll::Ready(response)) => Ok(response),
-            Err(caught) => Err(caught),
-        };
+        let answered = ready!(Pin::new(future).poll(cx));
         let Some(request) = request.take() else { return Poll::Ready(()) };
         let response = answered.unwrap_or_else(|caught| request.working.service.panicked(&caught));
         let unsent = request.answer(socket, AnsweredIn::Driver(now), response);

@@ -76,6 +76,7 @@ pub(crate) struct Borrowed<'a> {
 struct OwnedRequest {
     info: PeerInfo,
     peer: Peer,
+    is_verified: bool,
     datagram: Bytes,
     payload: Bytes,
     params: Box<[(String, String)]>,
@@ -106,6 +107,7 @@ impl Borrowed<'_> {
         OwnedRequest {
             info: self.origin.to_info(),
             peer: self.origin.peer(),
+            is_verified: self.origin.is_verified(),
             datagram: Bytes::copy_from_slice(self.message.as_bytes()),
             payload: Bytes::copy_from_slice(self.payload),
             params: self.names.iter().filter_map(named).collect(),
@@ -122,6 +124,17 @@ impl Call<'_> {
         match &self.0 {
             RequestStorage::Borrowed(call) => call.origin.address(),
             RequestStorage::Kept(call) => call.info.address,
+        }
+    }
+
+    /// Whether the client's address is verified: by a session, by a connection, or by a challenge that it has echoed
+    /// within the hour (RFC 9175 section 2.4); or whether it need not be ([`Verify`](super::Verify)). Any other address
+    /// may be forged, and a stranger can forge any number of them, so all together should have the share of one client.
+    #[must_use]
+    pub fn is_verified(&self) -> bool {
+        match &self.0 {
+            RequestStorage::Borrowed(call) => call.origin.is_verified(),
+            RequestStorage::Kept(call) => call.is_verified,
         }
     }
 

@@ -2,19 +2,29 @@
 
 use super::carrier::{Carrier, Sink};
 use super::inner::{Inner, Service};
+use super::origin::AddressTrust;
 use crate::message::Response;
 use crate::net::clock::fraction;
-use ebbtide_core::Source;
 use ebbtide_core::session::server::Outgoing;
 use ebbtide_core::session::{FairShares, Finished, FinishedRef, NotSent};
 use ebbtide_core::time::Instant;
 use ebbtide_core::wire::Code;
+use ebbtide_core::{PeerId, Source};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// How long an answer waits for the end of an exchange before it is tried in any case.
 const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Why there is no place for a handler at work.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(super) enum NoPlace {
+    /// As many work as may, or for this source as many as are free to others.
+    Taken,
+    /// Half of the places are taken, and the address may be forged.
+    Unverified,
+}
 
 /// Counts a task that works on a request, and no longer when it is over, however it ends.
 pub(super) struct HandlersAtWork {
@@ -24,16 +34,21 @@ pub(super) struct HandlersAtWork {
 }
 
 impl HandlersAtWork {
-    /// A place for a request of `from`; `None` if as many work as may, or as many as are free to others for
-    /// this source.
-    pub(super) fn begin(service: &Service, from: Source) -> Option<Self> {
+    /// A place for a request of `from`, or why there is none.
+    pub(super) fn begin(service: &Service, from: PeerId) -> Result<Self, NoPlace> {
         let inner = &service.inner;
         let working = Self { service: service.clone(), holder: None };
         let (taken, max) =
             (inner.working.fetch_add(1, Ordering::Relaxed), inner.config.max_working);
         // Most handlers are ready at once: none of them waits for the lock.
-        let may = taken < max && (2 * taken < max || shares(inner).admit(from, taken, max));
-        may.then_some(working)
+        if 2 * taken < max {
+            return Ok(working);
+        }
+        if !service.trusts(from) {
+            return Err(NoPlace::Unverified);
+        }
+        let may = taken < max && shares(inner).admit(from.source(), taken, max);
+        if may { Ok(working) } else { Err(NoPlace::Taken) }
     }
 
     /// It takes longer: it is counted in the share of `from`.
@@ -99,13 +114,13 @@ pub(super) fn when_there_is_room<C: Carrier>(
     state: &C::State,
     finished: Finished,
 ) {
-    let from = finished.requester().peer().source();
-    let Some(working) = HandlersAtWork::begin(service, from) else {
+    let from = finished.requester().peer();
+    let Ok(working) = HandlersAtWork::begin(service, from) else {
         let peer = state.shown(finished.requester().peer());
         tracing::warn!(%peer, "too many responses wait to be sent");
         return;
     };
-    let (carrier, working) = (carrier.clone(), working.hold(from));
+    let (carrier, working) = (carrier.clone(), working.hold(from.source()));
     tokio::spawn(async move {
         wait(&*carrier, &finished).await;
         drop(working);
@@ -141,11 +156,12 @@ pub(super) fn at_leisure<C: Carrier>(
     if !finished.is_useful() {
         return;
     }
-    let from = finished.requester().peer().source();
-    let Some(working) = HandlersAtWork::begin(service, from) else { return };
+    let from = finished.requester().peer();
+    let Ok(working) = HandlersAtWork::begin(service, from) else { return };
     let leisure = service.config().endpoint.params.default_leisure.to_duration();
     let part = fraction();
-    let (carrier, working, finished) = (carrier.clone(), working.hold(from), finished.to_owned());
+    let (carrier, working, finished) =
+        (carrier.clone(), working.hold(from.source()), finished.to_owned());
     tokio::spawn(async move {
         tokio::time::sleep(leisure.mul_f64(part)).await;
         wait(&*carrier, &finished).await;

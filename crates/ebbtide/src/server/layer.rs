@@ -85,7 +85,7 @@ impl Layer for Timeout {
         match next.run(call).0 {
             HandlerAnswer::Ready(response) => Reply::now(response),
             HandlerAnswer::Pending(pending) => Reply::later(async move {
-                let timely = tokio::time::timeout(span, pending.future).await;
+                let timely = tokio::time::timeout(span, pending.future.response()).await;
                 timely.unwrap_or_else(|_| Response::new(Code::SERVICE_UNAVAILABLE))
             }),
         }

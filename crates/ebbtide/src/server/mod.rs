@@ -11,6 +11,7 @@ mod file;
 mod gate;
 mod group;
 mod handler;
+mod handler_future;
 mod in_order;
 mod inner;
 mod into_response;

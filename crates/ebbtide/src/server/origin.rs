@@ -20,6 +20,12 @@ pub(crate) struct Origin<'a> {
     pub(crate) back: Option<WayBack<'a>>,
 }
 
+/// The addresses of its clients that a server has verified.
+pub(crate) trait AddressTrust: Send + Sync {
+    /// Whether the address of a client is verified, or need not be.
+    fn trusts(&self, client: PeerId) -> bool;
+}
+
 /// By what the sender can be asked.
 #[derive(Copy, Clone)]
 pub(crate) struct WayBack<'a> {
@@ -27,6 +33,7 @@ pub(crate) struct WayBack<'a> {
     pub(crate) over: &'a dyn Reachable,
     /// The context that protected the request.
     pub(crate) security: Option<&'a ClientContext>,
+    pub(crate) trust: &'a dyn AddressTrust,
 }
 
 impl Origin<'_> {
@@ -38,6 +45,11 @@ impl Origin<'_> {
     /// The sender's address.
     pub(crate) fn address(&self) -> SocketAddr {
         self.info.map_or_else(|| PeerInfo::unproved(self.id).address, |info| info.address)
+    }
+
+    /// Whether that address is verified, or need not be.
+    pub(crate) fn is_verified(&self) -> bool {
+        self.back.is_none_or(|back| back.trust.trusts(self.id))
     }
 
     /// The sender's address and identity, with storage of their own.

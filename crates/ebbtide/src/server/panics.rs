@@ -1,15 +1,18 @@
 //! Panics of handlers: a bug in one handler must not stop the server for other clients.
 
-use super::reply::BoxFuture;
-use crate::message::Response;
 use std::any::Any;
 use std::fmt;
-use std::future::poll_fn;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::task::Poll;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 /// The payload of a handler's panic.
-pub(super) struct CaughtPanic(Box<dyn Any + Send>);
+pub(crate) struct CaughtPanic(Box<dyn Any + Send>);
+
+impl CaughtPanic {
+    /// Lets it go on.
+    pub(super) fn resume(self) -> ! {
+        resume_unwind(self.0)
+    }
+}
 
 impl fmt::Display for CaughtPanic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -23,14 +26,4 @@ impl fmt::Display for CaughtPanic {
 /// the panic left it, and a mutex that the handler had locked is poisoned.
 pub(super) fn catch<R>(call: impl FnOnce() -> R) -> Result<R, CaughtPanic> {
     catch_unwind(AssertUnwindSafe(call)).map_err(CaughtPanic)
-}
-
-/// Waits for a handler and catches its panic.
-pub(super) async fn caught(mut future: BoxFuture) -> Result<Response, CaughtPanic> {
-    poll_fn(|cx| match catch(|| future.as_mut().poll(cx)) {
-        Ok(Poll::Ready(response)) => Poll::Ready(Ok(response)),
-        Ok(Poll::Pending) => Poll::Pending,
-        Err(caught) => Poll::Ready(Err(caught)),
-    })
-    .await
 }

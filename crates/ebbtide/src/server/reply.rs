@@ -1,12 +1,9 @@
 //! Replies of handlers: a response that is ready, or a future that returns one.
 
+use super::handler_future::HandlerFuture;
 use crate::message::Response;
 use core::fmt;
 use std::future::Future;
-use std::pin::Pin;
-
-/// A future that is polled by the server's runtime.
-pub(crate) type BoxFuture = Pin<Box<dyn Future<Output = Response> + Send>>;
 
 /// The answer to a request, or a future that returns it.
 pub struct Reply(pub(crate) HandlerAnswer);
@@ -21,7 +18,7 @@ pub(crate) enum HandlerAnswer {
 
 /// An answer that is not there yet.
 pub(crate) struct PendingAnswer {
-    pub(crate) future: BoxFuture,
+    pub(crate) future: HandlerFuture,
     pub(crate) polled_by: PolledBy,
 }
 
@@ -50,7 +47,8 @@ impl Reply {
     /// As [`Self::later`], for a future that never works for long when it is polled, such as one
     /// that waits for the answer of another server. The task of the socket by which the request
     /// came polls it, which costs less than a task of its own; it serves no other request
-    /// meanwhile. Over a connection the future has a task of its own all the same.
+    /// meanwhile. Over a connection, for a notification, and where a handler takes a body as it arrives, the future has
+    /// a task of its own all the same.
     ///
     /// Both are polled once more when their request is acknowledged, so that a time limit need not be set before.
     #[must_use]
@@ -62,7 +60,8 @@ impl Reply {
         future: impl Future<Output = Response> + Send + 'static,
         polled_by: PolledBy,
     ) -> Self {
-        Self(HandlerAnswer::Pending(PendingAnswer { future: Box::pin(future), polled_by }))
+        let future = HandlerFuture::new(future);
+        Self(HandlerAnswer::Pending(PendingAnswer { future, polled_by }))
     }
 
     /// Applies `change` to the response when it is ready.
@@ -71,7 +70,7 @@ impl Reply {
         match self.0 {
             HandlerAnswer::Ready(response) => Self::now(change(response)),
             HandlerAnswer::Pending(PendingAnswer { future, polled_by }) => {
-                Self::pending(async move { change(future.await) }, polled_by)
+                Self::pending(async move { change(future.response().await) }, polled_by)
             }
         }
     }
@@ -80,7 +79,7 @@ impl Reply {
     pub async fn wait(self) -> Response {
         match self.0 {
             HandlerAnswer::Ready(response) => response,
-            HandlerAnswer::Pending(pending) => pending.future.await,
+            HandlerAnswer::Pending(pending) => pending.future.response().await,
         }
     }
 }

@@ -246,7 +246,8 @@ impl<S: Send + Sync + 'static> Resource<S> {
     /// resource that is expensive to make, such as one that reads files on threads. With 0, every
     /// request has to show that its sender is there, also from a verified address, which a stranger could forge. The
     /// later blocks of an upload that was let in need no proof of their own.
-    /// Clients without RFC 9175 cannot.
+    /// Clients without RFC 9175 cannot. It selects every request, so a limit after it has no effect
+    /// ([`Self::max_unverified_if`]).
     ///
     /// ```
     /// # use ebbtide::{Response, server::{Router, get}};

@@ -5,9 +5,9 @@ use super::awaited::{AwaitedRequest, BriefAnswer};
 use super::carrier::{Carrier, Sink};
 use super::gate::Gate;
 use super::inner::Service;
-use super::later::HandlersAtWork;
+use super::later::{HandlersAtWork, NoPlace};
 use super::observe::Subject;
-use super::origin::{Origin, WayBack};
+use super::origin::{AddressTrust, Origin, WayBack};
 use super::panics;
 use super::protected::sender;
 use super::reply::{HandlerAnswer, PendingAnswer, PolledBy, Reply};
@@ -26,6 +26,8 @@ use ebbtide_core::session::server::{
 use ebbtide_core::session::{Due, Requester};
 use ebbtide_core::time::Instant;
 use ebbtide_core::wire::{Code, Message, OptionNumber, Type};
+use std::future::Future;
+use std::pin::Pin;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::task::{Context, Poll, Waker};
@@ -61,7 +63,7 @@ impl Service {
         let (id, local) = (verified.requester().peer(), verified.requester().local);
         let info = sender(&**carrier, id, security);
         let (requests, over) = (&self.inner.requests, carrier.way_back());
-        let way = WayBack { requests, over, security };
+        let way = WayBack { requests, over, security, trust: self };
         let origin = Origin { id, info: info.as_ref(), local, back: Some(way) };
         let mut found = match self.permit(&verified, &origin) {
             Ok(found) => found,
@@ -82,7 +84,7 @@ impl Service {
             && !self.is_trusted(now, verified.requester(), gate)
             && !gate.admit(now)
         {
-            let challenge = self.session().challenge_first(now, &verified);
+            let challenge = self.session().challenge_first(now, verified.requester());
             return self.send(carrier, now, Outgoing::One(challenge));
         }
         let permitted = match route.resource.streams(verified.message()) {
@@ -231,11 +233,18 @@ impl Service {
     ) {
         let PendingAnswer { mut future, polled_by } = pending;
         let from = assembled.requester().peer();
-        let Some(working) = HandlersAtWork::begin(self, from.source()) else {
-            self.inner.overloaded.fetch_add(1, Ordering::Relaxed);
-            self.refused(now, Reason::Overloaded, from);
-            let refusal = Response::new(Code::SERVICE_UNAVAILABLE).max_age(1);
-            return self.finish(carrier, now, assembled.handled(refusal), AnsweredBy::Session);
+        let working = match HandlersAtWork::begin(self, from) {
+            Ok(working) => working,
+            Err(NoPlace::Unverified) => {
+                let challenge = self.session().challenge_first(now, assembled.requester());
+                return self.send(carrier, now, Outgoing::One(challenge));
+            }
+            Err(NoPlace::Taken) => {
+                self.inner.overloaded.fetch_add(1, Ordering::Relaxed);
+                self.refused(now, Reason::Overloaded, from);
+                let refusal = Response::new(Code::SERVICE_UNAVAILABLE).max_age(1);
+                return self.finish(carrier, now, assembled.handled(refusal), AnsweredBy::Session);
+            }
         };
         if let (PolledBy::Socket, Some(socket)) = (polled_by, carrier.socket()) {
             let working = working.hold(from.source());
@@ -249,12 +258,11 @@ impl Service {
         }
         let polled = {
             let mut cx = Context::from_waker(Waker::noop());
-            span.in_scope(|| panics::catch(|| future.as_mut().poll(&mut cx)))
+            span.in_scope(|| Pin::new(&mut future).poll(&mut cx))
         };
         let response = match polled {
-            Ok(Poll::Ready(response)) => response,
-            Err(caught) => self.panicked(&caught),
-            Ok(Poll::Pending) => {
+            Poll::Ready(answered) => answered.unwrap_or_else(|caught| self.panicked(&caught)),
+            Poll::Pending => {
                 let working = working.hold(from.source());
                 // Before the driver looks at the next datagram, which may be a copy.
                 let pending = carrier.lock().defer(now, assembled);
@@ -344,7 +352,7 @@ impl Service {
         let security = self.context_of(&message);
         let info = sender(&**carrier, id, security.as_ref());
         let (requests, over) = (&self.inner.requests, carrier.way_back());
-        let way = WayBack { requests, over, security: security.as_ref() };
+        let way = WayBack { requests, over, security: security.as_ref(), trust: self };
         let origin = Origin { id, info: info.as_ref(), local, back: Some(way) };
         match self.state_for(&due, &origin).0 {
             HandlerAnswer::Ready(response) => {
@@ -353,10 +361,7 @@ impl Service {
             HandlerAnswer::Pending(PendingAnswer { future, .. }) => {
                 let (service, carrier) = (self.clone(), carrier.clone());
                 tokio::spawn(async move {
-                    let response = match panics::caught(future).await {
-                        Ok(response) => response,
-                        Err(caught) => service.panicked(&caught),
-                    };
+                    let response = future.await.unwrap_or_else(|caught| service.panicked(&caught));
                     service.send_notification(&*carrier, carrier.clock().now(), &due, response);
                 });
             }
@@ -393,6 +398,13 @@ impl Service {
             response = session.size_notification(now, due, &message, response.clone(), sizes);
             state.notify(now, due, &response, |length| session.notification_allowance(due, length));
         });
+    }
+}
+
+impl AddressTrust for Service {
+    fn trusts(&self, client: PeerId) -> bool {
+        let is_datagrams = matches!(client, PeerId::Address(_));
+        !is_datagrams || self.session().trusts_source(self.clock().now(), client.source())
     }
 }
 

@@ -80,7 +80,7 @@ impl Service {
             self.refused(now, Reason::Overloaded, origin.id);
             Reply::now(Response::new(Code::SERVICE_UNAVAILABLE).max_age(1))
         };
-        let working = HandlersAtWork::begin(self, source).ok_or_else(refused)?.hold(source);
+        let working = HandlersAtWork::begin(self, origin.id).map_err(|_| refused())?.hold(source);
         {
             let mut streams = self.inner.streams.lock();
             if streams.len() >= MAX {
@@ -106,8 +106,7 @@ impl Service {
             let response = match reply.0 {
                 HandlerAnswer::Ready(response) => response,
                 HandlerAnswer::Pending(pending) => {
-                    let answered = panics::caught(pending.future).await;
-                    answered.unwrap_or_else(|caught| service.panicked(&caught))
+                    pending.future.await.unwrap_or_else(|caught| service.panicked(&caught))
                 }
             };
             tell.send_replace(Some(response));

@@ -4,8 +4,10 @@ use crate::common::eventually::eventually;
 use ebbtide::server::{Call, Handler, Reply, Router, Server, get, post};
 use ebbtide::{Client, Code, Response, ServerConfig};
 use std::future::Future;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::sync::watch;
 
@@ -109,4 +111,46 @@ async fn a_socket_that_is_closed_drops_what_its_answers_wait_for() {
     eventually(|| Arc::strong_count(&held) < 3).await;
     asking.abort();
     running.abort();
+}
+
+/// A future that is ready at once, and whose destructor panics.
+struct Faulty(Option<Response>);
+
+impl Future for Faulty {
+    type Output = Response;
+
+    fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Response> {
+        self.0.take().map_or(Poll::Pending, Poll::Ready)
+    }
+}
+
+impl Drop for Faulty {
+    fn drop(&mut self) {
+        panic!("a bug in a destructor");
+    }
+}
+
+#[tokio::test]
+async fn a_destructor_that_panics_ends_neither_its_request_nor_its_socket() {
+    let brief = || Faulty(Some(Response::content("brief")));
+    let endless = || Faulty(None);
+    let config = ServerConfig::new().limits(|limits| limits.working(2));
+    let router = Router::new()
+        .route("/brief", get(Brief(brief)))
+        .route("/later", get(move || async move { brief().await }))
+        .route("/endless", get(Brief(endless)));
+    let server = Server::with_config(router, config, ["127.0.0.1:0"]).unwrap();
+    let (at, meter) = (server.local_addrs()[0], server.meter());
+    tokio::spawn(server.run());
+    let get = async |path: &str| Client::new().get(format!("coap://{at}/{path}")).await.unwrap();
+    assert_eq!(get("brief").await.text(), "brief");
+    // This one panics while it is polled.
+    assert_eq!(get("later").await.code(), Code::INTERNAL_SERVER_ERROR);
+    let waiting =
+        tokio::spawn(async move { Client::new().get(format!("coap://{at}/endless")).await });
+    eventually(|| meter.snapshot().load.working == 1).await;
+    // What is refused is dropped before it is polled.
+    assert_eq!(get("brief").await.code(), Code::SERVICE_UNAVAILABLE);
+    assert!(!waiting.is_finished());
+    waiting.abort();
 }

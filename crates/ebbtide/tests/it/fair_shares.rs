@@ -2,8 +2,8 @@
 
 use crate::common::eventually::eventually;
 use crate::common::many_clients::{GET, ManyClients, Outgoing};
-use ebbtide::server::{Router, Server, post};
-use ebbtide::{Code, ServerConfig};
+use ebbtide::server::{Resource, Router, Server, Verify, post};
+use ebbtide::{Client, Code, ServerConfig};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,19 +11,55 @@ use tokio::sync::Semaphore;
 
 const MAX: usize = 40;
 
-#[tokio::test]
-async fn one_address_gets_half_of_the_places_of_handlers_at_work_and_a_newcomer_finds_one() {
-    let gate = Arc::new(Semaphore::new(0));
-    let waits = gate.clone();
-    let slow = post(move || {
-        let gate = waits.clone();
+/// A handler that waits until the gate opens.
+fn waiting_for(gate: &Arc<Semaphore>) -> Resource {
+    let gate = gate.clone();
+    post(move || {
+        let gate = gate.clone();
         async move {
             let _passed = gate.acquire().await;
             Code::CHANGED
         }
-    });
+    })
+}
+
+#[tokio::test]
+async fn forged_addresses_get_half_of_the_places_of_handlers_at_work() {
+    let gate = Arc::new(Semaphore::new(0));
+    let limited = ServerConfig::new().verify(Verify::All).limits(|limits| limits.working(MAX));
+    let router = Router::new().route("/slow", waiting_for(&gate));
+    let server = Server::with_config(router, limited, ["127.0.0.1:0"]).unwrap();
+    let (meter, at) = (server.meter(), server.local_addrs()[0]);
+    let mut many = ManyClients::new(at);
+    for n in 0..3 * MAX as u32 {
+        many.say(n, &Outgoing { code: Code::POST, options: &[(11, &b"slow"[..])], ..GET });
+    }
+    many.flush();
+    let mut challenged = 0;
+    eventually(|| {
+        many.hear(
+            |_| false,
+            |_, message| {
+                challenged += usize::from(message.code() == Code::UNAUTHORIZED);
+            },
+        );
+        challenged == 3 * MAX - MAX / 2
+    })
+    .await;
+    assert_eq!(meter.snapshot().load.working, MAX / 2);
+    // A client that echoes has a place.
+    let honest =
+        tokio::spawn(async move { Client::new().post(format!("coap://{at}/slow"), "").await });
+    eventually(|| meter.snapshot().load.working == MAX / 2 + 1).await;
+    gate.add_permits(1000);
+    assert_eq!(honest.await.unwrap().unwrap().code(), Code::CHANGED);
+}
+
+#[tokio::test]
+async fn one_address_gets_half_of_the_places_of_handlers_at_work_and_a_newcomer_finds_one() {
+    let gate = Arc::new(Semaphore::new(0));
     let config = ServerConfig::new().limits(|limits| limits.working(MAX));
-    let router = Router::new().route("/slow", slow);
+    let router = Router::new().route("/slow", waiting_for(&gate));
     let server = Server::with_config(router, config, ["127.0.0.1:0"]).unwrap();
     let meter = server.meter();
     let many = RefCell::new(ManyClients::new(server.local_addrs()[0]));

@@ -10,6 +10,7 @@ use crate::session::finished::Finished;
 use crate::session::key::{fingerprint, transfer_key};
 use crate::session::message::Response;
 use crate::session::q_block::{QBlockPart, RequestedBlocks};
+use crate::session::requester::Requester;
 use crate::time::Instant;
 use crate::wire::{Code, Message, OptionNumber};
 use alloc::vec::Vec;
@@ -241,8 +242,8 @@ impl<S: SharedState<ServerState>> Server<S> {
 
     /// A challenge for a request whose handling is too expensive for an unverified address. Nothing
     /// of it has been stored.
-    pub fn challenge_first(&self, now: Instant, verified: &Verified<'_, '_>) -> Finished {
-        self.challenged(now, verified.0.requester.clone())
+    pub fn challenge_first(&self, now: Instant, requester: &Requester) -> Finished {
+        self.challenged(now, requester.clone())
     }
 }
 
