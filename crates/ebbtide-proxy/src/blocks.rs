@@ -5,7 +5,7 @@
 //! cell.
 
 use crate::ask::Ask;
-use crate::open::Counted;
+use crate::open::OpenRequest;
 use crate::options;
 use crate::outcome::ForwardOutcome;
 use crate::remainder::{ClaimedRest, HELD, Remainder};
@@ -28,7 +28,7 @@ pub(crate) struct BodyRest {
     /// How long each block may take.
     pub(crate) patience: Duration,
     /// Its place among the open requests.
-    pub(crate) _counted: Counted,
+    pub(crate) _counted: OpenRequest,
 }
 
 /// The meaning of the time of one block's exchange.

@@ -4,6 +4,7 @@ use crate::outcome;
 use bytes::{Buf, BufMut};
 use ebbtide::Response;
 use ebbtide::server::StoredMap;
+use std::io;
 use std::net::IpAddr;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -69,6 +70,29 @@ impl Durable {
             _ => Err(outcome::unavailable(LATER, "it cannot be stored")),
         }
     }
+}
+
+/// Restores what a map has under numbers by `keep`, which returns whether a value is valid and within the bounds. Any
+/// others are removed from the map, which would keep them forever.
+///
+/// # Errors
+///
+/// Returns an error if that cannot be stored.
+pub(crate) fn restore(
+    map: &mut StoredMap,
+    mut keep: impl FnMut(u32, &[u8]) -> bool,
+) -> io::Result<()> {
+    let mut is_kept = |key: &[u8], value: &[u8]| {
+        key.try_into().is_ok_and(|number| keep(u32::from_be_bytes(number), value))
+    };
+    let rejected = map.iter().filter(|(key, value)| !is_kept(key, value));
+    let rejected: Vec<StoredChange> = rejected.map(|(key, _)| (key.to_vec(), None)).collect();
+    if rejected.is_empty() {
+        return Ok(());
+    }
+    let lost = rejected.len();
+    tracing::warn!(target: "ebbtide::state", lost, "what is stored is not valid, or exceeds the limit");
+    map.write(rejected)
 }
 
 impl Drop for Durable {
@@ -147,4 +171,30 @@ pub(crate) fn put_address(out: &mut Vec<u8>, address: IpAddr) {
 /// Reads an address; `None` if the value is cut.
 pub(crate) fn get_address(input: &mut &[u8]) -> Option<IpAddr> {
     Some(IpAddr::V6(input.try_get_u128().ok()?.into()).to_canonical())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ebbtide::server::StateFile;
+
+    #[test]
+    fn what_is_not_restored_is_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let load = || StoredMap::load(StateFile::new(folder.path().join("state"))).unwrap();
+        let mut map = load();
+        let put = |key: &[u8]| (key.to_vec(), Some(b"value".to_vec()));
+        map.write([put(&1_u32.to_be_bytes()), put(&2_u32.to_be_bytes()), put(b"other")]).unwrap();
+        let mut seen = Vec::new();
+        let keep = |number, value: &[u8]| {
+            assert_eq!(value, b"value");
+            seen.push(number);
+            number != 2
+        };
+        restore(&mut map, keep).unwrap();
+        assert_eq!(seen, [1, 2]);
+        for map in [map, load()] {
+            assert!(map.iter().map(|(key, _)| key).eq([1_u32.to_be_bytes()]));
+        }
+    }
 }

@@ -6,15 +6,15 @@ use crate::gateway::{Gateway, GatewayAnswer};
 use crate::observed;
 use crate::options::Forwarded;
 use crate::outcome;
+use crate::room::{UNVERIFIED, UNVERIFIED_AT_HALF, client_of};
 use crate::system;
 use crate::target::{Target, TargetScheme};
 use crate::time_limit::TimerStart;
 use bytes::Bytes;
 use ebbtide::Response;
 use ebbtide::server::{BodyStream, Call, FromCall, Handler, Reply, Resource, Router, Subject, get};
-use ebbtide_core::sharing_prefix;
 use ebbtide_core::wire::{Block, Code, Message, OptionNumber};
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 
 /// The size of blocks for a client that names none: 1024 bytes.
 const LARGEST: u8 = 6;
@@ -25,6 +25,9 @@ pub(crate) const URGENCY: u8 = 3;
 /// Requests a second of addresses that may be forged, which are sent to HTTP servers: each costs a connection. Further
 /// ones have to echo first. Not all, since many clients cannot.
 const UNVERIFIED_WEB: u32 = 64;
+
+/// The same of all requests while many are open: those that are let in share one turn.
+const UNVERIFIED_CROWDED: u32 = 1;
 
 /// Forwards requests.
 #[derive(Clone, Debug)]
@@ -74,6 +77,7 @@ fn router(gateway: &Gateway) -> Router {
 fn resource(gateway: &Gateway, role: TargetRole) -> Resource {
     let forward = Forward { gateway: gateway.clone(), role };
     let (observed, wary) = (forward.clone(), forward.clone());
+    let (observing, crowded) = (gateway.clone(), gateway.clone());
     get(forward.clone())
         .post(forward.clone())
         .put(forward.clone())
@@ -88,6 +92,10 @@ fn resource(gateway: &Gateway, role: TargetRole) -> Resource {
         .streamed_if(is_web_upload)
         .max_unverified_if(0, move |message, client| wary.concerns_download(message, client))
         .max_unverified_if(UNVERIFIED_WEB, |message, _| Target::is_of_web(message))
+        .max_unverified_if(UNVERIFIED_AT_HALF, move |message, _| {
+            registers(message) && observing.is_half_followed()
+        })
+        .max_unverified_if(UNVERIFIED_CROWDED, move |_, _| crowded.is_crowded())
 }
 
 /// Whether a request has a body in several blocks for an HTTP server, which receives it as it arrives. That of a single
@@ -219,7 +227,7 @@ impl Forward {
     fn unasked(&self, message: &Message<'_>) -> Result<Ask, Response> {
         let inner = &self.gateway.inner;
         Ok(Ask {
-            applicant: Applicant { client: Ipv4Addr::UNSPECIFIED.into(), urgency: URGENCY },
+            applicant: Applicant { client: UNVERIFIED, urgency: URGENCY },
             target: self.target(message)?,
             code: message.code(),
             forwarded: Forwarded::of_request(message, &inner.upstream.name)?,
@@ -247,7 +255,7 @@ impl Forward {
             body
         });
         Ok(Ask {
-            applicant: Applicant { client: sharing_prefix(client), urgency: URGENCY },
+            applicant: Applicant { client: client_of(call), urgency: URGENCY },
             target: self.target(&message)?,
             code: call.method(),
             forwarded,

@@ -8,8 +8,9 @@ use crate::cell::{Cells, GateLoad};
 use crate::config::GatewayConfig;
 use crate::downloads::WebDownloads;
 use crate::observed::{Observations, State};
-use crate::open::{Counted, FairPlaces};
+use crate::open::{Counted, FairPlaces, OpenRequest};
 use crate::outcome::{self, ForwardOutcome};
+use crate::room::{Holding, PLACE};
 use crate::shared::{RequestProgress, SharedRequest, SharedRequests};
 use crate::system;
 use crate::target::Target;
@@ -18,10 +19,14 @@ use crate::upstream::{SharedUpstream, Upstream, UpstreamConfig};
 use ebbtide::server::Reply;
 use ebbtide::{Client, Code, OptionNumber, Response};
 use hyper::header::HeaderValue;
+use std::net::IpAddr;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
+
+/// Bytes of the bodies of all requests that arrive over HTTP, wait or are in flight.
+const MAX_BODIES: usize = 64 << 20;
 
 /// A gateway to CoAP servers. Cloning it is cheap; all clones are the same gateway.
 #[derive(Clone, Debug)]
@@ -53,12 +58,19 @@ pub(crate) struct GatewayInner {
     pub(crate) observations: Arc<Observations>,
     pub(crate) downloads: Arc<WebDownloads>,
     open: Arc<FairPlaces>,
+    /// In places of 1 KiB.
+    bodies: Arc<FairPlaces>,
+    /// Requests that are observed for clients.
+    followed: Arc<FairPlaces>,
     pub(crate) backends: Backends,
     pub(crate) deadline: Duration,
     pub(crate) max_body: usize,
     /// This gateway in the field Via of HTTP, if its name can stand there.
     pub(crate) via: Option<HeaderValue>,
 }
+
+/// While one of so many places for open requests is taken, few of addresses that may be forged get another.
+const CROWDED: usize = 64;
 
 /// An answer, with the rest of its body if that is still to come.
 #[derive(Debug)]
@@ -93,6 +105,8 @@ impl Gateway {
             observations: Arc::default(),
             downloads: Arc::default(),
             open: FairPlaces::new(config.max_requests),
+            bodies: FairPlaces::new(MAX_BODIES / PLACE),
+            followed: FairPlaces::new(config.max_requests),
             backends: config.backends,
             deadline: config.deadline,
             max_body: config.max_body,
@@ -119,8 +133,8 @@ impl Gateway {
     /// The answer, if too many requests are open.
     pub(crate) fn follow(&self, ask: Ask) -> Result<watch::Receiver<Option<State>>, Response> {
         let client = ask.applicant.client;
-        let GatewayInner { upstream, observations, open, .. } = &*self.inner;
-        let follower = observations.follow(upstream, ask, || open.admit(client));
+        let GatewayInner { upstream, observations, followed, .. } = &*self.inner;
+        let follower = observations.follow(upstream, ask, || followed.admit(client));
         follower.ok_or_else(too_many)
     }
 
@@ -216,13 +230,40 @@ impl Gateway {
         GatewayAnswer { response, rest }
     }
 
+    /// Whether so many requests are open that those of addresses that may be forged have to wait for each other.
+    pub(crate) fn is_crowded(&self) -> bool {
+        self.inner.open.has_taken_one_of(CROWDED)
+    }
+
+    /// Whether half of the places for observed requests is taken.
+    pub(crate) fn is_half_followed(&self) -> bool {
+        self.inner.followed.has_taken_one_of(2)
+    }
+
     /// A place among the open requests.
     ///
     /// # Errors
     ///
     /// The answer, if there are too many.
-    pub(crate) fn admit(&self, ask: &Ask) -> Result<Counted, Response> {
-        self.inner.open.admit(ask.applicant.client).ok_or_else(too_many)
+    pub(crate) fn admit(&self, ask: &Ask) -> Result<OpenRequest, Response> {
+        let client = ask.applicant.client;
+        let request = self.inner.open.admit(client).ok_or_else(too_many)?;
+        let body = match ask.payload.len() {
+            0 => None,
+            length => Some(self.admit_body(client, length)?),
+        };
+        Ok(OpenRequest { _request: request, _body: body })
+    }
+
+    /// Room for a body.
+    ///
+    /// # Errors
+    ///
+    /// The answer, if there is none.
+    pub(crate) fn admit_body(&self, client: IpAddr, bytes: usize) -> Result<Counted, Response> {
+        let too_much =
+            || outcome::unavailable(Duration::from_secs(1), "too many bodies are waiting");
+        self.inner.bodies.hold(Holding::of_bytes(client, bytes)).ok_or_else(too_much)
     }
 
     /// A request that may be shared, stored and confirmed.

@@ -56,6 +56,7 @@ mod web;
 mod web_body;
 mod web_link;
 mod web_uri;
+mod work;
 
 pub use access::{Prefix, PrefixError};
 pub use broker::{Broker, BrokerConfig};

@@ -126,7 +126,8 @@ impl Entered {
             Err(error) => return Some(outcome::failed(&error)),
         };
         // The registration is a request like others; notifications come when the server sends them.
-        let place = upstream.cells.cell(address.ip()).enter(ask.applicant).await;
+        let mut place = upstream.cells.cell(address.ip()).enter(ask.applicant).await;
+        place.set_sent();
         let mut observation = match upstream.client.observe_with(request).await {
             Ok(observation) => observation,
             Err(error) => return Some(outcome::failed(&error)),

@@ -15,6 +15,13 @@ pub(crate) struct Counted {
     holding: Holding,
 }
 
+/// The places of a request and of its body, until it is dropped.
+#[derive(Debug)]
+pub(crate) struct OpenRequest {
+    pub(crate) _request: Counted,
+    pub(crate) _body: Option<Counted>,
+}
+
 impl FairPlaces {
     pub(crate) fn new(max: usize) -> Arc<Self> {
         Arc::new(Self(Mutex::new(FairRoom::new(max))))
@@ -24,9 +31,18 @@ impl FairPlaces {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Whether at least one of so many places is taken.
+    pub(crate) fn has_taken_one_of(&self, places: usize) -> bool {
+        self.lock().has_taken_one_of(places)
+    }
+
     /// A place for a request of this client; `None` at the limit.
     pub(crate) fn admit(self: &Arc<Self>, client: IpAddr) -> Option<Counted> {
-        let holding = Holding { client, places: 1 };
+        self.hold(Holding { client, places: 1 })
+    }
+
+    /// So many places; `None` at the limit.
+    pub(crate) fn hold(self: &Arc<Self>, holding: Holding) -> Option<Counted> {
         let is_admitted = self.lock().replace(None, Some(holding));
         is_admitted.then(|| Counted { open: self.clone(), holding })
     }

@@ -1,11 +1,24 @@
 //! Room that clients share fairly.
 
 use crate::system;
+use ebbtide::server::Call;
 use ebbtide_core::session::FairShares;
-use std::net::IpAddr;
+use ebbtide_core::sharing_prefix;
+use std::net::{IpAddr, Ipv4Addr};
 
 /// The bytes of a place where memory is counted in places.
 pub(crate) const PLACE: usize = 1024;
+
+/// The client as which all addresses count that may be forged, since a stranger can forge any number of them.
+pub(crate) const UNVERIFIED: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
+/// The requests of such addresses a second where half of a room is taken: their share may be used up, so each request has
+/// to prove its address.
+pub(crate) const UNVERIFIED_AT_HALF: u32 = 0;
+
+/// The client in whose share a request counts.
+pub(crate) fn client_of(call: &Call<'_>) -> IpAddr {
+    if call.is_verified() { sharing_prefix(call.remote().ip()) } else { UNVERIFIED }
+}
 
 /// Places, of which a client's address has at most as many as are free.
 #[derive(Debug)]
@@ -56,6 +69,11 @@ impl FairRoom {
         has_room
     }
 
+    /// Whether at least one of so many places is taken.
+    pub(crate) fn has_taken_one_of(&self, places: usize) -> bool {
+        self.taken.saturating_mul(places) >= self.max
+    }
+
     fn has(&self, next: Holding) -> bool {
         let taken = self.taken + next.places;
         // The last of its places decides.
@@ -68,7 +86,6 @@ impl FairRoom {
         (0..former.places).for_each(|_| self.shares.remove(former.client));
     }
 
-    #[cfg(test)]
     pub(crate) fn taken(&self) -> usize {
         self.taken
     }

@@ -67,6 +67,12 @@ struct Places {
 }
 
 impl Places {
+    /// The request leaves.
+    fn set_sent(&mut self) {
+        self.device.set_sent();
+        self.cell.set_sent();
+    }
+
     /// The exchange has ended.
     fn end(self, end: PlaceEnd) {
         let now = system::now();
@@ -117,6 +123,9 @@ impl Future for DirectExchange {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let Self { request, places, length, .. } = &mut *self;
+        if let Some(places) = places {
+            places.set_sent();
+        }
         let answered = ready!(Pin::new(request).poll(cx));
         if let Some(places) = places.take() {
             places.end(PlaceEnd::of(&answered, |response| of_bodies(*length, response)));
@@ -263,17 +272,11 @@ impl Upstream {
     ) -> Option<DirectExchange> {
         let address = self.direct_address(ask)?;
         let patience = deadline.saturating_duration_since(now);
-        let device = self.cells.device(address).try_enter(now, patience)?;
-        let Some(cell) = self.cells.cell(address.ip()).try_enter(now, patience) else {
-            device.end(now, ExchangeEnd::Unmeasured);
-            return None;
-        };
-        let places = Places { device, cell };
-        let Some(request) = self.client.direct(address, ask.parts()) else {
-            places.end(PlaceEnd::Other(ExchangeEnd::Unmeasured));
-            return None;
-        };
-        let (places, length) = (Some(places), ask.payload.len());
+        let client = ask.applicant.client;
+        let device = self.cells.device(address).try_enter(client, now, patience)?;
+        let cell = self.cells.cell(address.ip()).try_enter(client, now, patience)?;
+        let request = self.client.direct(address, ask.parts())?;
+        let (places, length) = (Some(Places { device, cell }), ask.payload.len());
         Some(DirectExchange { request, address, places, length })
     }
 
@@ -306,7 +309,7 @@ impl Upstream {
         let mut _alone = None;
         if ask.payload.len() > self.client.block_size() {
             let uri = CacheKey::of_uri(&ask.target);
-            _alone = Some(self.uploads.turn(&uri).await);
+            _alone = Some(self.uploads.turn(&uri, ask.applicant).await);
         }
         let exchange = self.client.request(request);
         let of_bodies = |response: &Response| of_bodies(ask.payload.len(), response);
@@ -338,7 +341,8 @@ impl Upstream {
         exchange: impl Future<Output = Result<T, Error>>,
         round_trip: impl FnOnce(&T) -> RoundTrip,
     ) -> Result<T, Response> {
-        let places = self.enter(ask, address, progress).await?;
+        let mut places = self.enter(ask, address, progress).await?;
+        places.set_sent();
         progress.set_sent(system::now());
         let answered = exchange.await;
         places.end(PlaceEnd::of(&answered, round_trip));
@@ -393,11 +397,7 @@ impl Upstream {
             }
         };
         let place = cell.enter(ask.applicant).await;
-        if let Err(refusal) = self.check(cell.mean(), progress) {
-            // Nothing was sent: the places are free at once.
-            Places { device, cell: place }.end(PlaceEnd::Other(ExchangeEnd::Unmeasured));
-            return Err(refusal);
-        }
+        self.check(cell.mean(), progress)?;
         Ok(Places { device, cell: place })
     }
 

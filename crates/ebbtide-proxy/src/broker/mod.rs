@@ -9,12 +9,13 @@ mod topic;
 use crate::durable::Durable;
 use crate::open::FairPlaces;
 use crate::system;
+use crate::work::ClientWork;
 use ebbtide::server::{Router, StateStore, StoredMap};
 use std::fmt;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
-use table::{Due, TopicTable};
+use table::{AT_ONCE, Due, TopicTable};
 
 /// How often topics are looked at.
 const LOOK: Duration = Duration::from_secs(1);
@@ -82,6 +83,7 @@ struct BrokerInner {
     table: Mutex<TopicTable>,
     durable: Option<Durable>,
     waiting: Arc<FairPlaces>,
+    work: ClientWork,
 }
 
 impl Broker {
@@ -101,14 +103,15 @@ impl Broker {
     /// At most so many changes may wait until they are stored.
     fn with_waiting(config: BrokerConfig, waiting: usize) -> io::Result<Self> {
         let mut table = TopicTable::new(config.max_bytes.unwrap_or(64 << 20));
-        let map = config.store.map(StoredMap::load).transpose()?;
-        if let Some(map) = &map {
-            storing::restore(map, &mut table);
+        let mut map = config.store.map(StoredMap::load).transpose()?;
+        if let Some(map) = &mut map {
+            storing::restore(map, &mut table)?;
         }
         let inner = Arc::new_cyclic(|inner| BrokerInner {
             table: Mutex::new(table),
             durable: map.map(|map| Durable::start(map, inner.clone())),
             waiting: FairPlaces::new(waiting),
+            work: ClientWork::default(),
         });
         tokio::spawn(look(Arc::downgrade(&inner)));
         Ok(Self { inner })
@@ -133,18 +136,25 @@ async fn look(broker: Weak<BrokerInner>) {
     loop {
         tokio::time::sleep(LOOK).await;
         let Some(broker) = broker.upgrade() else { return };
-        let all = broker.table().take_due(system::now(), system::unix_seconds());
-        for due in all {
-            match due {
-                Due::Expired(topic) => {
-                    // Its observers are answered that there is no such topic.
-                    topic.subject.changed();
-                    if let Some(durable) = &broker.durable {
-                        durable.wake();
+        loop {
+            let all = broker.table().take_due(system::now(), system::unix_seconds());
+            let is_last = all.len() < AT_ONCE;
+            for due in all {
+                match due {
+                    Due::Expired(subject) => {
+                        // Its observers are answered that there is no such topic.
+                        subject.changed();
+                        if let Some(durable) = &broker.durable {
+                            durable.wake();
+                        }
                     }
+                    Due::Silent(subject) => subject.changed(),
                 }
-                Due::Silent(topic) => topic.subject.changed(),
             }
+            if is_last {
+                break;
+            }
+            tokio::task::yield_now().await;
         }
     }
 }
@@ -153,7 +163,9 @@ async fn look(broker: Weak<BrokerInner>) {
 mod tests {
     use super::*;
     use crate::tests::serve;
+    use ebbtide::server::TestServer;
     use ebbtide::{Client, Code, OptionNumber, Request};
+    use futures_util::FutureExt;
     use std::sync::Condvar;
 
     /// A disk that takes nothing until it is released.
@@ -177,6 +189,41 @@ mod tests {
             let waited = freed.wait_while(is_free.lock().unwrap(), |is_free| !*is_free);
             waited.map(drop).map_err(|_| io::ErrorKind::Other.into())
         }
+    }
+
+    #[derive(Clone, Debug, Default)]
+    struct FailingDisk(Arc<Mutex<bool>>);
+
+    impl StateStore for FailingDisk {
+        fn load(&self) -> io::Result<Option<Vec<u8>>> {
+            Ok(None)
+        }
+
+        fn save(&self, _: &[u8]) -> io::Result<()> {
+            match *self.0.lock().unwrap() {
+                true => Ok(()),
+                false => Err(io::ErrorKind::StorageFull.into()),
+            }
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_topic_that_cannot_be_stored_is_not_there() {
+        let disk = FailingDisk::default();
+        let broker = Broker::open(BrokerConfig::new().state(disk.clone())).unwrap();
+        let server = TestServer::new(broker.router());
+        let create = || {
+            let topic = &b"\xa2\x00\x61a\x02\x6ccore.ps.data"[..];
+            server.request(Request::post("coap://broker/ps").unwrap().payload(topic))
+        };
+        assert_eq!(create().await.code(), Code::SERVICE_UNAVAILABLE);
+        assert_eq!(broker.inner.table().len(), 0);
+        // One whose handler is dropped has no answer either.
+        assert!(create().now_or_never().is_none());
+        assert_eq!(broker.inner.table().len(), 0);
+        *disk.0.lock().unwrap() = true;
+        assert_eq!(create().await.code(), Code::CREATED);
+        assert_eq!(broker.inner.table().len(), 1);
     }
 
     #[tokio::test]

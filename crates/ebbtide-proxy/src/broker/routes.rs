@@ -2,15 +2,16 @@
 
 use super::Broker;
 use super::properties::{self, DATA_TYPE, FORMAT, InitialData, Properties, Update};
+use super::storing::UnstoredTopic;
 use super::table::{NotKept, TopicTable};
 use super::topic::{Publication, Topic};
 use crate::numbered::{self, owner, permit};
 use crate::outcome;
+use crate::room::{UNVERIFIED_AT_HALF, client_of};
 use crate::system;
 use bytes::Bytes;
 use ebbtide::server::{Call, Handler, Reply, Resource, Router, Subject, get};
 use ebbtide::{Code, ContentFormat, OptionNumber, Response};
-use ebbtide_core::sharing_prefix;
 use ebbtide_core::wire::Message;
 use std::time::Duration;
 
@@ -18,6 +19,8 @@ use std::time::Duration;
 const MAX_BODY: usize = 64 << 10;
 /// The longest list of topics, in bytes.
 const MAX_LIST: usize = 1 << 20;
+/// Topics that are listed, or subscribers that are notified, in a step of a client's work.
+const LISTED: usize = 16;
 /// Requests a second of addresses that may be forged; further ones have to echo.
 const UNVERIFIED: u32 = 32;
 /// The resource type of topics.
@@ -26,7 +29,13 @@ const TOPIC_TYPE: &str = "core.ps.conf";
 const LATER: Duration = Duration::from_secs(60);
 
 pub(super) fn router(broker: &Broker) -> Router {
-    let bounded = |resource: Resource| resource.max_body(MAX_BODY).max_unverified(UNVERIFIED);
+    let bounded = |resource: Resource| {
+        let broker = broker.clone();
+        resource
+            .max_body(MAX_BODY)
+            .max_unverified_if(UNVERIFIED_AT_HALF, move |_, _| broker.inner.table().is_half_full())
+            .max_unverified(UNVERIFIED)
+    };
     let collection = get(answered(broker, Broker::list))
         .fetch(answered(broker, Broker::filter))
         .post(stored(broker, Broker::create))
@@ -37,12 +46,15 @@ pub(super) fn router(broker: &Broker) -> Router {
         .post(stored(broker, |broker, call| broker.update(call, Update::All)))
         .ipatch(stored(broker, |broker, call| broker.update(call, Update::Some)))
         .delete(stored(broker, Broker::remove));
-    let observed = broker.clone();
+    let (observed, full) = (broker.clone(), broker.clone());
     let data = get(answered(broker, Broker::latest))
         .put(stored(broker, Broker::publish))
         .delete(stored(broker, Broker::unpublish))
         .observable_by_existing(move |message| observed.subject(message))
         .max_body(MAX_BODY)
+        .max_unverified_if(UNVERIFIED_AT_HALF, move |message, _| {
+            message.code() != Code::GET && full.inner.table().is_half_full()
+        })
         // Reading costs no more than elsewhere, but a publication costs a notification to each subscriber.
         .max_unverified_if(UNVERIFIED, |message, _| message.code() != Code::GET);
     Router::new()
@@ -72,6 +84,8 @@ struct ChangeHandler {
 struct Changed {
     answer: Response,
     version: u64,
+    /// The number of a new topic.
+    created: Option<u32>,
 }
 
 fn stored(
@@ -84,10 +98,10 @@ fn stored(
 impl Handler<ChangeHandler, ()> for ChangeHandler {
     fn call(&self, call: &Call<'_>, (): &()) -> Reply {
         let inner = &self.broker.inner;
-        let Some(place) = inner.waiting.admit(sharing_prefix(call.remote().ip())) else {
+        let Some(place) = inner.waiting.admit(client_of(call)) else {
             return Reply::now(too_fast());
         };
-        let Changed { answer, version } = match (self.change)(&self.broker, call) {
+        let Changed { answer, version, created } = match (self.change)(&self.broker, call) {
             Ok(changed) => changed,
             Err(refusal) => return Reply::now(refusal),
         };
@@ -95,13 +109,16 @@ impl Handler<ChangeHandler, ()> for ChangeHandler {
             return Reply::now(answer);
         }
         let inner = inner.clone();
+        let created = created.map(|number| UnstoredTopic::new(inner.clone(), number, version));
         Reply::later(async move {
             let _place = place;
-            let settled = match &inner.durable {
-                Some(durable) => durable.settle(version).await,
-                None => Ok(()),
-            };
-            settled.map_or_else(|refusal| refusal, |()| answer)
+            if let Some(durable) = &inner.durable
+                && let Err(refusal) = durable.settle(version).await
+            {
+                return refusal;
+            }
+            created.into_iter().for_each(UnstoredTopic::keep);
+            answer
         })
     }
 }
@@ -154,8 +171,8 @@ fn number(call: &Call<'_>) -> Result<u32, Response> {
     call.param("number").and_then(numbered::read).ok_or_else(no_topic)
 }
 
-fn topic(table: &TopicTable, number: u32) -> Result<Topic, Response> {
-    table.get(number).cloned().ok_or_else(no_topic)
+fn topic(table: &TopicTable, number: u32) -> Result<&Topic, Response> {
+    table.get(number).ok_or_else(no_topic)
 }
 
 fn representation(code: Code, properties: &Properties) -> Response {
@@ -195,6 +212,7 @@ impl Broker {
         };
         let (topics, data) = (is_asked(TOPIC_TYPE), !query.is_empty() && is_asked(DATA_TYPE));
         let table = self.inner.table();
+        self.inner.work.admit(client_of(call), table.len() / LISTED)?;
         let topics = table.iter().filter(|_| topics).map(|(number, _)| path(number));
         let data =
             table.iter().filter(|_| data).map(|(_, topic)| topic.properties.data().to_owned());
@@ -207,6 +225,7 @@ impl Broker {
         offer(call, Some(ContentFormat::LINK_FORMAT))?;
         let filter = Properties::read(call.payload()).map_err(bad)?;
         let table = self.inner.table();
+        self.inner.work.admit(client_of(call), table.len() / LISTED)?;
         let found = table.iter().filter(|(_, topic)| topic.properties.fits(&filter));
         links(found.map(|(number, _)| path(number)))
     }
@@ -215,7 +234,7 @@ impl Broker {
     fn create(&self, call: &Call<'_>) -> Result<Changed, Response> {
         demand(call, FORMAT)?;
         let mut properties = Properties::read(call.payload()).map_err(bad)?;
-        let client = sharing_prefix(call.remote().ip());
+        let client = client_of(call);
         let mut table = self.inner.table();
         let number = table.free_number();
         let data = format!("/ps/data/{}", numbered::segment(number));
@@ -230,14 +249,14 @@ impl Broker {
             .option(OptionNumber::LOCATION_PATH, numbered::segment(number).as_bytes());
         let topic = Topic::new(properties, owner(call), client, latest);
         table.put(number, topic).map_err(unkept)?;
-        Ok(Changed { answer, version: table.version() })
+        Ok(Changed { answer, version: table.version(), created: Some(number) })
     }
 
     /// The properties of a topic (section 2.5.1).
     fn read(&self, call: &Call<'_>) -> Answer {
         offer(call, Some(FORMAT))?;
-        let topic = topic(&self.inner.table(), number(call)?)?;
-        Ok(representation(Code::CONTENT, &topic.properties))
+        let table = self.inner.table();
+        Ok(representation(Code::CONTENT, &topic(&table, number(call)?)?.properties))
     }
 
     /// Some of its properties (section 2.5.2).
@@ -245,8 +264,8 @@ impl Broker {
         demand(call, ContentFormat::CBOR)?;
         offer(call, Some(FORMAT))?;
         let keys = properties::keys(call.payload()).map_err(bad)?;
-        let topic = topic(&self.inner.table(), number(call)?)?;
-        Ok(representation(Code::CONTENT, &topic.properties.part(&keys)))
+        let table = self.inner.table();
+        Ok(representation(Code::CONTENT, &topic(&table, number(call)?)?.properties.part(&keys)))
     }
 
     /// Changes a topic. Nothing changes if that is refused.
@@ -257,10 +276,10 @@ impl Broker {
     ) -> Result<(Changed, Topic), Response> {
         let number = number(call)?;
         let mut table = self.inner.table();
-        let mut topic = topic(&table, number)?;
+        let mut topic = topic(&table, number)?.clone();
         let answer = by(&mut topic)?;
         table.put(number, topic.clone()).map_err(unkept)?;
-        Ok((Changed { answer, version: table.version() }, topic))
+        Ok((Changed { answer, version: table.version(), created: None }, topic))
     }
 
     /// Other properties (sections 2.5.3 and 2.5.4).
@@ -286,13 +305,13 @@ impl Broker {
         let version = table.version();
         drop(table);
         removed.subject.changed();
-        Ok(Changed { answer: Response::new(Code::DELETED), version })
+        Ok(Changed { answer: Response::new(Code::DELETED), version, created: None })
     }
 
     /// The latest publication (section 3.3), for subscribers as well (section 3.2.2).
     fn latest(&self, call: &Call<'_>) -> Answer {
-        let topic = topic(&self.inner.table(), number(call)?)?;
-        let Publication { format, payload, .. } = topic.latest.ok_or_else(no_data)?;
+        let latest = topic(&self.inner.table(), number(call)?)?.latest.clone();
+        let Publication { format, payload, .. } = latest.ok_or_else(no_data)?;
         offer(call, format)?;
         let content = Response::content(payload);
         Ok(match format {
@@ -303,6 +322,10 @@ impl Broker {
 
     /// A publication (section 3.2.1).
     fn publish(&self, call: &Call<'_>) -> Result<Changed, Response> {
+        let client = client_of(call);
+        let subject = topic(&self.inner.table(), number(call)?)?.subject.clone();
+        // Without the lock of the table, which requests of observers take.
+        self.inner.work.admit(client, subject.observers() / LISTED)?;
         let (changed, topic) = self.change(call, |topic| {
             if !topic.properties.has_data_here() {
                 return Err(no_topic());
@@ -313,7 +336,6 @@ impl Broker {
                 let why = format!("topic-content-format is {}", of_topic.0);
                 return Err(Response::error(Code::UNSUPPORTED_CONTENT_FORMAT, why));
             }
-            let client = sharing_prefix(call.remote().ip());
             let payload = Bytes::copy_from_slice(call.payload());
             let next = Publication { format, payload, client };
             let code = if topic.latest.is_some() { Code::CHANGED } else { Code::CREATED };

@@ -5,9 +5,13 @@ use crate::durable::Changes;
 use crate::numbered;
 use crate::room::{FairRoom, PLACE};
 use crate::system;
+use ebbtide::server::Subject;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use tokio::time::Instant;
+
+/// Tasks in one turn, between which other requests have theirs.
+pub(super) const AT_ONCE: usize = 1024;
 
 /// See the [module](self).
 #[derive(Debug)]
@@ -26,6 +30,8 @@ pub(super) struct TopicTable {
 struct KeptTopic {
     topic: Topic,
     due: Instant,
+    /// The version of its last change; 0 since the start.
+    version: u64,
 }
 
 /// Why a topic is not kept.
@@ -41,9 +47,9 @@ pub(super) enum NotKept {
 #[derive(Debug)]
 pub(super) enum Due {
     /// It has expired, and is not in the table any more.
-    Expired(Topic),
+    Expired(Subject),
     /// Its subscribers have not been notified for as long as observer-check allows.
-    Silent(Topic),
+    Silent(Subject),
 }
 
 /// When something is to be done for a topic that its subscribers have heard of now.
@@ -93,6 +99,9 @@ impl TopicTable {
     pub(super) fn put(&mut self, number: u32, topic: Topic) -> Result<(), NotKept> {
         self.restore(number, topic)?;
         self.change(number);
+        if let Some(kept) = self.topics.get_mut(&number) {
+            kept.version = self.version;
+        }
         Ok(())
     }
 
@@ -122,12 +131,12 @@ impl TopicTable {
         let due = due(&topic, system::now(), system::unix_seconds());
         self.names.insert(topic.properties.name().to_owned(), number);
         self.due.insert((due, number));
-        self.topics.insert(number, KeptTopic { topic, due });
+        self.topics.insert(number, KeptTopic { topic, due, version: 0 });
         Ok(())
     }
 
     fn take_out(&mut self, number: u32) -> Option<Topic> {
-        let KeptTopic { topic, due } = self.topics.remove(&number)?;
+        let KeptTopic { topic, due, .. } = self.topics.remove(&number)?;
         self.names.remove(topic.properties.name());
         self.due.remove(&(due, number));
         Some(topic)
@@ -146,19 +155,37 @@ impl TopicTable {
         Some(topic)
     }
 
-    /// The tasks that are due.
+    /// Removes a topic that has not changed since this version. Returns its subject.
+    pub(super) fn take_back(&mut self, number: u32, version: u64) -> Option<Subject> {
+        let is_same = self.topics.get(&number)?.version == version;
+        is_same.then(|| self.remove(number))?.map(|topic| topic.subject)
+    }
+
+    /// Whether half of the room is taken.
+    pub(super) fn is_half_full(&self) -> bool {
+        self.room.has_taken_one_of(2)
+    }
+
+    /// The number of topics.
+    pub(super) fn len(&self) -> usize {
+        self.topics.len()
+    }
+
+    /// The next tasks that are due, at most [`AT_ONCE`].
     pub(super) fn take_due(&mut self, now: Instant, unix: u64) -> Vec<Due> {
         let mut found = Vec::new();
-        while let Some((_, number)) = self.due.first().copied().filter(|(at, _)| *at <= now) {
+        while let Some((_, number)) =
+            self.due.first().copied().filter(|(at, _)| *at <= now && found.len() < AT_ONCE)
+        {
             self.due.pop_first();
             let Some(kept) = self.topics.get_mut(&number) else { continue };
             if kept.topic.properties.expires().is_some_and(|expires| expires <= unix) {
-                found.extend(self.remove(number).map(Due::Expired));
+                found.extend(self.remove(number).map(|topic| Due::Expired(topic.subject)));
                 continue;
             }
             kept.due = due(&kept.topic, now, unix);
             self.due.insert((kept.due, number));
-            found.push(Due::Silent(kept.topic.clone()));
+            found.push(Due::Silent(kept.topic.subject.clone()));
         }
         found
     }

@@ -5,6 +5,8 @@ use tokio::time::Instant;
 
 /// The first number of requests in flight, before anything is known.
 const FIRST: u32 = 4;
+/// The least, after any losses: of two clients, neither waits for what the other's devices do not answer.
+const LEAST: u32 = 2;
 /// Requests that may wait in the cell's own queues, so that its links are never idle, and beyond which there are too
 /// many (the thresholds alpha and beta of TCP Vegas: Brakmo and Peterson, 1995).
 const ENOUGH: u32 = 2;
@@ -82,6 +84,11 @@ impl Budget {
         self.size
     }
 
+    /// Whether it could be larger.
+    pub(super) fn is_below_maximum(&self) -> bool {
+        self.size < self.max
+    }
+
     /// The mean round trip; `None` before the first answer.
     pub(super) fn mean(&self) -> Option<Duration> {
         self.mean
@@ -120,6 +127,10 @@ impl Budget {
         }
     }
 
+    fn least(&self) -> u32 {
+        LEAST.min(self.max)
+    }
+
     fn on_round(&mut self, now: Instant, round: &Round) {
         if let Some(size) = self.measuring.take() {
             self.size = size;
@@ -131,20 +142,21 @@ impl Budget {
         // Some loss is the radio's and no sign of a full queue.
         if round.repeated * 4 > round.ends {
             self.starting = false;
-            self.size = (self.size / 2).max(1);
+            self.size = (self.size / 2).max(self.least());
             return;
         }
         let (Some(base), Some(fastest)) = (self.base, round.fastest) else { return };
         let delay = fastest.saturating_sub(base + TOLERATED);
         let waiting = f64::from(self.size) * delay.as_secs_f64() / fastest.as_secs_f64().max(1e-9);
         if waiting > f64::from(TOO_MANY) || self.starting && waiting > f64::from(ENOUGH) {
-            self.size = if self.starting { self.size * 3 / 4 } else { self.size - 1 }.max(1);
+            let fewer = if self.starting { self.size * 3 / 4 } else { self.size - 1 };
+            self.size = fewer.max(self.least());
             self.starting = false;
         } else if waiting < f64::from(ENOUGH) && round.was_full {
             self.size = if self.starting { self.size * 2 } else { self.size + 1 }.min(self.max);
         }
         let is_old = self.base_since.is_some_and(|since| now.duration_since(since) > BASE_AGE);
-        if is_old && self.size > 1 {
+        if is_old && self.size > self.least() {
             // Half as many leave no queue, so the fastest of them shows the path alone.
             self.measuring = Some(self.size);
             self.size /= 2;

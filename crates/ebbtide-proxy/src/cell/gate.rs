@@ -5,6 +5,7 @@
 
 use super::budget::{Budget, Demand, ExchangeEnd};
 use super::queue::{Applicant, FairQueue, Place};
+use super::shares::{Offer, PlaceShares};
 use super::taken::{PlaceHolder, TakenPlaces};
 use crate::system;
 use std::net::IpAddr;
@@ -22,6 +23,7 @@ pub(crate) struct CellGate(Mutex<GateState>);
 struct GateState {
     budget: Budget,
     taken: TakenPlaces,
+    shares: PlaceShares,
     overdue: Overdue,
     queue: FairQueue<oneshot::Sender<Permit>>,
 }
@@ -40,15 +42,26 @@ const OVERDUE: u32 = 4;
 /// How often those that wait look for such requests.
 const LOOK_FOR_OVERDUE: Duration = Duration::from_secs(1);
 
-/// A place behind the gate; [`Self::end`] gives it back. If it is dropped before, because its
-/// client no longer waits for the answer, it stays taken for a mean round trip from its beginning,
-/// because its request is still in the network.
+/// A place behind the gate; [`Self::end`] gives it back, and so does dropping it, unless its request has left: if its
+/// client no longer waits for the answer, the place stays taken for a mean round trip from its beginning, because the
+/// request is still in the network.
 #[derive(Debug)]
 pub(crate) struct Permit {
     gate: Arc<CellGate>,
     holder: PlaceHolder,
     since: Instant,
-    left: bool,
+    stage: PermitStage,
+}
+
+/// The use of a place.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+enum PermitStage {
+    /// A request that has not left.
+    Reserved,
+    /// A request in the network.
+    Sent,
+    /// Nothing any more.
+    Ended,
 }
 
 /// A place in the queue at the time when it was taken.
@@ -86,6 +99,7 @@ impl CellGate {
         Arc::new(Self(Mutex::new(GateState {
             budget: Budget::new(max),
             taken: TakenPlaces::default(),
+            shares: PlaceShares::default(),
             overdue,
             queue: FairQueue::default(),
         })))
@@ -95,24 +109,29 @@ impl CellGate {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes a place if one is free, no request waits, and a mean round trip takes no longer than `patience`.
-    pub(crate) fn try_enter(self: &Arc<Self>, now: Instant, patience: Duration) -> Option<Permit> {
+    /// Takes a place if one is free for this client, and a mean round trip takes no longer than `patience`.
+    pub(crate) fn try_enter(
+        self: &Arc<Self>,
+        client: IpAddr,
+        now: Instant,
+        patience: Duration,
+    ) -> Option<Permit> {
         let mut state = self.lock();
         if state.budget.mean().is_some_and(|mean| mean > patience) {
             return None;
         }
-        state.enter(now).map(|holder| self.permit(holder, now))
+        state.enter(client, now).map(|holder| self.permit(holder, now))
     }
 
     fn permit(self: &Arc<Self>, holder: PlaceHolder, since: Instant) -> Permit {
-        Permit { gate: self.clone(), holder, since, left: false }
+        Permit { gate: self.clone(), holder, since, stage: PermitStage::Reserved }
     }
 
     /// Waits for a place. Cancel safe: a future that is dropped waits no longer.
     pub(crate) async fn enter(self: &Arc<Self>, applicant: Applicant) -> Permit {
         let (granted, place) = {
             let (mut state, now) = (self.lock(), system::now());
-            if let Some(holder) = state.enter(now) {
+            if let Some(holder) = state.enter(applicant.client, now) {
                 return self.permit(holder, now);
             }
             let (grant, granted) = oneshot::channel();
@@ -130,7 +149,7 @@ impl CellGate {
         permit.unwrap_or_else(|_| {
             // Only a grant takes a request from the queue of a gate that is in use.
             let now = system::now();
-            let holder = self.lock().taken.take(now);
+            let holder = self.lock().take(applicant.client, now);
             self.permit(holder, now)
         })
     }
@@ -145,7 +164,7 @@ impl CellGate {
     /// answer. `None` if there is no queue, or before the first answer.
     pub(crate) fn expected(&self, place: NextPlace) -> Option<Duration> {
         let state = self.lock();
-        if state.has_place() {
+        if state.free() > 0 {
             return None;
         }
         let passed = usize::try_from(state.queue.served() - place.served).unwrap_or(usize::MAX);
@@ -166,46 +185,86 @@ impl CellGate {
 
     fn free_overdue(self: &Arc<Self>) {
         let now = system::now();
-        let overdue = self.lock().overdue(now);
-        for holder in overdue {
-            self.leave(now, holder, ExchangeEnd::Lost);
-        }
+        let granted = {
+            let mut state = self.lock();
+            for holder in state.overdue(now) {
+                state.end(now, holder, ExchangeEnd::Lost);
+            }
+            // What one client leaves to others is its own when these ask no more.
+            self.grants(&mut state, now)
+        };
+        deliver(granted);
     }
 
     fn leave(self: &Arc<Self>, now: Instant, holder: PlaceHolder, end: ExchangeEnd) {
-        let mut granted = Vec::new();
-        {
+        let granted = {
             let mut state = self.lock();
-            if !state.taken.leave(holder) {
-                // It was overdue.
-                return;
-            }
-            let demand = if state.queue.len() > 0 { Demand::Waiting } else { Demand::Satisfied };
-            state.budget.on_end(now, end, demand);
-            while state.has_place() {
-                let Some(grant) = state.queue.pop() else { break };
-                let holder = state.taken.take(now);
-                granted.push((grant, self.permit(holder, now)));
-            }
-        }
-        // Without the lock: a permit that nobody waits for any more is dropped here, and leaves.
-        for (grant, permit) in granted {
-            if let Err(mut unused) = grant.send(permit) {
-                unused.left = true;
-                self.leave(now, unused.holder, ExchangeEnd::Unmeasured);
-            }
-        }
+            state.end(now, holder, end);
+            self.grants(&mut state, now)
+        };
+        deliver(granted);
+    }
+
+    /// The free places for those that wait.
+    fn grants(self: &Arc<Self>, state: &mut GateState, now: Instant) -> Vec<Granted> {
+        let next = || state.next(now);
+        let granted = std::iter::from_fn(next);
+        granted.map(|(holder, grant)| (grant, self.permit(holder, now))).collect()
+    }
+}
+
+type Granted = (oneshot::Sender<Permit>, Permit);
+
+/// To be called while the gate is not locked: a permit whose request no longer waits is dropped here, and leaves.
+fn deliver(granted: Vec<Granted>) {
+    for (grant, permit) in granted {
+        drop(grant.send(permit));
     }
 }
 
 impl GateState {
-    fn has_place(&self) -> bool {
-        self.taken.len() < self.budget.size() as usize
+    fn free(&self) -> usize {
+        (self.budget.size() as usize).saturating_sub(self.taken.len())
     }
 
-    /// Takes a place if one is free and no request waits.
-    fn enter(&mut self, now: Instant) -> Option<PlaceHolder> {
-        (self.queue.len() == 0 && self.has_place()).then(|| self.taken.take(now))
+    fn take(&mut self, client: IpAddr, now: Instant) -> PlaceHolder {
+        self.shares.add(client);
+        self.taken.take(client, now)
+    }
+
+    /// The places that there are for a client beside so many others that wait.
+    fn offer(&self, rivals: usize, now: Instant) -> Offer {
+        let free = self.free();
+        let is_at_budget = self.taken.len() == self.budget.size() as usize;
+        let spare = usize::from(is_at_budget && self.budget.is_below_maximum());
+        Offer { free, spare, rivals, now }
+    }
+
+    /// Takes a place for a client of which no other request waits, if one is free for it. Those that wait while places
+    /// are free leave them to other clients.
+    fn enter(&mut self, client: IpAddr, now: Instant) -> Option<PlaceHolder> {
+        self.shares.note(client, now);
+        let offer = self.offer(self.queue.clients(), now);
+        let may = !self.queue.has(client) && self.shares.may_take(client, offer);
+        may.then(|| self.take(client, now))
+    }
+
+    /// Takes a place for the request whose turn it is.
+    fn next(&mut self, now: Instant) -> Option<(PlaceHolder, oneshot::Sender<Permit>)> {
+        let offer = self.offer(self.queue.clients().saturating_sub(1), now);
+        if offer.free + offer.spare == 0 {
+            return None;
+        }
+        let (client, grant) = self.queue.pop(|client| self.shares.may_take(client, offer))?;
+        Some((self.take(client, now), grant))
+    }
+
+    /// An exchange has ended, unless it was overdue.
+    fn end(&mut self, now: Instant, holder: PlaceHolder, end: ExchangeEnd) {
+        let Some(client) = self.taken.leave(holder) else { return };
+        self.shares.remove(client);
+        let demand = if self.queue.len() > 0 { Demand::Waiting } else { Demand::Satisfied };
+        self.budget.on_end(now, end, demand);
     }
 
     /// The places whose requests are overdue.
@@ -220,9 +279,14 @@ impl GateState {
 }
 
 impl Permit {
+    /// The request leaves.
+    pub(crate) fn set_sent(&mut self) {
+        self.stage = PermitStage::Sent;
+    }
+
     /// The request has ended.
     pub(crate) fn end(mut self, now: Instant, end: ExchangeEnd) {
-        self.left = true;
+        self.stage = PermitStage::Ended;
         self.gate.leave(now, self.holder, end);
     }
 
@@ -234,8 +298,12 @@ impl Permit {
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        if self.left {
-            return;
+        match self.stage {
+            PermitStage::Ended => return,
+            PermitStage::Reserved => {
+                return self.gate.leave(system::now(), self.holder, ExchangeEnd::Unmeasured);
+            }
+            PermitStage::Sent => {}
         }
         let mean = self.gate.lock().budget.mean();
         let (gate, holder) = (self.gate.clone(), self.holder);
@@ -292,12 +360,45 @@ mod tests {
     async fn a_request_that_nobody_waits_for_keeps_its_place_while_it_is_in_the_network() {
         let gate = CellGate::new(1, Overdue::Freed);
         drop(gate.enter(of(1)).await);
+        assert_eq!(counts(&gate), (0, 0), "nothing has left");
+        let mut sent = gate.enter(of(1)).await;
+        sent.set_sent();
+        drop(sent);
         tokio::task::yield_now().await;
         assert_eq!(counts(&gate), (1, 0));
         let began = crate::system::now();
         let next = gate.enter(of(1)).await;
         assert_eq!(began.elapsed(), FIRST_TIMEOUT);
         next.end(system::now(), ExchangeEnd::Lost);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_whose_devices_do_not_answer_leaves_places_to_others() {
+        let gate = CellGate::new(4, Overdue::Freed);
+        let (greedy, modest) = (of(1), of(2));
+        gate.enter(modest).await.end(system::now(), ExchangeEnd::Answered(Duration::from_secs(1)));
+        for _ in 0..20 {
+            let gate = gate.clone();
+            // Each waits until its place is taken from it.
+            tokio::spawn(async move {
+                let mut permit = gate.enter(greedy).await;
+                permit.set_sent();
+                tokio::time::sleep(Duration::from_secs(60)).await;
+                permit.end(system::now(), ExchangeEnd::Lost);
+            });
+        }
+        tokio::task::yield_now().await;
+        let (began, span) = (system::now(), Duration::from_millis(900));
+        for _ in 0..20 {
+            let permit = gate.enter(modest).await;
+            tokio::time::sleep(span).await;
+            permit.end(system::now(), ExchangeEnd::Answered(span));
+        }
+        assert_eq!(began.elapsed(), 20 * span);
+        // What it leaves is its own when the others have gone.
+        tokio::time::sleep(Duration::from_secs(4)).await;
+        let load = gate.load();
+        assert_eq!(load.in_flight, load.budget as usize);
     }
 
     #[tokio::test(start_paused = true)]

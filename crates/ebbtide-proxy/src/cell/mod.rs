@@ -3,11 +3,12 @@
 mod budget;
 mod gate;
 mod queue;
+mod shares;
 mod taken;
 
 pub(crate) use budget::ExchangeEnd;
 pub(crate) use gate::{CellGate, GateLoad, Permit};
-pub(crate) use queue::Applicant;
+pub(crate) use queue::{Applicant, FairQueue, Place};
 
 use crate::access::Prefix;
 use gate::Overdue;

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 /// Waiting requests. The clients take turns; of one client, the most urgent request is first, then the oldest.
 #[derive(Debug)]
-pub(super) struct FairQueue<T> {
+pub(crate) struct FairQueue<T> {
     clients: BTreeMap<IpAddr, ClientQueue<T>>,
     /// The clients in the order in which it is their turn.
     turns: BTreeMap<u64, IpAddr>,
@@ -39,7 +39,7 @@ pub(crate) struct Applicant {
 
 /// The place of a request in the queue.
 #[derive(Copy, Clone, Debug)]
-pub(super) struct Place {
+pub(crate) struct Place {
     client: IpAddr,
     rank: Rank,
 }
@@ -51,11 +51,11 @@ impl<T> Default for FairQueue<T> {
 }
 
 impl<T> FairQueue<T> {
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.length
     }
 
-    pub(super) fn push(&mut self, applicant: Applicant, waiter: T) -> Place {
+    pub(crate) fn push(&mut self, applicant: Applicant, waiter: T) -> Place {
         let Applicant { client, urgency } = applicant;
         let arrival = self.number();
         let turns = &mut self.turns;
@@ -69,9 +69,21 @@ impl<T> FairQueue<T> {
         Place { client, rank }
     }
 
-    /// The request whose turn it is.
-    pub(super) fn pop(&mut self) -> Option<T> {
-        let (_, client) = self.turns.pop_first()?;
+    /// The number of clients whose requests wait.
+    pub(crate) fn clients(&self) -> usize {
+        self.clients.len()
+    }
+
+    /// Whether a request of this client waits.
+    pub(crate) fn has(&self, client: IpAddr) -> bool {
+        self.clients.contains_key(&client)
+    }
+
+    /// The request whose turn it is, of the clients that may have one, and its client.
+    pub(crate) fn pop(&mut self, may: impl Fn(IpAddr) -> bool) -> Option<(IpAddr, T)> {
+        let (former, client) = self.turns.iter().find(|(_, client)| may(**client))?;
+        let (former, client) = (*former, *client);
+        self.turns.remove(&former);
         let turn = self.number();
         let queue = self.clients.get_mut(&client)?;
         let (_, waiter) = queue.waiting.pop_first()?;
@@ -83,11 +95,11 @@ impl<T> FairQueue<T> {
             queue.turn = turn;
             self.turns.insert(turn, client);
         }
-        Some(waiter)
+        Some((client, waiter))
     }
 
     /// Removes a request that no longer waits.
-    pub(super) fn remove(&mut self, place: Place) -> Option<T> {
+    pub(crate) fn remove(&mut self, place: Place) -> Option<T> {
         let queue = self.clients.get_mut(&place.client)?;
         let waiter = queue.waiting.remove(&place.rank)?;
         self.length -= 1;
@@ -99,13 +111,13 @@ impl<T> FairQueue<T> {
     }
 
     /// How many requests leave the queue before a further one of this client, if it is its last.
-    pub(super) fn ahead(&self, client: IpAddr) -> usize {
+    pub(crate) fn ahead(&self, client: IpAddr) -> usize {
         let own = self.clients.get(&client).map_or(0, |queue| queue.waiting.len());
         ((own + 1) * self.clients.len().max(1)).min(self.length)
     }
 
     /// How many requests have had their turn so far.
-    pub(super) fn served(&self) -> u64 {
+    pub(crate) fn served(&self) -> u64 {
         self.served
     }
 
@@ -124,7 +136,7 @@ mod tests {
     }
 
     fn drained(queue: &mut FairQueue<&'static str>) -> Vec<&'static str> {
-        std::iter::from_fn(|| queue.pop()).collect()
+        std::iter::from_fn(|| queue.pop(|_| true)).map(|(_, name)| name).collect()
     }
 
     #[test]
@@ -146,6 +158,18 @@ mod tests {
         queue.push(of(2, 3), "other");
         queue.push(of(1, 0), "first");
         assert_eq!(drained(&mut queue), ["first", "other", "late"]);
+    }
+
+    #[test]
+    fn a_client_that_may_not_have_a_turn_keeps_its_place_in_the_order() {
+        let mut queue = FairQueue::default();
+        queue.push(of(1, 3), "a");
+        queue.push(of(2, 3), "b");
+        let other = |client: IpAddr| client != of(1, 3).client;
+        assert_eq!(queue.pop(other), Some((of(2, 3).client, "b")));
+        assert!(queue.pop(other).is_none() && queue.has(of(1, 3).client));
+        queue.push(of(2, 3), "later");
+        assert_eq!(drained(&mut queue), ["a", "later"]);
     }
 
     #[test]

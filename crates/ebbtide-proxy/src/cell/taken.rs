@@ -1,5 +1,6 @@
 //! The places behind a gate that are taken.
 
+use std::net::IpAddr;
 use tokio::time::Instant;
 
 /// See the [module](self).
@@ -13,6 +14,7 @@ pub(super) struct TakenPlaces {
 #[derive(Debug)]
 struct TakenPlace {
     number: u64,
+    client: IpAddr,
     since: Instant,
 }
 
@@ -28,7 +30,7 @@ impl TakenPlaces {
         self.places.len() - self.free.len()
     }
 
-    pub(super) fn take(&mut self, since: Instant) -> PlaceHolder {
+    pub(super) fn take(&mut self, client: IpAddr, since: Instant) -> PlaceHolder {
         self.next += 1;
         let number = self.next;
         let index = self.free.pop().unwrap_or_else(|| {
@@ -36,19 +38,17 @@ impl TakenPlaces {
             self.places.len() - 1
         });
         if let Some(place) = self.places.get_mut(index) {
-            *place = Some(TakenPlace { number, since });
+            *place = Some(TakenPlace { number, client, since });
         }
         PlaceHolder { index, number }
     }
 
-    /// Frees a place. Returns false if it was free already.
-    pub(super) fn leave(&mut self, holder: PlaceHolder) -> bool {
-        let Some(place) = self.places.get_mut(holder.index) else { return false };
-        let left = place.take_if(|taken| taken.number == holder.number).is_some();
-        if left {
-            self.free.push(holder.index);
-        }
-        left
+    /// Frees a place. Returns the client that had it; `None` if it was free already.
+    pub(super) fn leave(&mut self, holder: PlaceHolder) -> Option<IpAddr> {
+        let place = self.places.get_mut(holder.index)?;
+        let left = place.take_if(|taken| taken.number == holder.number)?;
+        self.free.push(holder.index);
+        Some(left.client)
     }
 
     /// The places that were taken at or before this instant.

@@ -10,6 +10,8 @@ const INDEXED: [&str; 5] = ["ep", "d", "et", "rt", "if"];
 /// The type of every endpoint (RFC 9176 section 6.4), which is not indexed.
 const OF_ALL: &str = "core.rd-ep";
 
+/// The most registrations that are gathered by the beginning of a value: beyond it a look at all of them costs less.
+const MAX_FOUND: usize = 4096;
 /// Bytes of a value that has an entry of its own.
 const ENTRY: usize = 96;
 
@@ -82,6 +84,8 @@ impl AttributeIndex {
         let from = Bound::Included((at, start.to_owned()));
         let found = self.0.range((from, Bound::Unbounded));
         let found = found.take_while(|((of, text), _)| *of == at && text.starts_with(start));
-        Some(Cow::Owned(found.flat_map(|(_, numbers)| numbers).copied().collect()))
+        let found = found.flat_map(|(_, numbers)| numbers).copied();
+        let found: Vec<u32> = found.take(MAX_FOUND + 1).collect();
+        (found.len() <= MAX_FOUND).then(|| Cow::Owned(found.into_iter().collect()))
     }
 }

@@ -11,6 +11,7 @@ use crate::durable::Durable;
 use crate::open::FairPlaces;
 use crate::system;
 use crate::web_link::WebLink;
+use crate::work::ClientWork;
 use ebbtide::server::{Router, StateStore, StoredMap, Subject};
 use endpoint::RegisteredEndpoint;
 use std::fmt;
@@ -91,6 +92,7 @@ struct DirectoryInner {
     endpoints: Subject,
     resources: Subject,
     fetches: Arc<FairPlaces>,
+    work: ClientWork,
 }
 
 /// Why an endpoint is not kept.
@@ -116,9 +118,9 @@ impl Directory {
     /// Panics outside of a tokio runtime with time enabled.
     pub fn open(config: DirectoryConfig) -> io::Result<Self> {
         let mut table = DirectoryTable::new(config.max_bytes.unwrap_or(64 << 20));
-        let map = config.store.map(StoredMap::load).transpose()?;
-        if let Some(map) = &map {
-            storing::restore(map, &mut table);
+        let mut map = config.store.map(StoredMap::load).transpose()?;
+        if let Some(map) = &mut map {
+            storing::restore(map, &mut table)?;
         }
         let subject = || Subject::new().at_most_every(NOTIFIED);
         let inner = Arc::new_cyclic(|inner| DirectoryInner {
@@ -127,6 +129,7 @@ impl Directory {
             endpoints: subject(),
             resources: subject(),
             fetches: FairPlaces::new(MAX_FETCHES),
+            work: ClientWork::default(),
         });
         tokio::spawn(expire(Arc::downgrade(&inner)));
         Ok(Self { inner })

@@ -7,10 +7,10 @@ use super::lookup::{Lookup, LookupKind};
 use super::{Directory, NotKept};
 use crate::numbered::{self, owner, permit};
 use crate::outcome;
+use crate::room::{UNVERIFIED_AT_HALF, client_of};
 use crate::web_link::{self, WebLink};
 use ebbtide::server::{Call, Resource, Router, get, post};
 use ebbtide::{Code, ContentFormat, OptionNumber, Request, Response, Scheme};
-use ebbtide_core::sharing_prefix;
 use std::time::Duration;
 
 /// The longest list of links that is registered, in bytes.
@@ -42,7 +42,13 @@ pub(super) fn router(directory: &Directory) -> Router {
         let directory = remove.clone();
         async move { answer(directory.remove(&call).await) }
     });
-    let bounded = |resource: Resource| resource.max_body(MAX_LINKS).max_unverified(UNVERIFIED);
+    let bounded = |resource: Resource| {
+        let directory = directory.clone();
+        resource
+            .max_body(MAX_LINKS)
+            .max_unverified_if(UNVERIFIED_AT_HALF, move |_, _| directory.table().is_half_full())
+            .max_unverified(UNVERIFIED)
+    };
     let listed =
         |resource: Resource, kind: &str| resource.attribute("rt", kind).attribute("ct", "40");
     Router::new()
@@ -150,7 +156,7 @@ impl Directory {
         };
         let name = self.name(&mut read, call)?;
         let lifetime = RegisteredEndpoint::lifetime_of(&read);
-        let (owner, client) = (owner(call), sharing_prefix(call.remote().ip()));
+        let (owner, client) = (owner(call), client_of(call));
         let attributes = read.attributes;
         let endpoint =
             RegisteredEndpoint { name, lifetime, base, attributes, links, owner, client };
@@ -167,7 +173,7 @@ impl Directory {
         }
         let base = own_base(call)?;
         let name = self.name(&mut read, call)?;
-        let client = sharing_prefix(call.remote().ip());
+        let client = client_of(call);
         let busy = || outcome::unavailable(Duration::from_secs(5), "too many devices are asked");
         let _place = self.inner.fetches.admit(client).ok_or_else(busy)?;
         let links = fetch(call).await?;
@@ -252,6 +258,10 @@ impl Directory {
             let viewer = interface(call.remote());
             let found = {
                 let table = directory.table();
+                let steps = table.work(&lookup);
+                if let Err(refusal) = directory.inner.work.admit(client_of(call), steps) {
+                    return refusal;
+                }
                 // Link-local addresses mean something on their link alone (RFC 9176 section 6.1).
                 let seen = table.candidates(&lookup).filter(|(_, endpoint)| {
                     endpoint.base.interface.is_none() || endpoint.base.interface == viewer

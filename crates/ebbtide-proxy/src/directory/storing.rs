@@ -3,9 +3,10 @@
 use super::DirectoryInner;
 use super::endpoint::RegisteredEndpoint;
 use super::table::DirectoryTable;
-use crate::durable::{Changes, DurableState};
+use crate::durable::{self, Changes, DurableState};
 use crate::system;
 use ebbtide::server::StoredMap;
+use std::io;
 use std::time::Duration;
 
 impl DurableState for DirectoryInner {
@@ -16,24 +17,15 @@ impl DurableState for DirectoryInner {
 }
 
 /// Fills a table with what is stored and has not expired.
-pub(super) fn restore(map: &StoredMap, table: &mut DirectoryTable) {
+pub(super) fn restore(map: &mut StoredMap, table: &mut DirectoryTable) -> io::Result<()> {
     let (now, unix) = (system::now(), system::unix_seconds());
-    let mut lost = 0;
     table.set_restoring(true);
-    for (key, value) in map.iter() {
-        let number = key.try_into().map(u32::from_be_bytes);
-        let (Ok(number), Some((endpoint, expires))) = (number, RegisteredEndpoint::decode(value))
-        else {
-            lost += 1;
-            continue;
-        };
+    let restored = durable::restore(map, |number, value| {
+        let Some((endpoint, expires)) = RegisteredEndpoint::decode(value) else { return false };
         // It is kept for as long as it has left, and at most for its lifetime, whatever the clock says.
         let left = expires.saturating_sub(unix).min(endpoint.lifetime.into());
-        let expires = now + Duration::from_secs(left);
-        lost += u32::from(table.restore(number, endpoint, expires).is_err());
-    }
+        table.restore(number, endpoint, now + Duration::from_secs(left)).is_ok()
+    });
     table.set_restoring(false);
-    if lost > 0 {
-        tracing::warn!(target: "ebbtide::state", lost, "stored registrations that are not valid, or exceed the limit");
-    }
+    restored
 }

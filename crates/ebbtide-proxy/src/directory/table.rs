@@ -7,6 +7,7 @@ use crate::durable::StoredChange;
 use crate::numbered;
 use crate::room::{FairRoom, Holding, PLACE};
 use crate::system;
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use tokio::time::Instant;
@@ -66,13 +67,18 @@ impl DirectoryTable {
         self.kept.iter().map(|(number, kept)| (*number, &kept.endpoint))
     }
 
+    /// The registrations that the index knows to be all that a look-up can find.
+    fn indexed(&self, lookup: &Lookup) -> Option<Cow<'_, BTreeSet<u32>>> {
+        let found = lookup.values().filter_map(|(name, value)| self.index.find(name, value));
+        found.min_by_key(|numbers| numbers.len())
+    }
+
     /// The registrations that a look-up can find, in the order of their numbers.
     pub(super) fn candidates<'t>(
         &'t self,
         lookup: &Lookup,
     ) -> Box<dyn Iterator<Item = (u32, &'t RegisteredEndpoint)> + 't> {
-        let found = lookup.values().filter_map(|(name, value)| self.index.find(name, value));
-        match found.min_by_key(|numbers| numbers.len()) {
+        match self.indexed(lookup) {
             Some(numbers) => Box::new(
                 numbers
                     .into_owned()
@@ -81,6 +87,22 @@ impl DirectoryTable {
             ),
             None => Box::new(self.iter()),
         }
+    }
+
+    /// The work of a look-up: as many steps as the places of the registrations that it passes.
+    pub(super) fn work(&self, lookup: &Lookup) -> usize {
+        match self.indexed(lookup) {
+            Some(numbers) => {
+                let kept = numbers.iter().filter_map(|number| self.kept.get(number));
+                kept.map(|kept| kept.holding.places).sum()
+            }
+            None => self.room.taken(),
+        }
+    }
+
+    /// Whether half of the room is taken.
+    pub(super) fn is_half_full(&self) -> bool {
+        self.room.has_taken_one_of(2)
     }
 
     /// Keeps an endpoint in the place of the one with its name, from now on. Returns its number.

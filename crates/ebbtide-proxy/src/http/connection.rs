@@ -183,7 +183,7 @@ async fn ask(
     if let Some(own) = discovery::of(gateway, &parts) {
         return Ok(own);
     }
-    let body = upload::read(body, gateway.inner.max_body).await?;
+    let body = upload::read(body, gateway, client).await?;
     let wanted = request::read(gateway, client, &parts, body.beginning())?;
     let target = wanted.ask.target.clone();
     let answered: GatewayAnswer = match (gateway.stored(&wanted.ask), wanted.form, body) {

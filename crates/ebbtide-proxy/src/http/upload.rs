@@ -13,9 +13,11 @@ use crate::system;
 use bytes::{Bytes, BytesMut};
 use ebbtide::client::StreamedUpload;
 use ebbtide::{Code, Response};
+use ebbtide_core::sharing_prefix;
 use http_body_util::BodyExt;
 use hyper::StatusCode;
 use hyper::body::{Body as _, Incoming};
+use std::net::IpAddr;
 use std::time::Duration;
 
 /// How long a body may keep the gateway waiting. Bytes that come give it this time again, at the
@@ -50,11 +52,23 @@ struct Limited {
 /// # Errors
 ///
 /// The status and the reason, if it is too long or does not come in time.
-pub(super) async fn read(body: Incoming, max: usize) -> Result<RequestBody, Refused> {
+pub(super) async fn read(
+    body: Incoming,
+    gateway: &Gateway,
+    client: IpAddr,
+) -> Result<RequestBody, Refused> {
     if body.is_end_stream() {
         // Most requests have none, and need no timer.
         return Ok(RequestBody::Held(Bytes::new()));
     }
+    let max = gateway.inner.max_body;
+    let length = body.size_hint().upper().and_then(|length| usize::try_from(length).ok());
+    let held = length.unwrap_or(HELD).min(HELD);
+    // While it arrives; then its request counts it.
+    let _arriving = gateway.admit_body(sharing_prefix(client), held).map_err(|refusal| {
+        let why = refusal.text().into_owned();
+        Refused { status: StatusCode::SERVICE_UNAVAILABLE, why }
+    })?;
     let mut body = Limited { body, max, read: 0, patience: BODY_PATIENCE };
     if body.body.size_hint().lower() > max as u64 {
         return Err(body.too_long());

@@ -11,6 +11,7 @@ mod oscore;
 mod pubsub;
 mod rfc_examples;
 mod sharing;
+mod strangers;
 mod web;
 mod web_bodies;
 mod web_downloads;

@@ -1,0 +1,186 @@
+//! Strangers at a gateway, a directory and a broker leave room to others.
+
+use super::rfc_examples::message;
+use super::{config, patient, serve};
+use crate::{Broker, BrokerConfig, Directory, DirectoryConfig, Gateway};
+use ebbtide::server::{Call, Router, Verify, put};
+use ebbtide::{Client, ClientConfig, Code, ContentFormat, OptionNumber, Request, Response};
+use ebbtide::{Server, ServerConfig};
+use ebbtide_core::wire::Message;
+use futures_util::stream::{FuturesUnordered, StreamExt};
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+
+const PATH: OptionNumber = OptionNumber::URI_PATH;
+
+/// Serves a router that trusts no address before it has echoed, as one on the Internet.
+fn wary(router: Router) -> SocketAddr {
+    let config = ServerConfig::new().verify(Verify::All);
+    let server = Server::with_config(router, config, ["127.0.0.1:0"]).unwrap();
+    let address = server.local_addrs()[0];
+    tokio::spawn(server.run());
+    address
+}
+
+/// Devices that answer nothing.
+fn silent(count: u8) -> Vec<UdpSocket> {
+    (0..count).map(|_| UdpSocket::bind("127.0.0.1:0").unwrap()).collect()
+}
+
+/// Sends each request from an address of its own, which ignores challenges. Returns the codes of the first answers.
+async fn from_forged_addresses(
+    to: SocketAddr,
+    requests: Vec<Vec<u8>>,
+    answers: usize,
+) -> Vec<Code> {
+    let codes = FuturesUnordered::new();
+    for (n, request) in requests.iter().enumerate() {
+        let socket = tokio::net::UdpSocket::bind(format!("127.0.1.{}:0", n + 1)).await.unwrap();
+        socket.send_to(request, to).await.unwrap();
+        codes.push(async move {
+            let mut buffer = [0; 1280];
+            let length = socket.recv(&mut buffer).await.unwrap();
+            Message::parse(&buffer[..length]).unwrap().code()
+        });
+    }
+    codes.take(answers).collect().await
+}
+
+/// A client that echoes.
+fn honest() -> Client {
+    let local = "127.0.0.9:0".parse().unwrap();
+    Client::with_config(ClientConfig::new().local_address(local))
+}
+
+#[tokio::test]
+async fn a_request_that_its_server_refuses_takes_no_place_in_a_cell() {
+    let gateway = Gateway::new(config());
+    let limited = ServerConfig::new().limits(|limits| limits.working(4));
+    let server = Server::with_config(gateway.router(), limited, ["127.0.0.1:0"]).unwrap();
+    let proxy = server.local_addrs()[0];
+    tokio::spawn(server.run());
+    let devices = silent(10);
+    let clients: Vec<_> = devices.iter().map(|_| Client::with_config(patient())).collect();
+    let ask = |n: usize| {
+        let request = Request::put(format!("coap://{proxy}/")).unwrap();
+        let uri = format!("coap://{}/x", devices[n].local_addr().unwrap());
+        clients[n].request(request.option(OptionNumber::PROXY_URI, uri.as_bytes()))
+    };
+    let in_flight = || gateway.cells().iter().map(|cell| cell.in_flight).sum::<usize>();
+    // Half of the handlers at work may be this address's.
+    let waiting = futures_util::future::join_all([ask(0), ask(1)]);
+    let refused = async {
+        while in_flight() < 2 {
+            tokio::task::yield_now().await;
+        }
+        for n in 2..10 {
+            assert_eq!(ask(n).await.unwrap().code(), Code::SERVICE_UNAVAILABLE);
+            assert_eq!(in_flight(), 2);
+        }
+    };
+    tokio::select! {
+        answers = waiting => panic!("{answers:?}"),
+        () = refused => {}
+    }
+}
+
+#[tokio::test]
+async fn the_bodies_that_one_address_lets_wait_leave_room_for_others() {
+    let gateway = Gateway::new(config());
+    let of = |host: u8| IpAddr::from([192, 0, 2, host]);
+    let held: Vec<_> = std::iter::from_fn(|| gateway.admit_body(of(1), 1 << 20).ok()).collect();
+    assert_eq!(held.len(), 32, "of 64 MiB");
+    let other = gateway.admit_body(of(2), 1 << 20).unwrap();
+    drop((held, other));
+    assert!(gateway.admit_body(of(1), 32 << 20).is_ok());
+}
+
+#[tokio::test]
+async fn forged_addresses_have_the_share_of_one_client_at_a_gateway() {
+    let gateway = Gateway::new(config().max_requests(256));
+    let proxy = wary(gateway.router());
+    let devices = silent(60);
+    let forward = |uri: &str| message(Code::PUT, &[(OptionNumber::PROXY_URI, uri.as_bytes())], b"");
+    let forged =
+        devices.iter().map(|at| forward(&format!("coap://{}/x", at.local_addr().unwrap())));
+    // Some are forwarded, and not answered.
+    let codes = from_forged_addresses(proxy, forged.collect(), 50).await;
+    assert!(codes.iter().all(|code| *code == Code::UNAUTHORIZED), "{codes:?}");
+    // Of another cell.
+    let changed = put(|_: &Call<'_>| Response::new(Code::CHANGED));
+    let device = Server::bind(Router::new().route("/x", changed), ["127.0.2.1:0"]).unwrap();
+    let request = Request::put(format!("coap://{proxy}/")).unwrap();
+    let uri = format!("coap://{}/x", device.local_addrs()[0]);
+    tokio::spawn(device.run());
+    let request = request.option(OptionNumber::PROXY_URI, uri.as_bytes());
+    assert_eq!(honest().request(request).await.unwrap().code(), Code::CHANGED);
+}
+
+#[tokio::test]
+async fn forged_addresses_leave_half_of_a_directory_and_of_a_broker_to_others() {
+    let room = 16 << 10;
+    let directory = Directory::open(DirectoryConfig::new().max_bytes(room)).unwrap();
+    let broker = Broker::open(BrokerConfig::new().max_bytes(room)).unwrap();
+    let [at_directory, at_broker] = [directory.router(), broker.router()].map(wary);
+    let query = OptionNumber::URI_QUERY;
+    let register = |n: usize| {
+        message(Code::POST, &[(PATH, b"rd"), (query, format!("ep=n{n}").as_bytes())], b"")
+    };
+    let topic =
+        |name: char| [&b"\xa2\x00\x61"[..], &[name as u8], b"\x02\x6ccore.ps.data"].concat();
+    let create = |n: usize| message(Code::POST, &[(PATH, b"ps")], &topic((b'a' + n as u8) as char));
+    for (at, requests) in [
+        (at_directory, (0..20).map(register).collect::<Vec<_>>()),
+        (at_broker, (0..20).map(create).collect()),
+    ] {
+        let codes = from_forged_addresses(at, requests, 20).await;
+        let created = codes.iter().filter(|code| **code == Code::CREATED).count();
+        assert!((8..=9).contains(&created), "{codes:?}");
+    }
+    let links = Request::post(format!("coap://{at_directory}/rd?ep=honest")).unwrap();
+    let links = links.format(ContentFormat::LINK_FORMAT).payload("</a>");
+    let properties = Request::post(format!("coap://{at_broker}/ps")).unwrap().payload(topic('Z'));
+    for request in [links, properties] {
+        assert_eq!(honest().request(request).await.unwrap().code(), Code::CREATED);
+    }
+}
+
+/// Ten times as many topics and bytes as there are, of one address.
+#[tokio::test]
+async fn one_address_that_fills_a_broker_leaves_it_to_publishers_and_subscribers() {
+    let room = 64 << 10;
+    let broker = Broker::open(BrokerConfig::new().max_bytes(room)).unwrap();
+    let at = serve(broker.router());
+    let create = |client: Client, name: String, data: Vec<u8>| async move {
+        let mut topic = vec![0xa4, 0x00, 0x60 + name.len() as u8];
+        topic.extend(name.as_bytes());
+        topic.extend(b"\x02\x6ccore.ps.data\x03\x18\x2a\x08\x59");
+        topic.extend((data.len() as u16).to_be_bytes());
+        topic.extend(data);
+        let request = Request::post(format!("coap://{at}/ps")).unwrap().payload(topic);
+        client.request(request).await.unwrap()
+    };
+    let greedy = Client::new();
+    let mut kept = 0;
+    for n in 0..640 {
+        let length = if n % 8 == 0 { 10_240 } else { 1 };
+        let answer = create(greedy.clone(), format!("t{n}"), vec![b'x'; length]).await;
+        kept += usize::from(answer.code() == Code::CREATED);
+    }
+    assert!((8..=16).contains(&kept), "{kept}: each takes two places, some twelve");
+    let made = create(honest(), "mine".to_owned(), vec![b'0']).await;
+    assert_eq!(made.code(), Code::CREATED);
+    let path = made.options().iter().filter(|opt| opt.number == OptionNumber::LOCATION_PATH);
+    let number = String::from_utf8(path.last().unwrap().value.to_vec()).unwrap();
+    let data = format!("coap://{at}/ps/data/{number}");
+    let mut heard = honest().observe(&*data).await.unwrap();
+    assert_eq!(heard.next().await.unwrap().unwrap().text(), "0");
+    let publisher = honest();
+    for n in 1..=10_u8 {
+        let refused = create(greedy.clone(), format!("more{n}"), vec![b'x'; 10_000]).await;
+        assert_eq!(refused.code(), Code::SERVICE_UNAVAILABLE);
+        let request = Request::put(&*data).unwrap().format(ContentFormat(42)).payload(vec![n]);
+        assert_eq!(publisher.request(request).await.unwrap().code(), Code::CHANGED);
+        // A state may come twice.
+        while heard.next().await.unwrap().unwrap().body()[..] != [n] {}
+    }
+}
