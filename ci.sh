@@ -461,6 +461,10 @@ step_bench() {
 step_attacks() {
     step_release # never an older program
     unshare -Urn true || skip "no right to make network namespaces"
+    local row
+    for row in $(python3 interop/attack/attack.py --list); do
+        grep -q "^| \`$row\`:" docs/security.md || die "docs/security.md has no figure of the attack $row"
+    done
     python3 interop/attack/attack.py --ebbtide "$target/release/ebbtide" $ATTACKS
     note "$(grep -c '^| [a-z]*:' "$logs/$step.log") attacks within their bounds"
 }

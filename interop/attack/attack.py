@@ -287,7 +287,10 @@ def main():
     parser.add_argument("--gateway", action="store_true",
                         help="attack `ebbtide proxy` in front of the server: " + ", ".join(OF_A_GATEWAY))
     parser.add_argument("--nice", type=int, default=0, help="of all processes")
+    parser.add_argument("--list", action="store_true", help="only the names of all rows")
     options = parser.parse_args()
+    if options.list:
+        return print(*ROWS)
     quick = options.quick
     # A machine that does other work beside shows that an attack does not stop the honest client, and not how much it costs.
     options.rounds, options.seconds, options.listen, options.generous = (1, 2, 4, 0.3) if quick else (3, 4, 60, None)

@@ -146,6 +146,21 @@ fn observers_that_are_gone_do_not_fill_the_queue_of_those_that_wait() {
 }
 
 #[test]
+fn of_observers_whose_addresses_may_be_forged_512_are_told_at_a_time() {
+    let mut observers = Observers::new(1);
+    for number in 0..600_u16 {
+        let [high, low] = number.to_be_bytes();
+        let remote = PeerId::Address(SocketAddr::from(([10, 0, high, low], 5683)));
+        register(&mut observers, remote, 7, NOISE).unwrap();
+    }
+    observers.changed(NOISE.id);
+    let first = due(&mut observers);
+    assert_eq!(first.len(), 512);
+    observers.arrived(first[0].observer);
+    assert_eq!(due(&mut observers).len(), 1);
+}
+
+#[test]
 fn events_reach_an_observer_one_after_the_other_and_the_oldest_is_dropped() {
     let mut observers = Observers::new(1);
     register(&mut observers, peer(1), 1, LIGHT);
