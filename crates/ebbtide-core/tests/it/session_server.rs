@@ -130,6 +130,31 @@ fn a_post_whose_answer_is_long_is_handled_once_though_its_address_is_challenged(
 }
 
 #[test]
+fn the_answer_to_a_challenged_request_is_not_given_to_another_request_that_echoes_its_value() {
+    let mut server = Bench::new(
+        |_| {},
+        |_, body| Does::Answers(Response::new(Code::CREATED).payload(body.repeat(60))),
+    );
+    let post = |id, body: &[u8]| ask(Code::POST, id, "p").payload(body);
+    let challenge = server.take(peer(1), &post(1, b"order").bytes());
+    let echoed = post(2, b"other").option(ECHO, &echo_of(&challenge[0]));
+    let answer = server.take(peer(1), &echoed.bytes());
+    assert_eq!(Message::parse(&answer[0]).unwrap().payload(), b"other".repeat(60));
+    assert_eq!(server.calls, 2);
+}
+
+#[test]
+fn an_address_is_verified_once_it_has_echoed() {
+    let mut server = Bench::new(|_| {}, |_, _| Does::Answers(Response::content(vec![1; 300])));
+    let is_trusted = |server: &Bench| server.session.trusts_source(server.now, peer(1).source());
+    let challenge = server.take(peer(1), &ask(Code::GET, 1, "x").bytes());
+    assert!(!is_trusted(&server));
+    let echoed = ask(Code::GET, 2, "x").option(ECHO, &echo_of(&challenge[0]));
+    server.take(peer(1), &echoed.bytes());
+    assert!(is_trusted(&server));
+}
+
+#[test]
 fn posts_of_unknown_addresses_are_challenged_before_their_handlers_once_many_answers_wait() {
     let mut server = Bench::new(
         |config| config.max_withheld = 8,
