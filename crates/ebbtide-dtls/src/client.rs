@@ -22,13 +22,14 @@ use rand_core::CryptoRng;
 
 /// The program knows where its server is.
 const SERVER: SocketAddr = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 0));
-/// Bytes of the longest flight, which leaves at the end of each call.
+/// Bytes of the datagrams, with their entries, that one call sends at most: more than a flight has. A datagram with many
+/// forged records draws no more, since what does not fit is dropped.
 const OUTBOX: usize = 2048;
 /// Bytes of the longest handshake datagram.
 const MTU: usize = 512;
 /// How often a client believes an alert that is not protected, by which its server says that it has lost the session.
 const DOUBTS: Micros = Micros::from_millis(10_000);
-/// How often in a row a handshake begins again because of such alerts.
+/// How often a handshake begins again because of such alerts before one is complete.
 const MAX_RESTARTS: u8 = 3;
 
 /// The time, the random numbers and the socket of a call.
@@ -72,9 +73,9 @@ pub struct ClientData<'d> {
 /// [`Self::handle_timeout`] at the instant that [`Self::timeout`] returns.
 ///
 /// A server that has lost the session, as by a restart, may send an alert, which cannot be
-/// protected any more (RFC 6347 section 4.1.2.7). A client that waits for an answer doubts its
+/// protected any more (RFC 6347 section 4.1.2.7) and may be forged. A client that waits for an answer doubts its
 /// session then, once in 10 s at most, and tries to begin another one, until which the old one goes
-/// on. The program calls [`Self::reconnect`] after [`ClientState::Ended`], and when a message in
+/// on. A handshake whose last flight was not answered in time begins again, three times at most. The program calls [`Self::reconnect`] after [`ClientState::Ended`], and when a message in
 /// the session was given up, since the server may as well be silent. Observations have to be
 /// registered again in the new session.
 pub struct PskClient {

@@ -4,7 +4,7 @@ use crate::common::{SERVER, address, client, credentials, server};
 use ebbtide_core::time::{Duration, Instant};
 use ebbtide_dtls::{
     AlertDescription, CipherSuite, ClientIo, ClientState, Config, Credentials, Endpoint, Event,
-    Failure, Output, PskClient, SendError, SessionId, Timing,
+    Failure, Output, PskClient, SavedSession, SendError, SessionId, Timing,
 };
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
@@ -25,13 +25,19 @@ struct Outcome {
 /// A client of each kind.
 struct Both {
     endpoint: Endpoint,
+    /// The session, or its handshake, at the endpoint.
     session: SessionId,
+    /// The handshake there that tries whether the server has lost the session.
+    trial: Option<SessionId>,
     device: PskClient,
     rng: ChaCha8Rng,
+    credentials: Credentials,
+    saved: Option<SavedSession>,
     is_established: bool,
-    /// Whether the server has said that it has lost the session. A device then begins another one,
-    /// which an endpoint leaves to its driver.
-    is_doubted: bool,
+    /// The random value of the last handshake.
+    random: Vec<u8>,
+    /// Handshakes that followed the first one.
+    again: usize,
 }
 
 impl Both {
@@ -48,15 +54,27 @@ impl Both {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         // An endpoint draws the secret of its cookies.
         rng.fill_bytes(&mut [0; 32]);
-        let timing = Timing::default();
-        let session = endpoint.connect(now, address(SERVER), credentials.clone(), timing);
+        let session =
+            endpoint.connect(now, address(SERVER), credentials.clone(), Timing::default());
         let mut sent = Vec::new();
         let send = &mut |datagram: &[u8]| sent.push(datagram.to_vec());
-        let device =
-            PskClient::connect(&mut ClientIo { now, rng: &mut rng, send }, credentials, timing);
-        let mut both =
-            Self { endpoint, session, device, rng, is_established: false, is_doubted: false };
-        let outcome = both.compare(sent, Vec::new(), Vec::new());
+        let io = &mut ClientIo { now, rng: &mut rng, send };
+        let device = PskClient::connect(io, credentials.clone(), Timing::default());
+        let random = random_of(&sent[0]).unwrap().to_vec();
+        let (trial, saved, is_established, again) = Default::default();
+        let mut both = Self {
+            endpoint,
+            session,
+            trial,
+            device,
+            rng,
+            credentials,
+            saved,
+            is_established,
+            random,
+            again,
+        };
+        let outcome = both.compare(now, sent, Vec::new(), Vec::new());
         (both, outcome)
     }
 
@@ -82,46 +100,76 @@ impl Both {
                 self.device.handle_timeout(io);
             }
         }
-        self.compare(sent, data, delivered)
+        self.compare(now, sent, data, delivered)
     }
 
     fn compare(
         &mut self,
+        now: Instant,
         sent: Vec<Vec<u8>>,
         data: Vec<Vec<u8>>,
         delivered: Vec<Vec<u8>>,
     ) -> Outcome {
+        let mut of_endpoint = Outcome { data: delivered, ..Outcome::default() };
+        self.drain(&mut of_endpoint);
+        let random = sent.iter().rev().find_map(|datagram| random_of(datagram));
+        if let Some(random) = random.filter(|random| **random != self.random) {
+            // The server has said that it has lost the session. A device then begins another one, which an endpoint
+            // leaves to its driver.
+            self.random = random.to_vec();
+            self.again += 1;
+            self.credentials.saved = self.saved.take().or(self.credentials.saved.take());
+            let credentials = self.credentials.clone();
+            let begun = self.endpoint.connect(now, address(SERVER), credentials, Timing::default());
+            match self.is_established {
+                true => self.trial = Some(begun),
+                false => self.session = begun,
+            }
+            self.drain(&mut of_endpoint);
+        }
         let state = self.device.state();
         let due = self.device.timeout();
         let ended = if let ClientState::Ended(failure) = state { Some(failure) } else { None };
         let of_device =
             Outcome { sent, data, due, established: state == ClientState::Established, ended };
-        let mut of_endpoint = Outcome { data: delivered, ..Outcome::default() };
+        of_endpoint.established = self.is_established;
+        if self.trial.is_some() {
+            // The endpoint has the timers of two sessions.
+            of_endpoint.due = due;
+        }
+        assert_eq!(of_device, of_endpoint);
+        of_device
+    }
+
+    /// Fetches the output of the endpoint.
+    fn drain(&mut self, outcome: &mut Outcome) {
         loop {
             match self.endpoint.poll_output() {
-                Output::Transmit { datagram, .. } => of_endpoint.sent.push(datagram.to_vec()),
-                Output::Event(Event::Established { .. }) => self.is_established = true,
+                Output::Transmit { datagram, .. } => outcome.sent.push(datagram.to_vec()),
+                Output::Event(Event::Established { session, .. }) => {
+                    (self.session, self.trial, self.is_established) = (session, None, true);
+                    self.saved = self.endpoint.saved_session(session);
+                }
+                Output::Event(Event::Ended { reason: Failure::Replaced, .. }) => {}
+                Output::Event(Event::Ended { session, .. }) if self.trial == Some(session) => {
+                    (self.trial, self.credentials.saved) = (None, None);
+                    // A device says nothing of a trial that has failed, since its session goes on.
+                    outcome.sent.retain(|datagram| datagram[0] != 21);
+                }
                 Output::Event(Event::Ended { reason, .. }) => {
                     self.is_established = false;
-                    of_endpoint.ended = Some(reason);
+                    outcome.ended = Some(reason);
                 }
                 Output::Event(Event::RoundTrip { sample, .. }) => {
                     assert_eq!(self.device.take_round_trip(), Some(sample));
                 }
-                Output::Event(Event::Doubted { .. }) => self.is_doubted = true,
                 Output::Event(_) => {}
                 Output::Timeout(at) => {
-                    of_endpoint.due = at;
+                    outcome.due = at;
                     break;
                 }
             }
         }
-        of_endpoint.established = self.is_established;
-        if self.is_doubted {
-            return of_device;
-        }
-        assert_eq!(of_device, of_endpoint);
-        of_device
     }
 
     fn send(&mut self, now: Instant, data: &[u8]) -> Vec<u8> {
@@ -135,9 +183,25 @@ impl Both {
     }
 }
 
-/// Plays a session with a server over a network that loses, repeats and changes datagrams. Returns how it ended, if
-/// it did, and how many records with data arrived at the clients.
-fn play(seed: u64, credentials: Credentials) -> (Option<Failure>, usize) {
+/// The random value of a ClientHello.
+fn random_of(datagram: &[u8]) -> Option<&[u8]> {
+    // A record of epoch 0 with a message of this kind; before the value are their headers and the version.
+    let is_hello = datagram[0] == 22 && datagram[3..5] == [0, 0] && datagram[13] == 1;
+    is_hello.then(|| &datagram[13 + 12 + 2..][..32])
+}
+
+/// How a session went.
+#[derive(Debug)]
+struct Played {
+    ended: Option<Failure>,
+    /// Records with data that arrived at the clients.
+    arrived: usize,
+    /// Handshakes after the first one.
+    again: usize,
+}
+
+/// Plays a session with a server over a network that loses, repeats and changes datagrams.
+fn play(seed: u64, credentials: Credentials) -> Played {
     let mut dice = ChaCha8Rng::seed_from_u64(seed);
     let mut now = Instant::ZERO + Duration::from_secs(1000);
     let mut server = server(Config::default(), seed + 1);
@@ -147,8 +211,8 @@ fn play(seed: u64, credentials: Credentials) -> (Option<Failure>, usize) {
     for _ in 0..200 {
         let mut left: Vec<_> = outcome.sent.drain(..).map(|datagram| (true, datagram)).collect();
         arrived += outcome.data.drain(..).len();
-        if outcome.ended.is_some() || both.is_doubted {
-            return (outcome.ended, arrived);
+        if outcome.ended.is_some() {
+            return Played { ended: outcome.ended, arrived, again: both.again };
         }
         let mut due = outcome.due;
         loop {
@@ -204,24 +268,26 @@ fn play(seed: u64, credentials: Credentials) -> (Option<Failure>, usize) {
             }
         }
     }
-    (None, arrived)
+    Played { ended: None, arrived, again: both.again }
 }
 
 #[test]
 fn a_device_sends_what_an_endpoint_sends_whatever_is_lost_repeated_or_changed() {
-    let (mut closed, mut arrived) = (0, 0);
+    let (mut closed, mut arrived, mut again) = (0, 0, 0);
     for seed in 0..60 {
-        let (ended, data) = play(seed, credentials("device", b"secret"));
-        closed += usize::from(ended == Some(Failure::ClosedByPeer));
-        arrived += data;
+        let played = play(seed, credentials("device", b"secret"));
+        closed += usize::from(played.ended == Some(Failure::ClosedByPeer));
+        arrived += played.arrived;
+        again += played.again;
     }
-    assert!(closed > 10 && arrived > 400, "{closed} closed, {arrived} records");
+    assert!(closed > 10 && arrived > 400 && again > 20, "{closed}, {arrived}, {again}");
 }
 
 #[test]
 fn a_device_with_a_wrong_key_ends_as_an_endpoint_does() {
     let refused = Failure::Refused(AlertDescription::DECRYPT_ERROR);
-    let ends: Vec<_> = (0..10).map(|seed| play(seed, credentials("device", b"wrong")).0).collect();
+    let ends: Vec<_> =
+        (0..10).map(|seed| play(seed, credentials("device", b"wrong")).ended).collect();
     assert!(ends.contains(&Some(refused)), "{ends:?}");
     // The others have missed that, and begin again, since the server says that it knows nothing of their handshake.
     assert!(ends.iter().flatten().count() > 5, "{ends:?}");
