@@ -41,6 +41,8 @@ pub mod session;
 #[cfg(feature = "alloc")]
 mod shared;
 #[cfg(feature = "alloc")]
+mod shares;
+#[cfg(feature = "alloc")]
 pub mod stream;
 #[cfg(feature = "alloc")]
 #[doc(hidden)]
@@ -56,3 +58,5 @@ pub use exchange::Freshness;
 pub use peer::{PeerId, SessionKey, Source, sharing_prefix};
 #[cfg(feature = "alloc")]
 pub use peer_token::PeerToken;
+#[cfg(feature = "alloc")]
+pub use shares::Shares;

@@ -1,99 +1,114 @@
 //! Stateless cookies (RFC 6347 section 4.2.1): a client must show that it receives at its address
 //! before the server keeps any state or sends more than it received.
 
-use crate::prf::hmac_sha256;
+use core::fmt;
 use core::net::{IpAddr, SocketAddr};
 use ebbtide_core::time::{Duration, Instant};
+use hmac::{Hmac, KeyInit, Mac};
+use sha2::Sha256;
 use subtle::{Choice, ConstantTimeEq};
 use zeroize::Zeroizing;
 
-/// Bytes of a cookie.
-pub(crate) const LENGTH: usize = 16;
+/// The shortest part of a tag that is accepted in its place, in bytes: it cannot be guessed.
+const SHORTEST: usize = 16;
 
-/// The fields of a ClientHello that stay as they are when its client returns with the cookie.
-pub(crate) type HelloFields<'a> = [&'a [u8]; 5];
-
-/// Creates and verifies cookies under a key that changes with time. A cookie is valid in the
+/// Creates and verifies the tags of stateless cookies under a key that changes with time. A tag is valid in the
 /// period in which it was created and in the next one.
-#[derive(Debug)]
-pub(crate) struct Cookies {
+pub struct Cookies {
     secret: Zeroizing<[u8; 32]>,
     period: Duration,
-    /// The period of `keys`, which are its key and that of the previous period.
+    /// The period of `keyed`.
     current: u64,
-    keys: Zeroizing<[[u8; 32]; 2]>,
+    /// With the key of the period, and with that of the previous one. Computing them takes as long as a short tag.
+    keyed: [Hmac<Sha256>; 2],
+}
+
+impl fmt::Debug for Cookies {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Cookies").finish_non_exhaustive()
+    }
 }
 
 impl Cookies {
-    pub(crate) fn new(secret: [u8; 32], period: Duration) -> Self {
-        let mut cookies = Self {
-            secret: Zeroizing::new(secret),
-            period: period.max(Duration::from_secs(1)),
-            current: 0,
-            keys: Zeroizing::default(),
-        };
-        cookies.rotate(0);
-        cookies
+    /// Derives the keys from `secret`, which must be unpredictable. A period is at least a second.
+    #[must_use]
+    pub fn new(secret: [u8; 32], period: Duration) -> Self {
+        let period = period.max(Duration::from_secs(1));
+        let secret = Zeroizing::new(secret);
+        // The first period has no predecessor; its key was never used.
+        let keyed = [of_period(&secret, 0), of_period(&secret, u64::MAX)];
+        Self { secret, period, current: 0, keyed }
     }
 
-    /// The cookie for a ClientHello, which is valid for all hellos with these parameters from one address.
-    pub(crate) fn make(
-        &mut self,
-        now: Instant,
-        from: SocketAddr,
-        parameters: &HelloFields<'_>,
-    ) -> [u8; LENGTH] {
+    /// The tag for these fields of a ClientHello, which is valid for all hellos with the same ones from one address. No
+    /// field has more than 65,535 bytes.
+    pub fn tag(&mut self, now: Instant, from: SocketAddr, fields: &[&[u8]]) -> [u8; 32] {
         self.advance(now);
-        mac(&self.keys[0], from, parameters)
+        let [current, _] = &self.keyed;
+        tag(current, from, fields)
     }
 
-    /// Whether a cookie was created by [`Self::make`] for this address and these parameters.
-    pub(crate) fn check(
+    /// Whether `tag` is the beginning, of 16 bytes or more, of what [`Self::tag`] has returned for this address and these
+    /// fields.
+    pub fn check(
         &mut self,
         now: Instant,
         from: SocketAddr,
-        parameters: &HelloFields<'_>,
-        cookie: &[u8],
+        fields: &[&[u8]],
+        tag_of_peer: &[u8],
     ) -> bool {
-        if cookie.len() != LENGTH {
+        if tag_of_peer.len() < SHORTEST {
             return false;
         }
         self.advance(now);
-        let equals = |key: &[u8; 32]| mac(key, from, parameters).ct_eq(cookie);
-        self.keys.iter().map(equals).fold(Choice::from(0), |a, b| a | b).into()
+        let equals = |keyed: &Hmac<Sha256>| {
+            let expected = tag(keyed, from, fields);
+            // One that is longer than a tag equals none.
+            expected.get(..tag_of_peer.len()).unwrap_or_default().ct_eq(tag_of_peer)
+        };
+        self.keyed.iter().map(equals).fold(Choice::from(0), |a, b| a | b).into()
     }
 
     fn advance(&mut self, now: Instant) {
         let nanos = u64::try_from(self.period.as_nanos()).unwrap_or(u64::MAX);
         let period = now.as_nanos() / nanos;
         if period != self.current {
-            self.rotate(period);
+            self.keyed =
+                [period, period.wrapping_sub(1)].map(|period| of_period(&self.secret, period));
+            self.current = period;
         }
-    }
-
-    fn rotate(&mut self, period: u64) {
-        let key = |period: u64| hmac_sha256(&*self.secret, &[&period.to_be_bytes()]);
-        // The first period has no predecessor; its key was never used.
-        *self.keys = [key(period), key(period.wrapping_sub(1))];
-        self.current = period;
     }
 }
 
-fn mac(key: &[u8; 32], from: SocketAddr, parameters: &HelloFields<'_>) -> [u8; LENGTH] {
+/// HMAC with the key of a period.
+fn of_period(secret: &[u8; 32], period: u64) -> Hmac<Sha256> {
+    let mut mac = keyed(secret);
+    mac.update(&period.to_be_bytes());
+    let key = Zeroizing::new(<[u8; 32]>::from(mac.finalize().into_bytes()));
+    keyed(&key)
+}
+
+fn keyed(key: &[u8; 32]) -> Hmac<Sha256> {
+    // RFC 2104 section 2: zeros are appended to a key that is shorter than a block.
+    let mut block = Zeroizing::new([0; 64]);
+    block[..32].copy_from_slice(key);
+    Hmac::new(&(*block).into())
+}
+
+fn tag(keyed: &Hmac<Sha256>, from: SocketAddr, fields: &[&[u8]]) -> [u8; 32] {
     let address = match from.ip() {
         IpAddr::V4(ip) => ip.to_ipv6_mapped(),
         IpAddr::V6(ip) => ip,
     };
-    let port = from.port().to_be_bytes();
-    let octets = address.octets();
-    // Each parameter is preceded by its length so that no two hellos hash alike.
-    let lengths = parameters.map(|parameter| (parameter.len() as u16).to_be_bytes());
-    let [a, b, c, d, e] = parameters;
-    let [of_a, of_b, of_c, of_d, of_e] = &lengths;
-    let full = hmac_sha256(key, &[&octets, &port, of_a, a, of_b, b, of_c, c, of_d, d, of_e, e]);
-    let mut cookie = [0; LENGTH];
-    cookie.copy_from_slice(&full[..LENGTH]);
-    cookie
+    let mut mac = keyed.clone();
+    mac.update(&address.octets());
+    mac.update(&from.port().to_be_bytes());
+    for field in fields {
+        // The length precedes each, so that no two hellos hash alike.
+        mac.update(&(field.len() as u16).to_be_bytes());
+        mac.update(field);
+    }
+    mac.finalize().into_bytes().into()
 }
 
 #[cfg(test)]
@@ -108,8 +123,8 @@ mod tests {
     fn a_cookie_answers_one_hello_of_one_address_for_two_periods_at_most() {
         let mut cookies = Cookies::new([7; 32], Duration::from_secs(60));
         let from: SocketAddr = "192.0.2.1:5683".parse().unwrap();
-        let hello: &HelloFields<'_> = &[b"version", b"random", b"", b"suites", b"null"];
-        let cookie = cookies.make(at(10), from, hello);
+        let hello: &[&[u8]; 5] = &[b"version", b"random", b"", b"suites", b"null"];
+        let cookie = cookies.tag(at(10), from, hello);
         assert!(cookies.check(at(59), from, hello, &cookie));
         assert!(cookies.check(at(119), from, hello, &cookie), "in the next period");
         assert!(!cookies.check(at(120), from, hello, &cookie), "and no later");
@@ -122,7 +137,9 @@ mod tests {
         }
         let shifted = [hello[0], hello[1], b"s", b"uites", hello[4]];
         assert!(!cookies.check(at(10), from, &shifted, &cookie));
+        assert!(cookies.check(at(10), from, hello, &cookie[..16]));
         assert!(!cookies.check(at(10), from, hello, &cookie[..15]));
+        assert!(!cookies.check(at(10), from, hello, &[&cookie[..], &[0]].concat()));
         assert!(!cookies.check(at(10), from, hello, &[]));
     }
 }

@@ -85,6 +85,7 @@ pub use certificate::{
 };
 pub use client::{ClientData, ClientIo, ClientState, PskClient};
 pub use config::{Config, Limits, PskLookup, Timing};
+pub use cookie::Cookies;
 pub use ec::SigningKey;
 pub use endpoint::{
     Counters, Endpoint, Event, Output, SendError, SessionId, SessionPeer, StoredSession, reserve,

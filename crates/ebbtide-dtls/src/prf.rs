@@ -3,16 +3,6 @@
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
-/// HMAC-SHA-256 of the concatenation of some pieces.
-pub(crate) fn hmac_sha256(key: &[u8], pieces: &[&[u8]]) -> [u8; 32] {
-    // HMAC accepts keys of any length, so this error cannot occur.
-    let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(key) else { return [0; 32] };
-    for piece in pieces {
-        mac.update(piece);
-    }
-    mac.finalize().into_bytes().into()
-}
-
 /// `PRF(secret, label, seed)`, as many bytes as `out` holds. The seed is passed in pieces.
 pub(crate) fn prf(secret: &[u8], label: &[u8], seed: &[&[u8]], out: &mut [u8]) {
     // P_hash: A(1) = HMAC(secret, label + seed), A(i + 1) = HMAC(secret, A(i)).

@@ -13,7 +13,7 @@ pub struct Dtls13Config {
     /// Handshakes in progress at a server, with clients whose cookie was correct. At the limit the oldest
     /// one is dropped. Default 1024.
     pub handshakes: usize,
-    /// Established sessions. At the limit the least recently used one is dropped. Default 16384; a session
+    /// Established sessions. At the limit the least recently used one of the address with most is dropped. Default 16384; a session
     /// takes about 17 KB.
     pub sessions: usize,
     /// The longest duration of a handshake at a server. Default 60 s.

@@ -11,7 +11,9 @@ mod failure;
 mod hello;
 mod kept;
 mod provider;
+mod reader;
 mod retry;
+mod selection;
 mod session;
 
 pub use config::{Certificate, Dtls13Config, ServedCertificate};

@@ -1,10 +1,8 @@
-//! The cryptography that `dimpl` is given: RustCrypto's, with two changes that make a retry without an
-//! engine possible.
+//! The cryptography that `dimpl` is given: RustCrypto's, with a change that makes a retry without an engine possible.
 //!
 //! `dimpl` computes the cookie of its HelloRetryRequest from a secret that each of its engines has of its
 //! own. It asks the provider for this HMAC, and for no other with SHA-256, so that a provider decides
-//! what the cookie is. And an engine that only creates a HelloRetryRequest needs no private key, which is
-//! what takes most of an engine's time at first.
+//! what the cookie is.
 
 use dimpl::crypto::{
     Buf, CryptoProvider, HashAlgorithm, HmacProvider, KeyProvider, SignatureAlgorithm, SigningKey,
@@ -36,15 +34,9 @@ pub(crate) fn provider() -> CryptoProvider {
     CryptoProvider { hmac_provider: &Cookies, ..rust_crypto::default_provider() }
 }
 
-/// The provider of a side that has none: a client without a certificate, or a server that only creates a
-/// HelloRetryRequest.
+/// The provider of a client without a certificate.
 pub(crate) fn provider_without_key() -> CryptoProvider {
     CryptoProvider { key_provider: &NoKey, ..provider() }
-}
-
-/// HMAC-SHA256; `None` only if `dimpl` could not compute it.
-pub(crate) fn hmac_sha256(key: &[u8], data: &[u8]) -> Option<[u8; 32]> {
-    rust_crypto::default_provider().hmac_provider.hmac_sha256(key, data).ok()
 }
 
 /// Whether `dimpl` can sign with this private key. Its engines panic on other keys.

@@ -3,7 +3,6 @@
 mod costly;
 mod path;
 mod receive;
-mod shares;
 mod stored;
 mod table;
 #[cfg(test)]
@@ -404,8 +403,7 @@ impl Endpoint {
             self.table.handshakes.insert(remote, index);
         }
         let began = self.table.get(index).map_or(self.now, |session| session.began);
-        self.table.oldest_handshakes.insert((began, index));
-        self.table.handshake_shares.add(remote, began, index);
+        self.table.handshake_shares.add(remote.ip(), (began, index));
         if !own_cid.is_empty() {
             self.table.by_cid.insert(own_cid, index);
         }
@@ -417,18 +415,8 @@ impl Endpoint {
     fn make_room(&mut self, from: SocketAddr) {
         let limits = self.config.limits;
         let max = limits.handshakes.max(1);
-        let own = self.table.handshake_shares.of(from);
-        if own > 0
-            && own >= max.saturating_sub(self.table.handshakes.len())
-            && let Some(oldest) = self.table.handshake_shares.oldest_of(from)
-        {
-            self.evict(oldest);
-        }
-        while self.table.handshakes.len() >= max {
-            let oldest = self.table.oldest_handshakes.first().map(|(_, index)| *index);
-            let shares = &self.table.handshake_shares;
-            let Some(oldest) = shares.oldest_of_largest().or(oldest) else { break };
-            self.evict(oldest);
+        while let Some((_, index)) = self.table.handshake_shares.surplus(from.ip(), max) {
+            self.evict(index);
         }
         let max = limits.sessions.max(1);
         while self.table.len() >= max {
@@ -516,8 +504,7 @@ impl Endpoint {
     fn leave_handshakes(&mut self, index: u32) {
         let Some(session) = self.table.get(index) else { return };
         let (remote, began_at, began) = (session.remote, session.began_at, session.began);
-        self.table.oldest_handshakes.remove(&(began, index));
-        self.table.handshake_shares.remove(began_at, began, index);
+        self.table.handshake_shares.remove(began_at.ip(), (began, index));
         if self.table.handshakes.get(&remote) == Some(&index) {
             self.table.handshakes.remove(&remote);
         }

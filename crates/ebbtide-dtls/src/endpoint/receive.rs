@@ -16,6 +16,9 @@ use alloc::vec::Vec;
 use core::net::SocketAddr;
 use ebbtide_core::time::Instant;
 
+/// Bytes of a cookie.
+const COOKIE: usize = 16;
+
 impl Endpoint {
     /// Processes a datagram. Decrypted application data is passed to `deliver` at once; `datagram`
     /// is used as scratch space.
@@ -139,9 +142,9 @@ impl Endpoint {
         }
         let parameters = hello.parameters();
         if !self.cookies.check(self.now, from, &parameters, hello.cookie) {
-            let cookie = self.cookies.make(self.now, from, &parameters);
+            let tag = self.cookies.tag(self.now, from, &parameters);
             self.counters.hellos_verified += 1;
-            self.ask_for_cookie(from, &received, &cookie);
+            self.ask_for_cookie(from, &received, &tag[..COOKIE]);
             return;
         }
         if !hello.speaks_dtls_1_2() {

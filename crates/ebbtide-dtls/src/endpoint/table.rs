@@ -2,7 +2,6 @@
 //! use.
 
 use super::path::NewPath;
-use super::shares::Shares;
 use super::types::SessionId;
 use crate::certificate::Identity;
 use crate::cid::OwnCid;
@@ -14,8 +13,8 @@ use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
 use core::net::SocketAddr;
-use ebbtide_core::sharing_prefix;
 use ebbtide_core::time::Instant;
+use ebbtide_core::{Shares, sharing_prefix};
 
 const NONE: u32 = u32::MAX;
 
@@ -150,10 +149,8 @@ pub(crate) struct Table {
     pub(crate) by_address: BTreeMap<SocketAddr, u32>,
     /// Handshakes that are not complete.
     pub(crate) handshakes: BTreeMap<SocketAddr, u32>,
-    /// The same in the order in which they began.
-    pub(crate) oldest_handshakes: BTreeSet<(Instant, u32)>,
-    /// The same by source.
-    pub(crate) handshake_shares: Shares,
+    /// The same by source, with the instants at which they began.
+    pub(crate) handshake_shares: Shares<(Instant, u32)>,
     surplus: Surplus,
     timers: BTreeSet<(Instant, u32)>,
     least_recent: u32,
@@ -169,7 +166,6 @@ impl Table {
             by_cid: BTreeMap::new(),
             by_address: BTreeMap::new(),
             handshakes: BTreeMap::new(),
-            oldest_handshakes: BTreeSet::new(),
             handshake_shares: Shares::new(),
             surplus: Surplus { sessions: VecDeque::new(), recount_in: 0 },
             timers: BTreeSet::new(),

@@ -3,7 +3,6 @@
 
 use crate::certificate::CertificateType;
 use crate::config::Config;
-use crate::cookie::HelloFields;
 use crate::key_exchange::{ECDSA_SHA256, OFFERED_SIGNATURES, SECP256R1, contains};
 use crate::message::Fragment;
 use crate::record::{DTLS_1_0, DTLS_1_2};
@@ -286,7 +285,7 @@ impl<'a> ClientHello<'a> {
 
     /// The fields that must be unchanged when the client returns with the cookie (RFC 6347 section 4.2.1).
     /// Extensions are not among them: wolfSSL has others then.
-    pub(crate) fn parameters(&self) -> HelloFields<'_> {
+    pub(crate) fn parameters(&self) -> [&[u8]; 5] {
         let Self { version, random, session_id, suites, compressions, .. } = self;
         [version, random, session_id, suites, compressions]
     }

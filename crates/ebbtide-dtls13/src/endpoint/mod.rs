@@ -4,7 +4,6 @@
 //! sessions have no connection IDs: a record belongs to the session with its sender's address.
 
 mod server;
-mod shares;
 #[cfg(test)]
 mod tests;
 
@@ -14,6 +13,7 @@ use crate::hello::MAX_HANDSHAKE_DATAGRAM;
 use crate::provider;
 use crate::session::{Dtls13Session, Happened};
 use dimpl::{Config, Dtls, DtlsCertificate};
+use ebbtide_core::Shares;
 use ebbtide_core::time::{Duration, Instant};
 use ebbtide_dtls::{
     CertificateCredentials, Counters, Event, Failure, Output, SendError, SessionId, SessionPeer,
@@ -53,8 +53,10 @@ pub struct Dtls13Endpoint {
     sessions: BTreeMap<u64, Dtls13Session>,
     handshakes: BTreeMap<SocketAddr, u64>,
     established: BTreeMap<SocketAddr, u64>,
-    /// Established sessions, the least recently used one first.
-    by_use: BTreeSet<(u64, u64)>,
+    /// Handshakes by source. Numbers are given in order, so a lower one is older.
+    handshake_shares: Shares<u64>,
+    /// Established sessions by source, with the position in the order of use.
+    session_shares: Shares<(u64, u64)>,
     due: BTreeSet<(Instant, u64)>,
     out: VecDeque<(SocketAddr, Vec<u8>)>,
     sending: Vec<u8>,
@@ -101,7 +103,8 @@ impl Dtls13Endpoint {
             sessions: BTreeMap::new(),
             handshakes: BTreeMap::new(),
             established: BTreeMap::new(),
-            by_use: BTreeSet::new(),
+            handshake_shares: Shares::new(),
+            session_shares: Shares::new(),
             due: BTreeSet::new(),
             out: VecDeque::new(),
             sending: Vec::new(),
@@ -185,8 +188,9 @@ impl Dtls13Endpoint {
             if let Some(taken) = self.handle_hello(now, from, datagram, deliver) {
                 return taken;
             }
-            // Alerts, acknowledgements and repeated messages of a handshake; all else is DTLS 1.2.
-            if number.is_none() || !matches!(first, 21 | 22 | 26) {
+            // Alerts and acknowledgements; all else is DTLS 1.2. Our engines have keys from the second hello on, so messages of a
+            // handshake that are not protected are those of a client that returns with DTLS 1.2, or forged.
+            if number.is_none() || !matches!(first, 21 | 26) {
                 return false;
             }
         }
@@ -334,6 +338,7 @@ impl Dtls13Endpoint {
         let number = MARK | self.next;
         self.next += 1;
         self.handshakes.insert(session.remote, number);
+        self.handshake_shares.add(session.remote.ip(), number);
         self.sessions.insert(number, session);
         number
     }
@@ -388,6 +393,8 @@ impl Dtls13Endpoint {
         session.cookie = None;
         let remote = session.remote;
         self.handshakes.remove(&remote);
+        self.handshake_shares.remove(remote.ip(), number);
+        self.session_shares.add(remote.ip(), (session.used, number));
         if let Some(old) = self.established.insert(remote, number) {
             self.end(old, Failure::Replaced);
             self.established.insert(remote, number);
@@ -396,8 +403,8 @@ impl Dtls13Endpoint {
         self.counters.established += 1;
         let session = SessionId::from_u64(number);
         self.events.push_back(Event::Established { session, resumed: false });
-        while self.by_use.len() > self.limits.sessions {
-            let Some(oldest) = self.surplus_session() else { break };
+        while self.session_shares.len() > self.limits.sessions {
+            let Some((_, oldest)) = self.session_shares.surplus_of_all() else { break };
             self.counters.evicted += 1;
             self.end(oldest, Failure::Evicted);
         }
@@ -408,10 +415,10 @@ impl Dtls13Endpoint {
         let Some(session) = self.sessions.get_mut(&number).filter(|s| s.established) else {
             return;
         };
-        self.by_use.remove(&(session.used, number));
+        let before = session.used;
         self.uses += 1;
         session.used = self.uses;
-        self.by_use.insert((self.uses, number));
+        self.session_shares.renew(session.remote.ip(), (before, number), (self.uses, number));
     }
 
     fn end(&mut self, number: u64, reason: Failure) {
@@ -435,7 +442,8 @@ impl Dtls13Endpoint {
         if let Some(at) = session.due {
             self.due.remove(&(at, number));
         }
-        self.by_use.remove(&(session.used, number));
+        self.handshake_shares.remove(session.remote.ip(), number);
+        self.session_shares.remove(session.remote.ip(), (session.used, number));
         for of in [&mut self.handshakes, &mut self.established] {
             if of.get(&session.remote) == Some(&number) {
                 of.remove(&session.remote);

@@ -3,9 +3,10 @@
 use super::{Dtls13Endpoint, MAX_INCOMPLETE, MAX_WAITING};
 use crate::config::{Dtls13Config, ServedCertificate};
 use crate::epoch::Epoch;
-use crate::hello::{Hello, KeyAgreement, MAX_HANDSHAKE_DATAGRAM};
+use crate::hello::{Hello, MAX_HANDSHAKE_DATAGRAM};
 use crate::provider::{provider, with_cookie};
 use crate::retry::{Confirmed, Retry};
+use crate::selection::Selection;
 use crate::session::Dtls13Session;
 use dimpl::{Config, Dtls};
 use ebbtide_core::time::Instant;
@@ -75,7 +76,7 @@ impl Dtls13Endpoint {
             .build()
             .ok()?;
         let server = Dtls13Server {
-            retry: Retry::new(secret)?,
+            retry: Retry::new(secret),
             served,
             clients,
             config: Arc::new(config),
@@ -104,30 +105,25 @@ impl Dtls13Endpoint {
     ) -> Option<bool> {
         let server = self.server.as_mut()?;
         let hello = Hello::parse(datagram)?;
-        let agrees = match hello.key_agreement {
-            KeyAgreement::Share => true,
-            // A HelloRetryRequest commits the client to DTLS 1.3, where we have no pre-shared keys.
-            KeyAgreement::Group => !hello.offers_any(&server.key_suites),
-            KeyAgreement::Impossible => false,
+        // A HelloRetryRequest commits the client to DTLS 1.3, where we have no pre-shared keys.
+        let is_served = |selection: &Selection| {
+            selection.group.is_none() || !hello.offers_any(&server.key_suites)
         };
-        let fits = datagram.len() <= MAX_HANDSHAKE_DATAGRAM && hello.has_suite();
-        if !fits || !agrees || server.served.current().is_none() {
+        let selection = Some(&hello).filter(|_| datagram.len() <= MAX_HANDSHAKE_DATAGRAM);
+        let selection = selection.and_then(Selection::of).filter(is_served);
+        let selection = selection.filter(|_| server.served.current().is_some());
+        let Some(selection) = selection else {
             self.declined = true;
             return Some(false);
+        };
+        if hello.has_cookie_of_1_2 {
+            // Somebody else has sent the HelloVerifyRequest with that cookie.
+            return Some(false);
         }
-        if hello.has_cookie_of_1_2 || hello.cookie.is_none() {
-            let std_now = self.epoch.to_std(now);
-            let answer = server.retry.answer(now, std_now, from, &hello);
-            // For example because it has no signature algorithm that we support. This holds for the hello with the
-            // cookie of DTLS 1.2 as well.
-            self.declined = answer.is_none();
-            // If not, somebody else has sent the HelloVerifyRequest with that cookie.
-            let Some(answer) = answer.filter(|_| !hello.has_cookie_of_1_2) else {
-                return Some(false);
-            };
+        if hello.cookie.is_none() {
             self.counters.hellos_verified += 1;
             if self.out.len() < MAX_WAITING {
-                self.out.push_back((from, answer.to_vec()));
+                self.out.push_back((from, server.retry.answer(now, from, &hello, selection)));
             }
             return Some(true);
         }
@@ -168,7 +164,8 @@ impl Dtls13Endpoint {
         if let Some(number) = self.handshakes.get(&from).copied() {
             self.end(number, Failure::Replaced);
         }
-        while let Some(surplus) = self.surplus_handshake(from) {
+        let most = self.limits.handshakes.max(1);
+        while let Some(surplus) = self.handshake_shares.surplus(from.ip(), most) {
             self.counters.evicted += 1;
             self.end(surplus, Failure::Evicted);
         }

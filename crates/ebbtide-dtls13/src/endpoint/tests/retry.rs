@@ -115,14 +115,18 @@ fn the_answer_to_the_shortest_hello_is_at_most_one_and_a_half_times_as_long() {
     assert!(2 * answer.len() <= 3 * shortest.len(), "{} for {}", answer.len(), shortest.len());
 }
 
-/// A first ClientHello without a key share, and the second one with one and the cookie that the server gives.
-fn hellos_without_share(
+/// A first ClientHello with these key shares, and the second one with another one and the cookie that the server gives.
+fn hellos_with_shares(
     server: &mut Dtls13Endpoint,
     from: SocketAddr,
     now: Instant,
+    shares: &[u8],
 ) -> [Vec<u8>; 2] {
     let with_share = first_hello(now);
-    let first = without(&with_share, KEY_SHARE);
+    let first = changed(&with_share, &[], &[], |extensions| {
+        let share = extensions.iter_mut().find(|(kind, _)| *kind == KEY_SHARE);
+        share.unwrap().1 = shares.to_vec();
+    });
     arrive(server, now, from, &first);
     let retry = outputs(server).datagrams.remove(0);
     let extension = [0, 44, 0, 34];
@@ -130,6 +134,15 @@ fn hellos_without_share(
     let cookie = retry[at..at + 34].to_vec();
     let second = changed(&with_share, &[], &[], |extensions| extensions.push((COOKIE, cookie)));
     [first, second]
+}
+
+/// The first one has a share of a group that we do not know.
+pub(super) fn hellos_with_another_share(
+    server: &mut Dtls13Endpoint,
+    from: SocketAddr,
+    now: Instant,
+) -> [Vec<u8>; 2] {
+    hellos_with_shares(server, from, now, &[0, 5, 0x11, 0xec, 0, 1, 9])
 }
 
 /// The same ClientHello with its first two extensions in the other order.
@@ -154,7 +167,7 @@ fn is_accepted(server: &mut Dtls13Endpoint, now: Instant, from: SocketAddr, hell
 /// Makes the first and the second ClientHello of a client for whom the first one has to be kept.
 type MakeHellos = fn(&mut Dtls13Endpoint, SocketAddr, Instant) -> [Vec<u8>; 2];
 /// With the number of such hellos that are kept.
-const CLIENTS: [(MakeHellos, u16); 2] = [(hellos_without_share, 64), (reordering_hellos, 32)];
+const CLIENTS: [(MakeHellos, u16); 2] = [(hellos_with_another_share, 64), (reordering_hellos, 32)];
 
 #[test]
 fn a_second_hello_that_differs_is_accepted_while_the_first_one_is_kept() {
@@ -174,6 +187,19 @@ fn a_second_hello_that_differs_is_accepted_while_the_first_one_is_kept() {
             assert_eq!(accepted, others < places, "{others} others");
         }
     }
+}
+
+#[test]
+fn a_client_that_leaves_the_group_to_the_server_needs_no_place() {
+    let (mut server, from, now) = (server(16), address(1), Instant::ZERO);
+    let [first, second] = hellos_with_shares(&mut server, from, now, &[0, 0]);
+    let [other, _] = hellos_with_another_share(&mut server, address(2), now);
+    for host in 0..200 {
+        arrive(&mut server, now, other_address(host), &first);
+        arrive(&mut server, now, other_address(host), &other);
+    }
+    outputs(&mut server);
+    assert!(is_accepted(&mut server, now, from, &second));
 }
 
 #[test]
