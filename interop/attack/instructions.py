@@ -20,8 +20,10 @@ import subprocess
 import sys
 import time
 
-from hostile import BLOCK2, CONFIRMABLE, NON_CONFIRMABLE, OBSERVE, Q_BLOCK2, URI_PATH, coap, udp
-from network import SERVER, Namespaces
+from floods import credentials, over_dtls
+from hostile import (BLOCK2, CONFIRMABLE, NON_CONFIRMABLE, OBSERVE, Q_BLOCK2, URI_PATH, client_hello, client_hello_13,
+                     coap, udp)
+from network import SERVER, Namespaces, speaks_dtls13
 
 KINDS = {
     "get": lambda n: coap(CONFIRMABLE, n, [(URI_PATH, b"test")]),
@@ -34,6 +36,8 @@ KINDS = {
     "ping": lambda n: bytes([0x40, 0, n >> 8 & 255, n & 255]),
     "acknowledgement": lambda n: bytes([0x60, 0, n >> 8 & 255, n & 255]),
     "malformed": lambda n: bytes([0x48, 1, n >> 8 & 255, n & 255]),
+    "client-hello": lambda n: client_hello(n.to_bytes(32, "big"), b"", 0, bytes.fromhex("c0a8")),
+    "client-hello-13": lambda n: client_hello_13(n.to_bytes(32, "big"), b"", 0),
 }
 
 
@@ -41,16 +45,17 @@ def send(options):
     """Within the clients' namespace, in which all of 10.0.0.0/8 is local."""
     for number in range(options.count):
         with contextlib.closing(udp(f"10.8.{number >> 8 & 255}.{number & 255}")) as stranger:
-            stranger.sendto(KINDS[options.send](number), (SERVER, 5683))
+            stranger.sendto(KINDS[options.send](number), (SERVER, 5684 if over_dtls(options.send) else 5683))
         time.sleep(1 / options.rate)
 
 
 def instructions(program, options, kind, count):
     with contextlib.ExitStack() as stack:
         spaces = Namespaces(stack)
+        secure = ["--bind", f"coaps://{SERVER}:5684", *credentials(stack, kind)[0]] if over_dtls(kind) else []
         server = stack.enter_context(subprocess.Popen(
             spaces.inside(spaces.server, "valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", program, "serve",
-                          "--bind", f"{SERVER}:5683"), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True))
+                          "--bind", f"{SERVER}:5683", *secure), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True))
         stack.callback(server.kill)
         if not server.stdout.readline():
             sys.exit(f"{program} does not serve under valgrind: {server.stderr.read()}")
@@ -86,6 +91,9 @@ def main():
     print("| kind | instructions a datagram | of the other program |\n|---|---|---|", flush=True)
     dearer = []
     for kind in options.kinds or KINDS:
+        if kind == "client-hello-13" and not speaks_dtls13(options):
+            print("skipped: client-hello-13, without the feature dtls13", flush=True)
+            continue
         own = each(options.ebbtide, options, kind)
         ratio = own / each(options.beside, options, kind) if options.beside else None
         print(f"| {kind} | {own:,.0f} | {f'{ratio:.2f}' if ratio else ''} |", flush=True)

@@ -47,22 +47,27 @@ fn split_string(payload: &[u8]) -> Option<(&[u8], &[u8])> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::HandshakePeer;
     use super::super::handshake::Initiator;
     use super::super::tests::{client, crypto, server};
     use super::*;
     use crate::message::Uri;
     use ebbtide_core::time::Instant;
     use ebbtide_core::wire::{Code, MessageId, Token, Type};
+    use std::net::SocketAddr;
 
     #[test]
     fn a_combined_request_completes_the_handshake_and_is_verified() {
         let (edhoc, of_server, of_client) =
             (Edhoc::new(server()), OscoreContexts::empty(), OscoreContexts::empty());
-        let from = PeerId::Address("192.0.2.1:5683".parse().unwrap());
+        let address: SocketAddr = "192.0.2.1:5683".parse().unwrap();
+        let (from, ip) = (PeerId::Address(address), address.ip());
         let ours = client();
         let (initiator, message_1) = Initiator::begin(crypto(), &ours, &[0x37]).unwrap();
-        let message_2 =
-            edhoc.answer(Instant::ZERO, &of_server, from, &[&[0xf5], &*message_1].concat());
+        let peer = HandshakePeer { id: from, ip };
+        let step = edhoc.read(from, &[&[0xf5], &*message_1].concat());
+        let step = step.unwrap_or_else(|fault| panic!("{fault:?}"));
+        let message_2 = edhoc.answer(Instant::ZERO, &of_server, peer, step);
         assert_eq!(message_2.code(), Code::CHANGED);
         let (finishing, message_3) = initiator.finish(&ours, message_2.body()).unwrap();
         let uri: Uri = "coap://192.0.2.7/".parse().unwrap();

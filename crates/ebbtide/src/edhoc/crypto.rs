@@ -34,7 +34,7 @@ impl Drop for Cryptography {
 impl Cryptography {
     /// `None` if the bytes are not a private key, which random ones are but with a chance of 2^-32.
     pub(super) fn new(ephemeral: BytesP256ElemLen) -> Option<Self> {
-        public_key(&ephemeral).map(|_| Self { ephemeral })
+        SecretKey::from_bytes((&ephemeral).into()).ok().map(|_| Self { ephemeral })
     }
 }
 

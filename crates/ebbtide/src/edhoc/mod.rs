@@ -28,18 +28,19 @@ mod unfinished;
 pub use credentials::{CredentialError, EdhocCredentials};
 
 pub(crate) use handshake::HandshakeFault;
-pub(crate) use server::{FIRST, is_handshake, refusal};
+pub(crate) use server::{FIRST, TURNS, is_handshake, refusal};
+pub(crate) use unfinished::HandshakePeer;
 
 use crate::net::clock::secret_bytes;
 use crate::oscore::OscoreContexts;
 use crypto::Cryptography;
 use ebbtide_core::oscore::MAX_PEER_ID;
-use handshake::Initiator;
-use server::Responding;
+use handshake::{Initiator, WaitingResponder};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use tokio::sync::OwnedMutexGuard;
+use unfinished::Unfinished;
 
 /// How many servers without combined requests a client remembers. One that is forgotten refuses once more.
 const MAX_SEPARATE: usize = 1024;
@@ -55,13 +56,15 @@ struct Handshakes {
     turns: Mutex<BTreeMap<SocketAddr, Weak<tokio::sync::Mutex<()>>>>,
     /// Servers that do not know the combined request of RFC 9668.
     separate: Mutex<BTreeSet<SocketAddr>>,
-    responding: Mutex<Responding>,
+    /// Of a server.
+    unfinished: Mutex<Unfinished<WaitingResponder>>,
 }
 
 impl Edhoc {
     pub(crate) fn new(credentials: EdhocCredentials) -> Self {
-        let (turns, separate, responding) = Default::default();
-        Self(Arc::new(Handshakes { credentials, turns, separate, responding }))
+        let (turns, separate) = Default::default();
+        let unfinished = Mutex::new(Unfinished::new());
+        Self(Arc::new(Handshakes { credentials, turns, separate, unfinished }))
     }
 
     pub(crate) fn credentials(&self) -> &EdhocCredentials {

@@ -1,16 +1,14 @@
 //! A server's side: message 1 is answered with message 2, message 3 with message 4.
 
 use super::handshake::{HandshakeFault, Responder, WaitingResponder};
-use super::unfinished::Unfinished;
+use super::unfinished::{HandshakePeer, Unfinished};
 use super::{Edhoc, ephemeral, identifier};
 use crate::message::{ContentFormat, Response};
 use crate::oscore::OscoreContexts;
+use ebbtide_core::PeerId;
 use ebbtide_core::time::Instant;
-use ebbtide_core::turns::{TurnLimits, Turns};
+use ebbtide_core::turns::TurnLimits;
 use ebbtide_core::wire::{Code, Message};
-use ebbtide_core::{PeerId, Source};
-use std::convert::Infallible;
-use std::net::Ipv4Addr;
 use std::sync::{MutexGuard, PoisonError};
 
 /// From so many on, clients have to show their addresses first.
@@ -20,52 +18,58 @@ const MESSAGES: ContentFormat = ContentFormat(64);
 /// The byte before message 1: `true` in CBOR (RFC 9528 appendix A.2.1).
 pub(crate) const FIRST: u8 = 0xf5;
 
-/// Messages 1 of a source that are answered: each takes the time of a hundred other messages.
-const BUDGET: TurnLimits =
-    TurnLimits { per_second: 256, at_once: 512, waiting: 0, sources: 16_384 };
-
-/// The handshakes of a server's clients.
-#[derive(Debug)]
-pub(super) struct Responding {
-    unfinished: Unfinished<WaitingResponder>,
-    budget: Turns<Infallible>,
-}
-
-impl Default for Responding {
-    fn default() -> Self {
-        Self { unfinished: Unfinished::new(), budget: Turns::new(BUDGET) }
-    }
-}
+/// The turns in which messages are answered: each takes the time of a hundred other messages, and a handshake has two.
+pub(crate) const TURNS: TurnLimits =
+    TurnLimits { per_second: 128, at_once: 256, waiting: 1024, sources: 16_384 };
 
 /// Whether a request is for `/.well-known/edhoc`.
 pub(crate) fn is_handshake(message: &Message<'_>) -> bool {
     message.code() == Code::POST && message.path().eq([&b".well-known"[..], &b"edhoc"[..]])
 }
 
+/// A message of a client that was read, and is to be answered.
+pub(crate) enum Step {
+    /// Message 1.
+    First(Box<Responder>),
+    /// Message 3 of the handshake with our identifier `id`.
+    Third { id: Vec<u8>, message: Vec<u8> },
+}
+
 impl Edhoc {
-    /// Whether so many handshakes are unfinished that a client has to show its address first.
-    pub(crate) fn is_pressed(&self, now: Instant) -> bool {
-        self.responding().unfinished.len(now) >= PRESSED
+    /// Whether so many handshakes are unfinished or wait for a turn that a client has to show its address first.
+    pub(crate) fn is_pressed(&self, now: Instant, waiting: usize) -> bool {
+        waiting + self.unfinished().len(now) >= PRESSED
     }
 
-    fn responding(&self) -> MutexGuard<'_, Responding> {
-        self.0.responding.lock().unwrap_or_else(PoisonError::into_inner)
+    fn unfinished(&self) -> MutexGuard<'_, Unfinished<WaitingResponder>> {
+        self.0.unfinished.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Answers a client's message.
+    /// Reads a client's message, which costs little.
+    pub(crate) fn read(&self, client: PeerId, payload: &[u8]) -> Result<Step, HandshakeFault> {
+        if let Some((&FIRST, message_1)) = payload.split_first() {
+            let crypto = ephemeral().ok_or(HandshakeFault::NoRandomness)?;
+            let responder = Responder::begin(crypto, &self.0.credentials, message_1)?;
+            return Ok(Step::First(Box::new(responder)));
+        }
+        let (id, message_3) = split_identifier(payload).ok_or(HandshakeFault::Malformed)?;
+        match self.unfinished().is_of(client, id) {
+            true => Ok(Step::Third { id: id.to_vec(), message: message_3.to_vec() }),
+            false => Err(HandshakeFault::Malformed),
+        }
+    }
+
+    /// Answers a client's message, which takes long.
     pub(crate) fn answer(
         &self,
         now: Instant,
         contexts: &OscoreContexts,
-        client: PeerId,
-        payload: &[u8],
+        client: HandshakePeer,
+        step: Step,
     ) -> Response {
-        let answered = match payload.split_first() {
-            Some((&FIRST, _)) if !self.has_budget(now, client) => {
-                return Response::new(Code::SERVICE_UNAVAILABLE).max_age(1);
-            }
-            Some((&FIRST, message_1)) => self.answer_first(now, contexts, client, message_1),
-            _ => self.answer_third(contexts, client, payload),
+        let answered = match step {
+            Step::First(responder) => self.answer_first(now, contexts, client, *responder),
+            Step::Third { id, message } => self.complete_with(contexts, client.id, &id, &message),
         };
         match answered {
             Ok(message) => Response::new(Code::CHANGED).payload(message).format(MESSAGES),
@@ -73,43 +77,32 @@ impl Edhoc {
         }
     }
 
-    /// Whether one more handshake of a client may begin now. Those of all sessions share the budget of one source.
-    fn has_budget(&self, now: Instant, client: PeerId) -> bool {
-        let ip = match client.source() {
-            Source::Address(ip) => ip,
-            Source::Session(_) => Ipv4Addr::UNSPECIFIED.into(),
-        };
-        self.responding().budget.spend(now, ip)
-    }
-
     fn answer_first(
         &self,
         now: Instant,
         contexts: &OscoreContexts,
-        client: PeerId,
-        message_1: &[u8],
+        client: HandshakePeer,
+        responder: Responder,
     ) -> Result<Vec<u8>, HandshakeFault> {
-        let credentials = &self.0.credentials;
-        let crypto = ephemeral().ok_or(HandshakeFault::NoRandomness)?;
-        let responder = Responder::begin(crypto, credentials, message_1)?;
-        let is_taken = |id: &[u8]| {
-            id == responder.client_id() || contexts.has(id) || self.responding().unfinished.has(id)
+        let id = {
+            // Locked until it is taken, so that no other handshake draws the same one.
+            let mut unfinished = self.unfinished();
+            let is_taken =
+                |id: &[u8]| id == responder.client_id() || contexts.has(id) || unfinished.has(id);
+            let id = identifier(is_taken).ok_or(HandshakeFault::NoRandomness)?;
+            unfinished.begin(now, client, id.clone());
+            id
         };
-        let id = identifier(is_taken).ok_or(HandshakeFault::NoRandomness)?;
-        let (answered, message_2) = responder.answer(credentials, &id)?;
-        // Another thread may have drawn the same one since.
-        let is_added = self.responding().unfinished.add(now, client, id, answered);
-        if is_added { Ok(message_2) } else { Err(HandshakeFault::NoRandomness) }
-    }
-
-    fn answer_third(
-        &self,
-        contexts: &OscoreContexts,
-        client: PeerId,
-        payload: &[u8],
-    ) -> Result<Vec<u8>, HandshakeFault> {
-        let (id, message_3) = split_identifier(payload).ok_or(HandshakeFault::Malformed)?;
-        self.complete_with(contexts, client, id, message_3)
+        match responder.answer(&self.0.credentials, &id) {
+            Ok((answered, message_2)) => {
+                self.unfinished().answered(&id, answered);
+                Ok(message_2)
+            }
+            Err(fault) => {
+                self.unfinished().take(client.id, &id);
+                Err(fault)
+            }
+        }
     }
 
     /// Verifies message 3 of the handshake with our identifier `id`, and adds the context. Returns message 4.
@@ -120,7 +113,7 @@ impl Edhoc {
         id: &[u8],
         message_3: &[u8],
     ) -> Result<Vec<u8>, HandshakeFault> {
-        let answered = self.responding().unfinished.take(client, id);
+        let answered = self.unfinished().take(client, id);
         let answered = answered.ok_or(HandshakeFault::Malformed)?;
         let (secret, message_4) = answered.finish(&self.0.credentials, message_3)?;
         contexts.add_of_client(secret).ok_or(HandshakeFault::Malformed)?;

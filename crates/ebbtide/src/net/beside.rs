@@ -32,7 +32,7 @@ pub(crate) fn served(now: Instant) {
 
 /// Until when no more expensive work should be done, after a piece of it.
 #[cfg_attr(
-    not(any(feature = "dtls", feature = "tls")),
+    not(any(feature = "dtls", feature = "tls", feature = "edhoc")),
     expect(dead_code, reason = "no expensive work")
 )]
 pub(crate) fn rest(began: Instant, ended: Instant) -> Option<Instant> {

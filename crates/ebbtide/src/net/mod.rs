@@ -14,6 +14,8 @@ pub(crate) mod dtls;
 #[path = "no_dtls.rs"]
 pub(crate) mod dtls;
 pub(crate) mod handed_over;
+#[cfg(any(feature = "tls", feature = "edhoc"))]
+pub(crate) mod handshake_gate;
 mod kernel_drops;
 pub mod network;
 pub(crate) mod peer;

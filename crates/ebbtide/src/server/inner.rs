@@ -10,6 +10,8 @@ use crate::client::Requests;
 use crate::config::AllSettings;
 use crate::message::Response;
 use crate::net::clock::{Clock, distinct, seeded};
+#[cfg(feature = "edhoc")]
+use crate::net::handshake_gate::HandshakeGate;
 use crate::net::shared::Shared;
 use crate::refusals::{Class, Ledger, Reason};
 use ebbtide_core::session::FairShares;
@@ -59,6 +61,9 @@ pub(super) struct Inner {
     pub(super) pace: Mutex<Option<Instant>>,
     /// Signals that a timer was set to an earlier instant.
     pub(super) earlier: Arc<Notify>,
+    /// The turns of messages of EDHOC.
+    #[cfg(feature = "edhoc")]
+    pub(super) handshakes: Arc<HandshakeGate>,
 }
 
 impl Service {
@@ -77,8 +82,9 @@ impl Service {
             ..SessionConfig::default()
         };
         let tables = Locked::new(ServerState::new(&session, seeded()?));
+        let clock = Clock::start();
         let inner = Inner {
-            clock: Clock::start(),
+            clock,
             router,
             added: RwLock::default(),
             requests: Requests::new(config.clone()),
@@ -99,6 +105,8 @@ impl Service {
             streams: Streams::default(),
             pace: Mutex::default(),
             earlier: Arc::default(),
+            #[cfg(feature = "edhoc")]
+            handshakes: HandshakeGate::new(clock, crate::edhoc::TURNS),
         };
         Ok(Self { inner: Arc::new(inner) })
     }

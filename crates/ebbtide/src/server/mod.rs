@@ -6,6 +6,8 @@ mod bind;
 mod body_stream;
 mod call;
 mod carrier;
+#[cfg(feature = "edhoc")]
+mod edhoc;
 mod extract;
 mod file;
 mod gate;

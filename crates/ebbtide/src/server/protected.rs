@@ -24,7 +24,7 @@ use std::sync::Arc;
 use tracing::Span;
 
 /// The answer to a request that is not protected.
-fn oscore_is_required() -> Response {
+pub(super) fn oscore_is_required() -> Response {
     Response::error(Code::UNAUTHORIZED, "OSCORE is required")
 }
 
@@ -221,63 +221,6 @@ impl Service {
         _: &Message<'_>,
     ) -> Result<Vec<u8>, Response> {
         Err(edhoc_is_unknown())
-    }
-
-    /// Answers a message of EDHOC.
-    #[cfg(feature = "edhoc")]
-    pub(super) fn shake_hands(
-        &self,
-        edhoc: &crate::edhoc::Edhoc,
-        shared: &Arc<Shared>,
-        now: Instant,
-        request: &ArrivedRequest<'_>,
-    ) {
-        let &ArrivedRequest { ref incoming, message, to, vouched, .. } = request;
-        let (local, sizes) = (shared.reply_from(to), self.session().datagram_sizes());
-        let mut place = RequestSlot::new();
-        let received =
-            place.datagram(incoming.clone(), message, sizes, shared.number, local, false);
-        if !vouched {
-            let challenge = self.session().challenge(now, &received);
-            return self.send(shared, now, Outgoing::One(challenge));
-        }
-        if edhoc.is_pressed(now) && !self.session().is_fresh(now, &received) {
-            let challenge = self.session().challenge_received(now, &received);
-            return self.send(shared, now, Outgoing::One(challenge));
-        }
-        let answer = self.next_of_handshake(edhoc, now, incoming.remote, &message);
-        self.send(shared, now, Outgoing::One(received.refuse(answer)));
-    }
-
-    /// Answers a message of EDHOC over a connection, whose client has shown its address.
-    #[cfg(feature = "edhoc")]
-    pub(super) fn shake_hands_over(
-        &self,
-        edhoc: &crate::edhoc::Edhoc,
-        link: &Arc<Link>,
-        now: Instant,
-        incoming: Incoming,
-        message: Message<'_>,
-        sizes: BlockSizes,
-    ) {
-        let answer = self.next_of_handshake(edhoc, now, PeerId::Connection(link.remote), &message);
-        let mut place = RequestSlot::new();
-        let received = place.stream(incoming, link.remote, message, sizes);
-        self.send(link, now, Outgoing::One(received.refuse(answer)));
-    }
-
-    #[cfg(feature = "edhoc")]
-    fn next_of_handshake(
-        &self,
-        edhoc: &crate::edhoc::Edhoc,
-        now: Instant,
-        from: PeerId,
-        message: &Message<'_>,
-    ) -> Response {
-        match &self.config().oscore {
-            Some(contexts) => edhoc.answer(now, contexts, from, message.payload()),
-            None => oscore_is_required(),
-        }
     }
 
     /// The context that protects the request of an observer.

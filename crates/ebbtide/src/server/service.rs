@@ -35,7 +35,7 @@ use tracing::{Instrument, Span};
 
 /// The origin of an answer.
 #[derive(Copy, Clone)]
-enum AnsweredBy<'s> {
+pub(super) enum AnsweredBy<'s> {
     Session,
     /// A handler, whose client may observe a subject that had changed so often when the handler began.
     Handler {
@@ -222,7 +222,7 @@ impl Service {
     }
 
     /// Polls a handler once, since most are ready then. One that is not ready becomes a task, or work of the socket.
-    fn later<C: Carrier>(
+    pub(super) fn later<C: Carrier>(
         &self,
         carrier: &Arc<C>,
         now: Instant,
@@ -276,7 +276,7 @@ impl Service {
     }
 
     /// Sends the application's answer.
-    fn finish<C: Carrier>(
+    pub(super) fn finish<C: Carrier>(
         &self,
         carrier: &Arc<C>,
         now: Instant,

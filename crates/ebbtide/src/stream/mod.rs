@@ -14,8 +14,6 @@ mod connect;
 pub(crate) mod counters;
 #[cfg(feature = "tls")]
 mod expiry;
-#[cfg(feature = "tls")]
-mod gate;
 mod link;
 mod listen;
 mod pool;

@@ -1,11 +1,12 @@
 //! TLS of a server: the certificate that it shows, and those that it asks clients for.
 
-use super::gate::Gate;
 use super::socket::StreamSocket;
 use super::tls::{ALPN, Identity, TlsError, Trust, info_of, provider};
 use crate::net::clock::Clock;
+use crate::net::handshake_gate::HandshakeGate;
 use crate::net::peer::PeerInfo;
 use core::fmt;
+use ebbtide_core::turns::TurnLimits;
 use std::future::poll_fn;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -19,6 +20,10 @@ use tokio_rustls::rustls::server::{
 use tokio_rustls::rustls::sign::CertifiedKey;
 use tokio_rustls::rustls::{RootCertStore, ServerConfig};
 use tokio_rustls::server::TlsStream;
+
+/// As those of DTLS (`ebbtide_dtls::Limits`).
+const HANDSHAKES: TurnLimits =
+    TurnLimits { per_second: 64, at_once: 128, waiting: 1024, sources: 16_384 };
 
 /// How a server speaks TLS. All clones are the same: a certificate that is replaced in one of them is
 /// replaced everywhere.
@@ -223,7 +228,12 @@ impl TlsServer {
         let clients = self.clients();
         let config = self.settings(&clients, protocol)?;
         let current = RwLock::new((clients, config));
-        Ok(Acceptor { tls: self.clone(), protocol, current, gate: Gate::open(clock) })
+        Ok(Acceptor {
+            tls: self.clone(),
+            protocol,
+            current,
+            gate: HandshakeGate::new(clock, HANDSHAKES),
+        })
     }
 
     fn settings(
@@ -264,7 +274,7 @@ pub(super) struct Acceptor {
     protocol: &'static [u8],
     /// The settings for these clients. With other authorities there are others, which know no session to resume.
     current: RwLock<(Clients, Arc<ServerConfig>)>,
-    gate: Arc<Gate>,
+    gate: Arc<HandshakeGate>,
 }
 
 impl Acceptor {

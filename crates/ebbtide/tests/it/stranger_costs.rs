@@ -3,6 +3,8 @@
 
 use crate::common::counting::{allocations, bytes_in_use};
 use crate::common::many_clients::{GET, ManyClients, Outgoing};
+use crate::edhoc::{CLIENT, SERVER, SERVER_KEY, hex};
+use ebbtide::edhoc::EdhocCredentials;
 use ebbtide::oscore::{Algorithm, OscoreContext, OscoreContexts};
 use ebbtide::server::{Call, Router, Server, Subject, Verify, get};
 use ebbtide::{Response, ServerConfig};
@@ -13,6 +15,7 @@ const OBSERVE: u16 = 6;
 const OSCORE: u16 = 9;
 const PATH: u16 = 11;
 const Q_BLOCK1: u16 = 19;
+const EDHOC: u16 = 21;
 const BLOCK2: u16 = 23;
 const BLOCK1: u16 = 27;
 const Q_BLOCK2: u16 = 31;
@@ -105,7 +108,34 @@ fn lines() -> Vec<Line> {
         ),
         line("OSCORE with a malformed option", sealed(&[(OSCORE, b"\x0f")], short), [105, 1, 120]),
         replayed(),
+        // From 64 unfinished handshakes on, an address has to be shown first.
+        line("message 1 of EDHOC", handshake(message_1()), [420, 260, 55]),
+        line("message 1 of EDHOC that is malformed", handshake(b"\xf5\x03"), [210, 260, 75]),
+        line("message 3 of no handshake", handshake(MESSAGE_3), [210, 260, 55]),
+        line(
+            "a request with message 3 of no handshake",
+            // RFC 9668: the request that OSCORE protects follows message 3.
+            sealed(&[(OSCORE, b"\x09\x05x"), (EDHOC, b"")], MESSAGE_3_AND_REQUEST),
+            [105, 1, 55],
+        ),
     ]
+}
+
+/// An identifier of no handshake, and what could be message 3.
+const MESSAGE_3: &[u8] = b"\x37\x52eighteen bytes: 18";
+/// The same without an identifier, and what could be a ciphertext.
+const MESSAGE_3_AND_REQUEST: &[u8] = b"\x52eighteen bytes: 18sixteen bytes 16";
+
+/// A message to the resource of EDHOC (RFC 9528 appendix A.2).
+const fn handshake(payload: &'static [u8]) -> Outgoing<'static> {
+    const EDHOC: &[(u16, &[u8])] = &[(PATH, b".well-known"), (PATH, b"edhoc")];
+    Outgoing { code: Code::POST, options: EDHOC, payload, ..GET }
+}
+
+/// Message 1 of RFC 9529 chapter 3, for the suite that the server has.
+fn message_1() -> &'static [u8] {
+    const SHARE: &str = "8af6f430ebe18d34184017a9a11bf511c8dff8f834730b96c1b7c8dbca2fc3b6";
+    [&b"\xf5\x03\x02\x58\x20"[..], &hex(SHARE), b"\x37"].concat().leak()
 }
 
 const SECRET: &[u8; 16] = b"sixteen bytes 16";
@@ -142,7 +172,9 @@ async fn measure(line: &Line) -> (usize, isize, usize) {
         .route("/short", get(body).post(body).put(body).observable(&Subject::default()))
         .route("/long", get(long));
     let contexts = OscoreContexts::new([OscoreContext::new(SECRET, b"s", b"c")]).unwrap();
-    let config = ServerConfig::new().verify(Verify::All).oscore(contexts);
+    let credentials = EdhocCredentials::new(&hex(SERVER_KEY), &hex(SERVER)).unwrap();
+    let credentials = credentials.peer(&hex(CLIENT), "sensor").unwrap();
+    let config = ServerConfig::new().verify(Verify::All).oscore(contexts).edhoc(credentials);
     let server = Server::with_config(router, config, ["127.0.0.1:0"]).unwrap();
     let mut many = ManyClients::new(server.local_addrs()[0]);
     let (mut made, mut left, mut held) = (0, 0, 0);

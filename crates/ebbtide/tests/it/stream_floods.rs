@@ -4,6 +4,7 @@
 use crate::common::eventually::eventually;
 use crate::common::stream::{Certificates, base, serve, serve_tcp, serve_tcp_with};
 use ebbtide::server::{Call, Router, get};
+use ebbtide::stream::Listen;
 use ebbtide::{Client, Code, Response, Scheme, Server, ServerConfig};
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -66,6 +67,34 @@ async fn ten_thousand_connections_that_wait_fit_into_128_megabytes() {
 async fn ten_thousand_half_sent_messages_fit_into_128_megabytes() {
     let cost = cost(&half_a_message(500)).await;
     assert!(cost < 12_000, "{cost} bytes for each");
+}
+
+/// As a client asks for a WebSocket (RFC 6455 section 4.1).
+const UPGRADE: &[u8] = b"GET /.well-known/coap HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\n\
+    Connection: Upgrade\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\
+    Sec-WebSocket-Version: 13\r\nSec-WebSocket-Protocol: coap\r\n\r\n";
+
+#[tokio::test]
+async fn ten_thousand_half_sent_upgrades_and_silent_websockets_fit_into_128_megabytes() {
+    for asked in [&UPGRADE[..UPGRADE.len() - 2], UPGRADE] {
+        let at: SocketAddr = ([127, 0, 0, 1], 0).into();
+        let router = Router::new().route("/test", get(|_: &Call<'_>| Response::content("hello")));
+        let server = Server::without_plain_sockets(router, ServerConfig::new()).unwrap();
+        let server = server.listen(Listen::Ws(at)).unwrap();
+        let (client, base) = (Client::new(), base(&server, Scheme::CoapWs));
+        client.get(format!("{base}/test")).await.unwrap();
+        let before = crate::common::counting::bytes_in_use();
+        let mut held = Vec::new();
+        for n in 0..300_u16 {
+            held.push(connection(2 + (n % 100) as u8, server.listeners()[0].1, asked).await);
+        }
+        eventually(|| server.snapshot().connections.open >= 301).await;
+        // What a half-sent upgrade waits for is not counted.
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        let cost = (crate::common::counting::bytes_in_use() - before) / 300;
+        assert!(cost < 12_000, "{cost} bytes for each of {} bytes", asked.len());
+        client.get(format!("{base}/test")).await.unwrap();
+    }
 }
 
 #[tokio::test]
