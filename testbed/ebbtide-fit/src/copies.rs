@@ -73,14 +73,16 @@ fn join_interfaces(contents: &mut Contents) {
             }
         }
     }
+    let mut joined: BTreeMap<usize, usize> = BTreeMap::new();
     for ((one, other), (both, close)) in pairs {
         let total = |place: usize| totals.get(&place).copied().unwrap_or(0);
         let least = total(one).min(total(other));
         if 10 * close >= 9 * both && 10 * both >= 9 * least {
-            for datagram in contents.datagrams.iter_mut().filter(|own| own.interface == other) {
-                datagram.interface = one;
-            }
+            joined.entry(other).or_insert(one);
         }
+    }
+    for datagram in &mut contents.datagrams {
+        datagram.interface = joined.get(&datagram.interface).copied().unwrap_or(datagram.interface);
     }
 }
 

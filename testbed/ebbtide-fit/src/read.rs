@@ -86,6 +86,8 @@ impl Contents {
 /// The block type of a section header (pcapng section 4.1), the same in both byte orders.
 const SECTION: [u8; 4] = [0x0a, 0x0d, 0x0d, 0x0a];
 
+/// Interfaces of a capture. Each may be compared with each.
+const INTERFACES: usize = 1024;
 /// Distinct paths that are remembered.
 const PATHS: usize = 64;
 /// Devices behind DTLS that are counted.
@@ -264,6 +266,10 @@ impl CaptureReader {
                     let known = &mut self.contents.interfaces;
                     let number = match known.iter().position(|own| name.is_some() && *own == name) {
                         Some(number) => number,
+                        None if known.len() >= INTERFACES => {
+                            let why = format!("it names more than {INTERFACES} interfaces");
+                            return Err(FitError::Damaged(why));
+                        }
                         None => {
                             known.push(name);
                             known.len() - 1

@@ -291,6 +291,12 @@ impl Endpoint {
         self.table.len()
     }
 
+    /// [`Limits::exchanges`].
+    #[must_use]
+    pub fn max_exchanges(&self) -> usize {
+        self.config.limits.exchanges
+    }
+
     /// Whether half of [`Limits::exchanges`] are in use. A caller should then hold back what can
     /// wait.
     #[must_use]

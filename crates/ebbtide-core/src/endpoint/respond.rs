@@ -143,7 +143,11 @@ impl Endpoint {
         if !self.dedup.set_reply(now, remote, id, Reply::Acknowledgement) {
             let lifetime = self.exchange_lifetime;
             let key = MessageKey { remote, id };
-            if !self.dedup.insert(now, lifetime, key, Reply::Acknowledgement) {
+            // What is not remembered yet is idempotent, and a copy of it may be processed again (section 4.5). It
+            // leaves half of the memory to what may not, since anyone can ask for very much of it.
+            let is_kept = !self.dedup.is_half_full()
+                && self.dedup.insert(now, lifetime, key, Reply::Acknowledgement);
+            if !is_kept {
                 self.counters.rare().unstored += 1;
             }
         }

@@ -263,6 +263,10 @@ impl Memory {
     fn insert(&mut self, now: Instant, lifetime: Duration, key: MessageKey, reply: Reply) -> bool {
         self.expire(now);
         let free = self.max_entries.saturating_sub(self.entries.len());
+        if free == 0 {
+            // Nothing is kept of a source that finds no room.
+            return false;
+        }
         let share = self.share(key.remote);
         if share.entries >= free {
             return false;
@@ -495,6 +499,14 @@ mod tests {
         assert_eq!(dedup.len(), 1);
         let shares = dedup.memory.map(|memory| memory.shares.len());
         assert_eq!(shares, Some(1));
+    }
+
+    #[test]
+    fn nothing_is_kept_of_sources_that_find_no_room() {
+        let mut dedup = Dedup::new(4, 1000, 7);
+        let taken = (1..=100).filter(|&n| pending(&mut dedup, 0, remote(n), 1)).count();
+        assert_eq!(taken, 4);
+        assert_eq!(dedup.memory.map(|memory| memory.shares.len()), Some(4));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use super::etags::ETags;
 use super::key::TransferKey;
 use super::message::{BlockSizes, BurstMark, Response};
-use super::transfer_cache::TransferCache;
+use super::transfer_cache::{MAX_TRANSFERS, TransferCache};
 use crate::peer::is_fair;
 use crate::time::{Duration, Instant};
 use crate::wire::{Block, Code, Message, OptionNumber};
@@ -223,17 +223,23 @@ impl BlockTransfers {
     }
 
     /// Whether a body of so many bytes fits in addition to those that advance, at their full sizes,
-    /// and into the share of its source.
+    /// and into the share of its source, in bytes and in places.
     fn has_room_for(&self, now: Instant, key: &TransferKey, bytes: usize) -> bool {
         let from = key.remote.source().sharing();
         let (mut promised, mut own) = (0, 0);
+        let (mut places, mut own_places) = (0, 0);
         for (other, upload) in self.bodies.uploads.entries() {
             if other != key && !upload.may_go(now) {
                 promised += upload.promised();
-                own += if other.remote.source().sharing() == from { upload.promised() } else { 0 };
+                places += 1;
+                if other.remote.source().sharing() == from {
+                    own += upload.promised();
+                    own_places += 1;
+                }
             }
         }
         is_fair(own, bytes, self.bodies.max_bytes().saturating_sub(promised))
+            && is_fair(own_places, 1, MAX_TRANSFERS.saturating_sub(places))
     }
 
     /// A later block of a stored response. A request that does not repeat the body of the first one

@@ -53,29 +53,19 @@ impl<K: Copy + Ord, T> RecencyMap<K, T> {
         self.by_key.iter().map(|(key, entry)| (key, &entry.value))
     }
 
-    /// Removes the entry that has not advanced for longest, of those that `may_go`.
-    pub(super) fn pop_oldest_of(&mut self, may_go: impl Fn(&T) -> bool) -> Option<T> {
-        let (by_key, order) = (&self.by_key, &self.order);
-        let mut live = order.iter().filter_map(|(advance, _, key)| {
-            let entry = by_key.get(key).filter(|entry| entry.advance == *advance)?;
-            may_go(&entry.value).then_some(*key)
-        });
-        let key = live.next()?;
-        self.remove(&key)
-    }
-
-    /// Of the group that takes most, the entry that has not advanced for longest. The keys of a group follow
-    /// each other; `weigh` says what an entry of so many bytes counts, and `extra` what a group takes beside
-    /// its entries, if it has any. `None` if no group takes more than `above`.
+    /// Of the group that takes most, the entry that has not advanced for longest, of those that `may_go`. The
+    /// keys of a group follow each other; `weigh` says what an entry of so many bytes counts, and `extra` what
+    /// a group takes beside its entries, if it has any. `None` if no group takes more than `above`.
     pub(super) fn oldest_of_largest<G: PartialEq>(
         &self,
+        may_go: impl Fn(&T) -> bool,
         group: impl Fn(&K) -> G,
         weigh: impl Fn(usize) -> usize,
         extra: impl Fn(&G) -> usize,
         above: usize,
     ) -> Option<K> {
         let mut largest: Option<(usize, u64, K)> = None;
-        let mut entries = self.by_key.iter().peekable();
+        let mut entries = self.by_key.iter().filter(|(_, entry)| may_go(&entry.value)).peekable();
         while let Some((&key, entry)) = entries.next() {
             let of = group(&key);
             let (mut weight, mut oldest) = (weigh(entry.bytes) + extra(&of), (entry.advance, key));

@@ -141,6 +141,12 @@ impl Requester {
         }
     }
 
+    /// Whether its response is a separate one: it was acknowledged before (RFC 7252 section 5.2.2).
+    #[must_use]
+    pub const fn is_answered_separately(&self) -> bool {
+        matches!(&self.incoming, IncomingRequest::Datagram(incoming) if incoming.acknowledged)
+    }
+
     /// Whether the client wants responses with this code (RFC 7967 section 2.1: 2 stands for 2.xx,
     /// 8 for 4.xx, 16 for 5.xx).
     #[inline]

@@ -36,27 +36,49 @@ impl FairShares {
     /// of them are.
     #[must_use]
     pub fn admit(&self, from: impl Into<Source>, taken: usize, max: usize) -> bool {
-        if 2 * taken < max {
+        self.admit_places(from, 1, taken, max)
+    }
+
+    /// Whether a source may have so many places more, of which it needs all.
+    #[must_use]
+    pub fn admit_places(
+        &self,
+        from: impl Into<Source>,
+        places: usize,
+        taken: usize,
+        max: usize,
+    ) -> bool {
+        if 2 * (taken + places - 1) < max {
             return true;
         }
         let own = self.counters.as_ref().and_then(|counters| counters.get(self.place(from.into())));
-        is_fair(own.map_or(0, |own| *own as usize), 1, max.saturating_sub(taken))
+        is_fair(own.map_or(0, |own| *own as usize), places, max.saturating_sub(taken))
     }
 
     /// A source has a place more.
     pub fn add(&mut self, from: impl Into<Source>) {
+        self.add_places(from, 1);
+    }
+
+    /// A source has so many places more.
+    pub fn add_places(&mut self, from: impl Into<Source>, places: usize) {
         let place = self.place(from.into());
         let counters = self.counters.get_or_insert_with(|| vec![0; COUNTERS].into_boxed_slice());
         if let Some(own) = counters.get_mut(place) {
-            *own += 1;
+            *own += places as u32;
         }
     }
 
     /// A source has given a place back.
     pub fn remove(&mut self, from: impl Into<Source>) {
+        self.remove_places(from, 1);
+    }
+
+    /// A source has given so many places back.
+    pub fn remove_places(&mut self, from: impl Into<Source>, places: usize) {
         let place = self.place(from.into());
         if let Some(own) = self.counters.as_mut().and_then(|counters| counters.get_mut(place)) {
-            *own = own.saturating_sub(1);
+            *own = own.saturating_sub(places as u32);
         }
     }
 

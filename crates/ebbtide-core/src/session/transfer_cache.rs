@@ -6,7 +6,7 @@ use crate::peer::Source;
 use crate::time::{Duration, Instant};
 
 /// Transfers in each direction.
-const MAX_TRANSFERS: usize = 1024;
+pub(super) const MAX_TRANSFERS: usize = 1024;
 
 /// Uploads and downloads, which together have a limit in bytes. The answers of finished uploads
 /// have memory of their own, one message each, so that new bodies do not displace them.
@@ -159,15 +159,18 @@ impl<U, D, A> TransferCache<U, D, A> {
         above: usize,
     ) -> bool {
         let of = |key: &TransferKey| key.remote.source().sharing();
-        let oldest = self.downloads.oldest_of_largest(of, weigh, extra, above);
+        let oldest = self.downloads.oldest_of_largest(|_| true, of, weigh, extra, above);
         oldest.is_some_and(|key| self.downloads.remove(&key).is_some())
     }
 
-    /// Of uploads, the one that has not advanced for longest is dropped, so that one that advances
-    /// stays.
+    /// Of the uploads of the source that has most, the one that has not advanced for longest is dropped, so that
+    /// one that advances stays, and one that waits for its next block is not dropped for the many of another
+    /// source.
     fn evict_upload(&mut self, now: Instant) -> bool {
-        let may_go = self.may_go;
-        let evicted = self.uploads.pop_oldest_of(|upload| may_go(upload, now)).is_some();
+        let (may_go, of) = (self.may_go, |key: &TransferKey| key.remote.source().sharing());
+        let oldest =
+            self.uploads.oldest_of_largest(|upload| may_go(upload, now), of, |_| 1, |_| 0, 0);
+        let evicted = oldest.is_some_and(|key| self.uploads.remove(&key).is_some());
         self.evicted += u64::from(evicted);
         evicted
     }

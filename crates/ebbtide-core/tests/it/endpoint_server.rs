@@ -264,6 +264,25 @@ fn the_memory_for_duplicates_is_bounded_and_who_does_not_fit_gets_5_03() {
 }
 
 #[test]
+fn idempotent_requests_that_are_only_acknowledged_leave_half_of_the_memory_to_others() {
+    let mut config = config("default");
+    config.limits.remembered_messages = 100;
+    let mut node = Node::new(config);
+    for n in 0..200_u8 {
+        let get = con(Code::GET, n.into(), b"t");
+        let incoming = node.arrive_from(peer(n), &get).request();
+        node.ep.dismiss(node.now, &incoming);
+        node.settle();
+        assert_eq!(node.one().head(), (Type::Acknowledgement, Code::EMPTY, n.into()));
+    }
+    assert_eq!((node.ep.remembered(), node.ep.counters().unstored), (50, 150));
+    // The same request again is processed again, and one that must not be is remembered.
+    node.arrive_from(peer(199), &con(Code::GET, 199, b"t")).request();
+    node.arrive_from(peer(199), &con(Code::POST, 7, b"t")).request();
+    assert_eq!(node.ep.remembered(), 51);
+}
+
+#[test]
 fn a_response_without_room_is_counted_and_its_duplicates_get_nothing() {
     let mut config = config("default");
     config.limits.remembered_bytes = 10;

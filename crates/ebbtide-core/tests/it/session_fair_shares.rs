@@ -1,7 +1,7 @@
 //! Fair shares: who takes as much as it can is refused first, and a newcomer finds room.
 
 use crate::common::server_session::{Ask, Bench, Does, ask, at, code, peer};
-use ebbtide_core::session::{Observers, Registration, Response, Subject, Verify};
+use ebbtide_core::session::{ObserverId, Observers, Registration, Response, Subject, Verify};
 use ebbtide_core::wire::{Block, Code, Message, OptionNumber, encode_uint};
 use ebbtide_core::{PeerId, PeerToken};
 use std::net::{Ipv6Addr, SocketAddr};
@@ -85,18 +85,140 @@ fn one_address_cannot_announce_all_the_room() {
     assert_eq!(begin(&mut bench, peer(3), 30), yes);
 }
 
+/// The first block of an upload without an end, or a later one.
+fn endless(number: u32, id: u16) -> Ask {
+    let option = Block::new(number, true, 0).unwrap().to_uint();
+    let put = ask(Code::PUT, id, &format!("up{}", id / 2));
+    put.option(27, encode_uint(option, &mut [0; 4])).payload(&[b'u'; 16])
+}
+
+#[test]
+fn one_address_cannot_hold_all_places_of_uploads_however_short_they_are() {
+    let mut bench = bench(64 * MEGABYTE);
+    let mut begun = 0;
+    for n in 0..1100 {
+        begun += usize::from(code(&send(&mut bench, peer(1), &endless(0, 2 * n))) == Code::CONTINUE);
+        // It goes on, so that nobody makes it go.
+        send(&mut bench, peer(1), &endless(1, 2 * n + 1));
+    }
+    assert_eq!(begun, 512, "half of the places are the most");
+    assert_eq!(code(&send(&mut bench, peer(2), &endless(0, 0))), Code::CONTINUE);
+}
+
+#[test]
+fn beginnings_of_uploads_of_one_address_displace_its_own() {
+    let mut bench = bench(64 * MEGABYTE);
+    // Of a device with a long round trip, which has sent the first block only.
+    assert_eq!(code(&send(&mut bench, peer(2), &endless(0, 0))), Code::CONTINUE);
+    for n in 1..1100 {
+        assert_eq!(code(&send(&mut bench, peer(1), &endless(0, 2 * n))), Code::CONTINUE);
+    }
+    assert!(bench.session.refusals().uploads_evicted > 0);
+    assert_eq!(code(&send(&mut bench, peer(2), &endless(1, 1))), Code::CONTINUE);
+}
+
 fn register(observers: &mut Observers, remote: PeerId, token: u32, max: usize) -> bool {
+    register_with(observers, remote, token, max, &[0x40, 1, 0, 0])
+}
+
+fn register_with(
+    observers: &mut Observers,
+    remote: PeerId,
+    token: u32,
+    max: usize,
+    request: &[u8],
+) -> bool {
     let registration = Registration {
         remote,
         token: PeerToken::new(&token.to_be_bytes()),
         local: None,
         unverified: false,
         subject: Subject { id: 1, confirmable: false },
-        request: &[0x40, 1, 0, 0],
+        request,
         sent: 0,
         format: None,
     };
     observers.register(at(1), &registration, max).is_some()
+}
+
+#[test]
+fn observers_with_long_requests_take_more_places() {
+    let mut observers = Observers::new(7);
+    let long = [0; 60_000];
+    let taken = |observers: &mut Observers, from| {
+        (0..100).filter(|n| register_with(observers, peer(from), *n, 4000, &long)).count()
+    };
+    assert_eq!(taken(&mut observers, 1), 4, "one holds as much as it leaves free");
+    assert!(observers.held_bytes() > 4 * long.len(), "{}", observers.held_bytes());
+    assert!(register(&mut observers, peer(2), 1, 4000));
+    // A registration that becomes long finds no more room than another, and one that becomes short gives room back.
+    assert!(register(&mut observers, peer(1), 200, 4000));
+    assert!(!register_with(&mut observers, peer(1), 200, 4000, &long));
+    for n in 0..4 {
+        assert!(register(&mut observers, peer(1), n, 4000));
+    }
+    assert_eq!(observers.taken(), observers.len());
+    assert_eq!(taken(&mut observers, 3), 4);
+}
+
+/// The notifications that may be sent now, by the last byte of their addresses.
+fn notified(observers: &mut Observers, last: u8) -> Vec<ObserverId> {
+    let all = std::iter::from_fn(|| observers.pop_due(at(2)));
+    let [own, others]: [Vec<_>; 2] = {
+        let mut parts = [Vec::new(), Vec::new()];
+        all.for_each(|due| parts[usize::from(due.remote.source() != peer(last).source())].push(due));
+        parts
+    };
+    assert!(others.iter().all(|due| due.confirmable));
+    own.iter().map(|due| due.observer).collect()
+}
+
+#[test]
+fn an_address_whose_observers_are_silent_holds_up_nobody_else() {
+    const PORTS: u16 = 6000;
+    let mut observers = Observers::new(7);
+    for port in 0..PORTS {
+        let from = PeerId::Address(SocketAddr::from(([192, 0, 2, 1], port)));
+        assert!(register_confirmable(&mut observers, from));
+    }
+    // All of them have acknowledged one.
+    observers.changed(1);
+    let mut acknowledged = 0;
+    while let Some(due) = observers.pop_due(at(1)) {
+        observers.acknowledged(due.observer);
+        acknowledged += 1;
+    }
+    assert_eq!(acknowledged, PORTS);
+    assert!(register_confirmable(&mut observers, peer(2)));
+    observers.changed(1);
+    let silent = notified(&mut observers, 1);
+    assert_eq!(silent.len(), 2048, "half of all that may be in flight");
+    assert_eq!(observers.parked(), usize::from(PORTS) - silent.len());
+    // The other one, which came last and has proved nothing, was among them: it is not due any more.
+    assert!(notified(&mut observers, 2).is_empty() && !observers.any_due());
+    observers.changed(1);
+    assert!(notified(&mut observers, 2).is_empty(), "one at a time");
+    // Each that ends makes room for the next of its own.
+    for gone in &silent[..10] {
+        observers.lost(*gone);
+    }
+    assert_eq!(notified(&mut observers, 1).len(), 10);
+    silent[10..].iter().for_each(|gone| observers.lost(*gone));
+    assert_eq!(notified(&mut observers, 1).len(), 2038);
+}
+
+fn register_confirmable(observers: &mut Observers, remote: PeerId) -> bool {
+    let registration = Registration {
+        remote,
+        token: PeerToken::new(&[1]),
+        local: None,
+        unverified: false,
+        subject: Subject { id: 1, confirmable: true },
+        request: &[0x40, 1, 0, 0],
+        sent: 0,
+        format: None,
+    };
+    observers.register(at(1), &registration, 100_000).is_some()
 }
 
 #[test]

@@ -11,11 +11,15 @@ use ebbtide_core::session::client::{Outgoing, Transfer};
 use ebbtide_core::wire::{Code, OptionNumber};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
+use std::collections::BTreeSet;
 use std::future::{Future, poll_fn};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
+
+/// Members whose answers are collected. A stranger on the link can answer from very many addresses.
+const MAX_MEMBERS: usize = 4096;
 
 /// The next event of a request to a group.
 enum GroupEvent<M> {
@@ -31,8 +35,8 @@ impl Client {
     /// be longer than DEFAULT_LEISURE, 5 s (RFC 7252 section 8). A unicast address is a group of
     /// one. Each member whose answer is longer than a block, or that wants an Echo first, is at once
     /// asked for the rest by itself (RFC 7959 section 2.8, RFC 9175 section 2.3); one that does not
-    /// give it within `wait` after its answer is left out. The answers come in the order in which the
-    /// members answered first.
+    /// give it within `wait` after its answer is left out, as are those after the first 4096. The answers come in the
+    /// order in which the members answered first.
     ///
     /// # Errors
     ///
@@ -61,7 +65,7 @@ impl Client {
         }
         let asked = Outgoing { id: 0, code, options, payload, q_block: false };
         let pending = session.start_when_room(&asked, request.reliability).await?;
-        let (mut known, mut members) = (Vec::new(), FuturesUnordered::new());
+        let (mut known, mut members) = (BTreeSet::new(), FuturesUnordered::new());
         let mut answers: Vec<(usize, SocketAddr, Response)> = Vec::new();
         let mut over = Box::pin(tokio::time::sleep(wait));
         let mut is_open = true;
@@ -85,9 +89,8 @@ impl Client {
                 GroupEvent::Answer(Some(
                     Answer::Response { from, response } | Answer::More { from, response },
                 )) => {
-                    if !known.contains(&from) {
-                        let number = known.len();
-                        known.push(from);
+                    let number = known.len();
+                    if number < MAX_MEMBERS && known.insert(from) {
                         let rest = rest_of(&self.inner, from, &request, response);
                         let rest = tokio::time::timeout(wait, rest);
                         members.push(async move { (number, from, rest.await) });

@@ -194,7 +194,9 @@ fn notify(shared: &Arc<Shared>, now: Instant) -> bool {
 /// Reads the errors that the network reports for undeliverable datagrams.
 async fn watch_errors(shared: Arc<Shared>) {
     while shared.device.reported().await.is_ok() {
-        shared.take_errors();
+        while shared.take_errors() {
+            tokio::task::yield_now().await;
+        }
     }
 }
 

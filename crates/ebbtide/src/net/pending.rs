@@ -5,8 +5,8 @@ use crate::message::Response;
 use ebbtide_core::cc::Sample;
 use ebbtide_core::endpoint::Failure;
 use ebbtide_core::session::ObserverId;
-use ebbtide_core::{ExchangeId, PeerId};
-use std::collections::VecDeque;
+use ebbtide_core::{ExchangeId, PeerId, Source};
+use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::task::Waker;
@@ -127,10 +127,41 @@ impl Open {
     }
 }
 
+/// The separate responses under way, which end when they are acknowledged or given up.
+#[derive(Debug, Default)]
+struct Responses {
+    all: usize,
+    own: BTreeMap<Source, usize>,
+}
+
+impl Responses {
+    fn began(&mut self, open: &Open) {
+        if open.owner == Owner::Response {
+            self.all += 1;
+            *self.own.entry(open.remote.source().sharing()).or_default() += 1;
+        }
+    }
+
+    fn ended(&mut self, open: &Open) {
+        if open.owner != Owner::Response {
+            return;
+        }
+        self.all -= 1;
+        let source = open.remote.source().sharing();
+        if let Some(own) = self.own.get_mut(&source) {
+            *own -= 1;
+            if *own == 0 {
+                self.own.remove(&source);
+            }
+        }
+    }
+}
+
 /// All open exchanges, by their place in the endpoint's table, and all calls.
 #[derive(Debug, Default)]
 pub(crate) struct Pending {
     open: Vec<Option<Open>>,
+    responses: Responses,
     calls: Vec<Option<Call>>,
     free: Vec<u32>,
 }
@@ -141,9 +172,20 @@ impl Pending {
         if index >= self.open.len() {
             self.open.resize(index + 1, None);
         }
-        if let Some(place) = self.open.get_mut(index) {
-            *place = Some(open);
+        self.responses.began(&open);
+        if let Some(place) = self.open.get_mut(index)
+            && let Some(before) = place.replace(open)
+        {
+            self.responses.ended(&before);
         }
+    }
+
+    /// Whether one more separate response to a source may begin, where `max` may be under way. A source that
+    /// acknowledges none has at most as many as are free to others.
+    pub(crate) fn admits_response(&self, source: Source, max: usize) -> bool {
+        let own = self.responses.own.get(&source.sharing()).copied().unwrap_or(0);
+        let free = max.saturating_sub(self.responses.all);
+        free > 0 && (own == 0 || own < free)
     }
 
     pub(crate) fn get(&self, exchange: ExchangeId) -> Option<&Open> {
@@ -172,6 +214,7 @@ impl Pending {
 
     pub(crate) fn ended(&mut self, exchange: ExchangeId) -> Option<Open> {
         let open = *self.get(exchange)?;
+        self.responses.ended(&open);
         if let Some(place) = self.open.get_mut(exchange.index()) {
             *place = None;
         }

@@ -30,18 +30,20 @@ use std::sync::atomic::Ordering;
 /// not too long.
 const HEADERS: usize = 28;
 
+/// Reports that are read before other tasks have their turns.
+const REPORTS: usize = 32;
+
 impl Shared {
-    /// Reads the errors that the network reported for undeliverable datagrams (ICMP). Returns true
-    /// if there were any.
+    /// Reads errors that the network reported for undeliverable datagrams (ICMP), at most some, since they can be
+    /// forged. Returns true if there may be more.
     pub(crate) fn take_errors(&self) -> bool {
-        let mut any = false;
-        while let Some(error) = self.device.take_error() {
-            any = true;
+        for _ in 0..REPORTS {
+            let Some(error) = self.device.take_error() else { return false };
             if !self.speaks_dtls.load(Ordering::Relaxed) {
                 self.with(|state, now| state.reported(now, &error));
             }
         }
-        any
+        true
     }
 }
 
@@ -88,8 +90,9 @@ impl SocketState {
     fn reported(&mut self, now: Instant, error: &TransportError) {
         let Some(reporter) = error.addr.map(|reporter| reporter.ip()) else { return };
         let refused = is_refused(error);
-        // RFC 7252 section 4.2: others, such as Time Exceeded, are ignored.
-        if matches!(error.payload, TransportErrorPayload::Other) {
+        // RFC 7252 section 4.2: others, such as Time Exceeded, are ignored. Only calls end early, so a server spares
+        // itself a look at all that is under way.
+        if matches!(error.payload, TransportErrorPayload::Other) || self.pending.calls() == 0 {
             return;
         }
         for exchange in self.pending.reported_by(reporter) {

@@ -4,6 +4,7 @@ use super::body_stream::Feed;
 use super::reply::Reply;
 use crate::message::Response;
 use bytes::Bytes;
+use ebbtide_core::Source;
 use ebbtide_core::session::TransferKey;
 use ebbtide_core::time::Instant;
 use ebbtide_core::wire::Code;
@@ -19,6 +20,8 @@ pub(super) struct Streams(Mutex<BTreeMap<TransferKey, Arriving>>);
 
 #[derive(Debug)]
 pub(super) struct Arriving {
+    /// In whose share it is.
+    pub(super) from: Source,
     /// Receives the chunks; `None` after the last block.
     pub(super) feed: Option<Feed>,
     /// A hash of the first block, so that a late copy of it does not begin another body.

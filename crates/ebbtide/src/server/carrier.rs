@@ -25,6 +25,9 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard};
 use tokio::sync::oneshot;
 
+/// One of so many exchanges may be a separate response. Notifications wait while half of all are taken.
+const RESPONSES: usize = 4;
+
 /// A socket or a connection.
 pub(super) trait Carrier: Observed + 'static {
     /// Locks the state.
@@ -252,9 +255,15 @@ impl Sink for SocketState {
             self.endpoint.cancel(now, superseded);
             self.pending.ended(superseded);
         }
-        let exchange = send_by(&mut self.endpoint, self.oscore.as_ref(), now, finished)?;
         let requester = finished.requester();
         let local = requester.local;
+        let max = self.endpoint.max_exchanges().div_ceil(RESPONSES);
+        if requester.is_answered_separately()
+            && !self.pending.admits_response(requester.peer().source(), max)
+        {
+            return Err(NotSent::Datagram(ebbtide_core::endpoint::SendError::TooManyExchanges));
+        }
+        let exchange = send_by(&mut self.endpoint, self.oscore.as_ref(), now, finished)?;
         if let Some(exchange) = exchange {
             if requester.allowance < u8::MAX {
                 self.endpoint.limit_transmissions(exchange, requester.allowance.max(1));

@@ -26,34 +26,39 @@ pub(super) enum NoPlace {
     Unverified,
 }
 
+/// Bytes of a request, or of its body, for which it takes one place among those at work; a longer one takes more, so
+/// that the number of places bounds the memory as well.
+const PLACE: usize = 16 << 10;
+
 /// Counts a task that works on a request, and no longer when it is over, however it ends.
 pub(super) struct HandlersAtWork {
     pub(super) service: Service,
+    places: usize,
     /// The source in whose share it is counted, once it takes longer than a moment.
     holder: Option<Source>,
 }
 
 impl HandlersAtWork {
-    /// A place for a request of `from`, or why there is none.
-    pub(super) fn begin(service: &Service, from: PeerId) -> Result<Self, NoPlace> {
-        let inner = &service.inner;
-        let working = Self { service: service.clone(), holder: None };
+    /// A place for a request of `from` of so many bytes, or why there is none.
+    pub(super) fn begin(service: &Service, from: PeerId, bytes: usize) -> Result<Self, NoPlace> {
+        let (inner, places) = (&service.inner, bytes / PLACE + 1);
+        let working = Self { service: service.clone(), places, holder: None };
         let (taken, max) =
-            (inner.working.fetch_add(1, Ordering::Relaxed), inner.config.max_working);
+            (inner.working.fetch_add(places, Ordering::Relaxed), inner.config.max_working);
         // Most handlers are ready at once: none of them waits for the lock.
-        if 2 * taken < max {
+        if 2 * (taken + places - 1) < max {
             return Ok(working);
         }
         if !service.trusts(from) {
             return Err(NoPlace::Unverified);
         }
-        let may = taken < max && shares(inner).admit(from.source(), taken, max);
+        let may = taken < max && shares(inner).admit_places(from.source(), places, taken, max);
         if may { Ok(working) } else { Err(NoPlace::Taken) }
     }
 
     /// It takes longer: it is counted in the share of `from`.
     pub(super) fn hold(mut self, from: Source) -> Self {
-        shares(&self.service.inner).add(from);
+        shares(&self.service.inner).add_places(from, self.places);
         self.holder = Some(from);
         self
     }
@@ -66,9 +71,9 @@ fn shares(inner: &Inner) -> MutexGuard<'_, FairShares> {
 impl Drop for HandlersAtWork {
     fn drop(&mut self) {
         if let Some(from) = self.holder {
-            shares(&self.service.inner).remove(from);
+            shares(&self.service.inner).remove_places(from, self.places);
         }
-        self.service.inner.working.fetch_sub(1, Ordering::Relaxed);
+        self.service.inner.working.fetch_sub(self.places, Ordering::Relaxed);
     }
 }
 
@@ -115,7 +120,7 @@ pub(super) fn when_there_is_room<C: Carrier>(
     finished: Finished,
 ) {
     let from = finished.requester().peer();
-    let Ok(working) = HandlersAtWork::begin(service, from) else {
+    let Ok(working) = HandlersAtWork::begin(service, from, 0) else {
         let peer = state.shown(finished.requester().peer());
         tracing::warn!(%peer, "too many responses wait to be sent");
         return;
@@ -157,7 +162,7 @@ pub(super) fn at_leisure<C: Carrier>(
         return;
     }
     let from = finished.requester().peer();
-    let Ok(working) = HandlersAtWork::begin(service, from) else { return };
+    let Ok(working) = HandlersAtWork::begin(service, from, 0) else { return };
     let leisure = service.config().endpoint.params.default_leisure.to_duration();
     let part = fraction();
     let (carrier, working, finished) =

@@ -47,8 +47,43 @@ struct SubjectInner {
     span: Mutex<Option<Duration>>,
     /// Paths whose span has not passed, and whether they have changed since.
     waiting: Mutex<BTreeMap<Option<String>, bool>>,
-    sockets: Mutex<Vec<Weak<dyn Observed>>>,
+    sockets: Mutex<ObservedTransports>,
 }
+
+/// The transports at which clients observe, by the addresses of what they are in memory: a connection is found among
+/// ten thousand without a look at the others.
+#[derive(Debug, Default)]
+struct ObservedTransports {
+    all: BTreeMap<usize, Weak<dyn Observed>>,
+    /// How many there were when closed ones were last removed.
+    swept: usize,
+}
+
+impl ObservedTransports {
+    fn attach<O: Observed + 'static>(&mut self, transport: &Arc<O>) {
+        // A weak reference keeps the memory of a closed one, so that no other has its address.
+        self.all.entry(Arc::as_ptr(transport).addr()).or_insert_with(|| {
+            let transport: Arc<dyn Observed> = transport.clone();
+            Arc::downgrade(&transport)
+        });
+        if self.all.len() > 2 * self.swept + MIN_SWEPT {
+            self.sweep();
+        }
+    }
+
+    fn sweep(&mut self) {
+        self.all.retain(|_, transport| transport.strong_count() > 0);
+        self.swept = self.all.len();
+    }
+
+    fn live(&mut self) -> Vec<Arc<dyn Observed>> {
+        self.sweep();
+        self.all.values().filter_map(Weak::upgrade).collect()
+    }
+}
+
+/// So few transports are not searched for closed ones.
+const MIN_SWEPT: usize = 16;
 
 /// A socket or a connection with observers.
 pub(super) trait Observed: core::fmt::Debug + Send + Sync {
@@ -271,10 +306,7 @@ impl Subject {
     }
 
     fn each(&self, mut change: impl FnMut(&mut Observers)) {
-        let mut sockets = self.inner.sockets.lock().unwrap_or_else(PoisonError::into_inner);
-        sockets.retain(|socket| socket.strong_count() > 0);
-        let live: Vec<_> = sockets.iter().filter_map(Weak::upgrade).collect();
-        drop(sockets);
+        let live = self.inner.sockets.lock().unwrap_or_else(PoisonError::into_inner).live();
         for shared in live {
             shared.change_observers(&mut change);
         }
@@ -286,14 +318,7 @@ impl Subject {
         // Counting takes the locks of all transports.
         let is_full = max != usize::MAX && self.observers() >= max;
         self.inner.full.store(is_full, Ordering::SeqCst);
-        let mut sockets = self.inner.sockets.lock().unwrap_or_else(PoisonError::into_inner);
-        let address = Arc::as_ptr(shared).cast::<()>();
-        // Removes closed connections.
-        sockets.retain(|known| known.strong_count() > 0);
-        if !sockets.iter().any(|known| known.as_ptr().cast::<()>() == address) {
-            let shared: Arc<dyn Observed> = shared.clone();
-            sockets.push(Arc::downgrade(&shared));
-        }
+        self.inner.sockets.lock().unwrap_or_else(PoisonError::into_inner).attach(shared);
     }
 
     /// The number of changes.
@@ -311,4 +336,31 @@ impl Subject {
 fn last(code: Code) -> Response {
     let is_error = matches!(code.class(), 4 | 5);
     Response::new(if is_error { code } else { Code::SERVICE_UNAVAILABLE })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug)]
+    struct Transport;
+
+    impl Observed for Transport {
+        fn change_observers(&self, _: &mut dyn FnMut(&mut Observers)) {}
+    }
+
+    #[test]
+    fn transports_are_attached_once_and_closed_ones_are_forgotten() {
+        let mut attached = ObservedTransports::default();
+        let kept: Vec<_> = (0..50).map(|_| Arc::new(Transport)).collect();
+        for _ in 0..3 {
+            kept.iter().for_each(|transport| attached.attach(transport));
+        }
+        assert_eq!(attached.all.len(), 50);
+        for _ in 0..10_000 {
+            attached.attach(&Arc::new(Transport));
+            assert!(attached.all.len() <= 2 * 51 + MIN_SWEPT + 1, "{}", attached.all.len());
+        }
+        assert_eq!(attached.live().len(), 50);
+    }
 }

@@ -88,6 +88,14 @@ impl Service {
             return self.send(carrier, now, Outgoing::One(challenge));
         }
         let permitted = match route.resource.streams(verified.message()) {
+            Ok(true)
+                if verified.begins_upload()
+                    && self.has_many_streams()
+                    && !self.session().is_proved(verified.requester()) =>
+            {
+                let challenge = self.session().challenge_first(now, verified.requester());
+                return self.send(carrier, now, Outgoing::One(challenge));
+            }
             Ok(true) => verified.permit_blocks(route.resource.max_body),
             Ok(false) => verified.permit(route.resource.max_body),
             Err(caught) => {
@@ -233,7 +241,8 @@ impl Service {
     ) {
         let PendingAnswer { mut future, polled_by } = pending;
         let from = assembled.requester().peer();
-        let working = match HandlersAtWork::begin(self, from) {
+        let bytes = assembled.message().as_bytes().len().max(assembled.body().len());
+        let working = match HandlersAtWork::begin(self, from, bytes) {
             Ok(working) => working,
             Err(NoPlace::Unverified) => {
                 let challenge = self.session().challenge_first(now, assembled.requester());

@@ -11,18 +11,27 @@ use super::reply::{HandlerAnswer, Reply};
 use super::route::RouteMatch;
 use crate::message::Response;
 use crate::refusals::Reason;
+use ebbtide_core::Source;
 use ebbtide_core::session::TransferKey;
 use ebbtide_core::session::server::BodyBlock;
-use ebbtide_core::time::Instant;
+use ebbtide_core::time::{Duration, Instant};
 use ebbtide_core::wire::{Code, Message, OptionNumber};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use tokio::sync::watch;
 
 /// The maximum number of bodies, including those whose answers are remembered for copies of the
 /// last block.
 const MAX: usize = 1024;
+/// How long a body of which nothing came is not given up for another one, as bodies that are held.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 impl Service {
+    /// Whether half of the places of such bodies are taken, which is as many as addresses that may be forged may take.
+    pub(super) fn has_many_streams(&self) -> bool {
+        self.inner.streams.lock().len() >= MAX / 2
+    }
+
     /// Accepts a block of a body that a handler receives as it arrives. The first block starts the
     /// handler.
     pub(super) fn stream_block(
@@ -80,17 +89,11 @@ impl Service {
             self.refused(now, Reason::Overloaded, origin.id);
             Reply::now(Response::new(Code::SERVICE_UNAVAILABLE).max_age(1))
         };
-        let working = HandlersAtWork::begin(self, origin.id).map_err(|_| refused())?.hold(source);
-        {
-            let mut streams = self.inner.streams.lock();
-            if streams.len() >= MAX {
-                // An answered body is remembered only for copies.
-                let answered =
-                    streams.iter().filter(|(_, arriving)| arriving.answer.borrow().is_some());
-                let oldest = answered.min_by_key(|(_, arriving)| arriving.heard);
-                let oldest = *oldest.ok_or_else(refused)?.0;
-                streams.remove(&oldest);
-            }
+        let working =
+            HandlersAtWork::begin(self, origin.id, 0).map_err(|_| refused())?.hold(source);
+        let from = source.sharing();
+        if !make_room(&mut self.inner.streams.lock(), now, from) {
+            return Err(refused());
         }
         let resource = &found.route.resource;
         let lifetime = self.config().endpoint.params.exchange_lifetime();
@@ -114,8 +117,32 @@ impl Service {
         });
         let first = hash(message.payload());
         let is_full = Arc::new(watch::Sender::new(false));
-        Ok(Arriving { feed: Some(feed), first, next: 0, is_full, answer, heard: now })
+        Ok(Arriving { from, feed: Some(feed), first, next: 0, is_full, answer, heard: now })
     }
+}
+
+/// Makes room for a body of a source, which has at most as many places as are free to others. Returns false if there is
+/// none.
+fn make_room(bodies: &mut BTreeMap<TransferKey, Arriving>, now: Instant, from: Source) -> bool {
+    let oldest = |bodies: &BTreeMap<TransferKey, Arriving>, may_go: &dyn Fn(&Arriving) -> bool| {
+        let all = bodies.iter().filter(|(_, arriving)| may_go(arriving));
+        all.min_by_key(|(_, arriving)| arriving.heard).map(|(key, _)| *key)
+    };
+    if bodies.len() >= MAX
+        // An answered body is remembered only for copies.
+        && let Some(answered) = oldest(bodies, &|arriving| arriving.answer.borrow().is_some())
+    {
+        bodies.remove(&answered);
+    }
+    let own = bodies.values().filter(|arriving| arriving.from == from).count();
+    let free = MAX.saturating_sub(bodies.len());
+    if free > 0 && own < free {
+        return true;
+    }
+    let has_paused = |arriving: &Arriving| now.saturating_since(arriving.heard) >= PATIENCE;
+    let is_one_of = |arriving: &Arriving| own == 0 || arriving.from == from;
+    let gone = oldest(bodies, &|arriving| is_one_of(arriving) && has_paused(arriving));
+    gone.is_some_and(|gone| bodies.remove(&gone).is_some())
 }
 
 /// The answer to a body that is too long, with the accepted size (RFC 7959 section 2.9.3).

@@ -5,12 +5,12 @@
 //! bits, which belongs to one host. When a limit is reached, the address with the largest share
 //! loses a connection, so that the peer that fills the server is the one that is closed.
 
-use super::link::Link;
+use super::member::Member;
+use super::starting::Starting;
 use core::net::{IpAddr, Ipv6Addr};
-use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock, Weak};
-use tokio::sync::Notify;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
+use std::sync::Arc;
 
 /// The number of bytes that a connection counts for, in addition to its buffers.
 pub(crate) const OF_A_CONNECTION: usize = 4 << 10;
@@ -19,61 +19,16 @@ pub(crate) const OF_TLS: usize = 16 << 10;
 /// The number of bytes that a WebSocket counts for.
 pub(crate) const OF_A_WEBSOCKET: usize = 8 << 10;
 
-/// A counted connection, which is being established or open.
-#[derive(Debug)]
-pub(crate) struct Member {
-    pub(crate) number: u64,
-    pub(crate) from: IpAddr,
-    /// When its peer was last active, as a number that only grows.
-    used: AtomicU64,
-    /// Set once it is established.
-    link: OnceLock<Weak<Link>>,
-    /// Whether it must close; a handshake is notified at once.
-    gone: AtomicBool,
-    dismissed: Notify,
-}
-
-impl Member {
-    /// Records that its peer was active.
-    pub(crate) fn use_at(&self, now: u64) {
-        self.used.store(now, Ordering::Relaxed);
-    }
-
-    pub(crate) fn establish(&self, link: &Arc<Link>) {
-        let _ = self.link.set(Arc::downgrade(link));
-        if self.gone.load(Ordering::SeqCst) {
-            // It was told to close between its handshake and now.
-            self.dismiss();
-        }
-    }
-
-    #[cfg(any(feature = "tls", feature = "ws"))]
-    pub(crate) async fn dismissed(&self) {
-        self.dismissed.notified().await;
-    }
-
-    /// Ends the connection, with a Release if the peer accepts it.
-    pub(crate) fn dismiss(&self) {
-        self.gone.store(true, Ordering::SeqCst);
-        match self.link.get().and_then(Weak::upgrade) {
-            None => self.dismissed.notify_one(),
-            Some(link) => link.with(|state, now| {
-                if state.connection.output_len() == 0 {
-                    state.connection.abort(now, "the server is full");
-                } else {
-                    state.connection.handle_loss(now);
-                }
-            }),
-        }
-    }
-}
-
 /// The connections of one address.
 #[derive(Debug, Default)]
 struct Share {
     bytes: usize,
     members: BTreeMap<u64, (Arc<Member>, usize)>,
 }
+
+/// Connections among which the one that was idle longest makes room, or those of one address: a look at all of them
+/// would cost more than a new connection.
+const LOOKED_AT: usize = 128;
 
 /// See the [module](self).
 #[derive(Debug, Default)]
@@ -82,8 +37,12 @@ pub(crate) struct Budget {
     connections: usize,
     bytes: usize,
     shares: BTreeMap<IpAddr, Share>,
-    /// Connections whose handshakes are not over, oldest first.
-    starting: BTreeMap<u64, Arc<Member>>,
+    /// The addresses by their connections, and by their bytes.
+    by_count: BTreeSet<(usize, IpAddr)>,
+    by_bytes: BTreeSet<(usize, IpAddr)>,
+    /// The address behind which the next look for an idle connection begins.
+    looked_at: Option<IpAddr>,
+    starting: Starting,
 }
 
 impl Budget {
@@ -103,72 +62,103 @@ impl Budget {
     pub(crate) fn add(&mut self, from: IpAddr, bytes: usize) -> Arc<Member> {
         let from = network(from);
         self.next += 1;
-        let member = Arc::new(Member {
-            number: self.next,
-            from,
-            used: AtomicU64::default(),
-            link: OnceLock::new(),
-            gone: AtomicBool::new(false),
-            dismissed: Notify::new(),
+        let member = Arc::new(Member::new(self.next, from));
+        self.change(from, |share| {
+            share.members.insert(member.number, (member.clone(), bytes));
+            share.bytes += bytes;
         });
-        let share = self.shares.entry(from).or_default();
-        share.members.insert(member.number, (member.clone(), bytes));
-        share.bytes += bytes;
         self.bytes += bytes;
         self.connections += 1;
         member
     }
 
+    /// Changes the share of an address, which may be new, or be empty afterwards.
+    fn change<R>(&mut self, from: IpAddr, change: impl FnOnce(&mut Share) -> R) -> R {
+        let share = self.shares.entry(from).or_default();
+        let (count, bytes) = (share.members.len(), share.bytes);
+        let result = change(share);
+        let (count_now, bytes_now) = (share.members.len(), share.bytes);
+        if count_now == 0 {
+            self.shares.remove(&from);
+        }
+        for (order, old, new) in [
+            (&mut self.by_count, count, count_now),
+            (&mut self.by_bytes, bytes, if count_now > 0 { bytes_now } else { 0 }),
+        ] {
+            if old != new {
+                order.remove(&(old, from));
+                if new > 0 {
+                    order.insert((new, from));
+                }
+            }
+        }
+        result
+    }
+
     /// Removes a connection, if that has not been done.
     pub(crate) fn remove(&mut self, member: &Member) {
-        self.starting.remove(&member.number);
-        let Some(share) = self.shares.get_mut(&member.from) else { return };
-        let Some((_, bytes)) = share.members.remove(&member.number) else { return };
-        share.bytes -= bytes;
-        if share.members.is_empty() {
-            self.shares.remove(&member.from);
-        }
+        self.starting.remove(member);
+        let removed = self.change(member.from, |share| {
+            let (_, bytes) = share.members.remove(&member.number)?;
+            share.bytes -= bytes;
+            Some(bytes)
+        });
+        let Some(bytes) = removed else { return };
         self.bytes -= bytes;
         self.connections -= 1;
     }
 
     /// Updates the number of bytes that a connection holds.
     pub(crate) fn hold(&mut self, member: &Member, bytes: usize) {
-        let Some(share) = self.shares.get_mut(&member.from) else { return };
-        let Some((_, held)) = share.members.get_mut(&member.number) else { return };
-        share.bytes = share.bytes - *held + bytes;
-        self.bytes = self.bytes - *held + bytes;
-        *held = bytes;
+        let before = self.change(member.from, |share| {
+            let (_, held) = share.members.get_mut(&member.number)?;
+            share.bytes = share.bytes - *held + bytes;
+            Some(core::mem::replace(held, bytes))
+        });
+        let Some(before) = before else { return };
+        self.bytes = self.bytes - before + bytes;
     }
 
-    /// A connection's handshakes begin. If more than `max` are in progress, the oldest one must
-    /// close and is returned.
+    /// A connection's handshakes begin. If more than `max` are in progress, the oldest one of the address that has most
+    /// must close and is returned.
     pub(crate) fn start(&mut self, member: &Arc<Member>, max: usize) -> Option<Arc<Member>> {
-        self.starting.insert(member.number, member.clone());
-        if self.starting.len() <= max {
-            return None;
-        }
-        let (_, oldest) = self.starting.pop_first()?;
-        self.remove(&oldest);
-        Some(oldest)
+        let displaced = self.starting.add(member, max)?;
+        self.remove(&displaced);
+        Some(displaced)
     }
 
     /// A connection's handshakes have ended.
     pub(crate) fn started(&mut self, member: &Member) {
-        self.starting.remove(&member.number);
+        self.starting.remove(member);
     }
 
     /// Makes room for a connection from `from`. The address with the most connections loses the
-    /// one that has been idle longest. `None` if `from` itself has as many.
+    /// one that has been idle longest; of several such addresses, some are looked at, others the next time. `None` if
+    /// `from` itself has as many.
     pub(crate) fn make_room(&mut self, from: IpAddr) -> Option<Arc<Member>> {
-        let most = self.shares.values().map(|share| share.members.len()).max()?;
+        let (most, _) = *self.by_count.last()?;
         if self.connections_from(from) >= most {
             return None;
         }
-        let shares = self.shares.values().filter(|share| share.members.len() == most);
-        let members = shares.flat_map(|share| share.members.values());
-        let used = |(member, _): &&(Arc<Member>, usize)| member.used.load(Ordering::Relaxed);
-        let member = members.min_by_key(used)?.0.clone();
+        let first = (most, IpAddr::from([0; 4]));
+        let after = self.looked_at.map_or(first, |last| (most, last));
+        let addresses = self.by_count.range((Bound::Excluded(after), Bound::Unbounded));
+        let addresses = addresses.chain(self.by_count.range(first..=after));
+        let addresses = addresses.map(|(_, address)| *address).take(LOOKED_AT.div_ceil(most));
+        let mut idlest: Option<(u64, &Arc<Member>)> = None;
+        let mut last = None;
+        for address in addresses {
+            last = Some(address);
+            let members = self.shares.get(&address).into_iter().flat_map(|share| share.members.values());
+            for (member, _) in members {
+                let used = member.used();
+                if idlest.is_none_or(|(longest, _)| used < longest) {
+                    idlest = Some((used, member));
+                }
+            }
+        }
+        self.looked_at = last;
+        let member = idlest?.1.clone();
         self.remove(&member);
         Some(member)
     }
@@ -179,7 +169,7 @@ impl Budget {
         if self.bytes <= max {
             return None;
         }
-        let most = self.shares.values().max_by_key(|share| share.bytes)?;
+        let most = self.shares.get(&self.by_bytes.last()?.1)?;
         let member = most.members.values().max_by_key(|(_, bytes)| *bytes)?.0.clone();
         self.remove(&member);
         Some(member)
@@ -220,6 +210,32 @@ mod tests {
     }
 
     #[test]
+    fn of_very_many_addresses_with_one_connection_each_loses_its_own_after_the_other() {
+        let mut budget = Budget::default();
+        let from = |n: u32| IpAddr::from((0x0a00_0000 + n).to_be_bytes());
+        let members: Vec<_> = (0..1000).map(|n| budget.add(from(n), 1)).collect();
+        for (number, member) in (0..).zip(&members) {
+            member.use_at(number % 7 + 1);
+        }
+        members[777].use_at(0);
+        let mut lost = Vec::new();
+        for _ in 0..1000 / LOOKED_AT + 1 {
+            lost.push(budget.make_room(host(1)).unwrap().number);
+        }
+        // Each round looks at the next ones, and finds the idlest of them.
+        assert!(lost.contains(&members[777].number), "{lost:?}");
+        let idle = |number: &u64| members[*number as usize - 1].used();
+        assert!(lost.iter().all(|number| idle(number) <= 1), "{lost:?}");
+        // Who has two is the first.
+        let second = budget.add(from(5), 1);
+        second.use_at(9);
+        let gone = budget.make_room(host(1)).unwrap();
+        assert_eq!(gone.from, from(5));
+        members.iter().chain([&second]).for_each(|member| budget.remove(member));
+        assert_eq!((budget.by_count.len(), budget.by_bytes.len(), budget.shares.len()), (0, 0, 0));
+    }
+
+    #[test]
     fn the_greatest_connection_of_the_address_that_holds_most_relieves_the_budget() {
         let mut budget = Budget::default();
         let honest = budget.add(host(1), 50);
@@ -250,6 +266,20 @@ mod tests {
         let late = budget.add(host(9), 1);
         let gone = budget.start(&late, 2).map(|member| member.number);
         assert_eq!(gone, Some(members[1].number));
+    }
+
+    #[test]
+    fn an_address_that_begins_many_handshakes_displaces_its_own() {
+        let mut budget = Budget::default();
+        let slow = budget.add(host(1), 1);
+        assert!(budget.start(&slow, 10).is_none());
+        for n in 0..100 {
+            let member = budget.add(host(2 + n % 3), 1);
+            let displaced = budget.start(&member, 10);
+            assert!(displaced.is_none_or(|displaced| displaced.from != host(1)), "{n}");
+        }
+        budget.started(&slow);
+        assert_eq!((budget.connections(), budget.connections_from(host(1))), (10, 1));
     }
 
     #[test]

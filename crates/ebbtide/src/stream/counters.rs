@@ -1,7 +1,8 @@
 //! Counters of the connections of a client or a server.
 
-use super::budget::{Budget, Member};
+use super::budget::Budget;
 use super::config::StreamLimits;
+use super::member::Member;
 use crate::refusals::Reason;
 use ebbtide_core::stream::{Closed, Counters, Fault};
 use std::net::IpAddr;

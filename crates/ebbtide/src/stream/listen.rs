@@ -1,10 +1,11 @@
 //! Incoming connections of a server.
 
-use super::budget::{Member, OF_A_CONNECTION, OF_A_WEBSOCKET, OF_TLS};
+use super::budget::{OF_A_CONNECTION, OF_A_WEBSOCKET, OF_TLS};
 use super::config::Listen;
 use super::config::{StreamConfig, StreamLimits};
 use super::counters::{StreamCounters, Tally};
 use super::link::{Answerer, Link};
+use super::member::Member;
 use super::socket::{ListeningSocket, StreamSocket};
 use super::task::{Held, Task};
 use super::wire::{Bytes, Wire};

@@ -16,11 +16,13 @@ pub(crate) mod counters;
 mod expiry;
 mod link;
 mod listen;
+mod member;
 mod pool;
 #[cfg(feature = "dtls-cert")]
 pub(crate) mod raw_keys;
 mod room;
 mod socket;
+mod starting;
 mod task;
 #[cfg(feature = "tls")]
 mod tls;

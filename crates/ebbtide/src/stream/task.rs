@@ -4,9 +4,9 @@
 //! to send, or a deadline comes. It then does all pending work, writes the answers to everything
 //! that it has read at once, and sleeps again.
 
-use super::budget::Member;
 use super::counters::{Lingering, Tally};
 use super::link::{Link, LinkState};
+use super::member::Member;
 use super::room::TaskBuffers;
 use super::trace;
 use super::wire::Wire;
@@ -108,8 +108,10 @@ impl<W: Wire> Task<W> {
     /// Reports the bytes that the connection holds, if they have changed.
     fn tell_held(&mut self) {
         let Some(held) = &mut self.held else { return };
-        let output = self.link.lock().connection.output_capacity();
-        let bytes = held.fixed + self.input.capacity() + output;
+        let state = self.link.lock();
+        let kept = state.connection.output_capacity() + state.observers.held_bytes();
+        drop(state);
+        let bytes = held.fixed + self.input.capacity() + kept;
         if bytes.abs_diff(held.bytes) > UNNOTICED {
             held.bytes = bytes;
             self.tally.hold(&held.member, bytes, held.max);

@@ -26,11 +26,17 @@ pub(crate) struct Frames<T> {
     socket: WebSocketStream<T>,
     /// The code of the closing frame, until that has been sent.
     close: Option<CloseCode>,
+    /// Whether the library has a Pong to send. Nothing is read before it has left: the library keeps as many as the
+    /// peer asks for and does not take.
+    owes_pong: bool,
 }
+
+/// Frames without a message that are read in one turn: the peer may send very many.
+const EMPTY_FRAMES: usize = 32;
 
 impl<T: AsyncRead + AsyncWrite + Unpin> Frames<T> {
     const fn new(socket: WebSocketStream<T>) -> Self {
-        Self { socket, close: Some(CloseCode::Normal) }
+        Self { socket, close: Some(CloseCode::Normal), owes_pong: false }
     }
 
     /// A server's, after the handshake. The peer has already sent `rest`.
@@ -95,7 +101,11 @@ impl<T: AsyncRead + AsyncWrite + Unpin + Send + 'static> Wire for Frames<T> {
         input: &mut Input,
         _expected: usize,
     ) -> Poll<io::Result<usize>> {
-        loop {
+        for _ in 0..EMPTY_FRAMES {
+            if self.owes_pong {
+                ready!(Pin::new(&mut self.socket).poll_flush(cx)).map_err(to_io)?;
+                self.owes_pong = false;
+            }
             let message = match ready!(Pin::new(&mut self.socket).poll_next(cx)) {
                 None | Some(Ok(Message::Close(_)) | Err(Error::ConnectionClosed)) => {
                     return Poll::Ready(Ok(0));
@@ -123,10 +133,16 @@ impl<T: AsyncRead + AsyncWrite + Unpin + Send + 'static> Wire for Frames<T> {
                     let error = io::Error::new(io::ErrorKind::InvalidData, wrong);
                     return self.fault(CloseCode::Unsupported, error);
                 }
-                // The library answers the WebSocket's own Pings.
+                Message::Ping(_) => self.owes_pong = true,
                 _ => {}
             }
         }
+        // Other tasks have their turns.
+        let mut others = std::pin::pin!(tokio::task::yield_now());
+        if others.as_mut().poll(cx).is_ready() {
+            cx.waker().wake_by_ref();
+        }
+        Poll::Pending
     }
 
     fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
@@ -149,5 +165,78 @@ impl<T: AsyncRead + AsyncWrite + Unpin + Send + 'static> Wire for Frames<T> {
             let _ = Pin::new(&mut self.socket).start_send(Message::Close(Some(frame)));
         }
         Pin::new(&mut self.socket).poll_close(cx).map_err(to_io)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::future::poll_fn;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
+
+    /// A frame of a client, masked by zeros.
+    fn frame(opcode: u8, payload: &[u8]) -> Vec<u8> {
+        [&[0x80 | opcode, 0x80 | payload.len() as u8, 0, 0, 0, 0], payload].concat()
+    }
+
+    async fn read(frames: &mut Frames<tokio::io::DuplexStream>, input: &mut Input) -> usize {
+        poll_fn(|cx| frames.poll_read(cx, input, 0)).await.unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_peer_that_pings_and_takes_no_pong_is_not_read_any_more() {
+        let (mut peer, own) = duplex(1024);
+        let mut frames = Frames::accepted(own, Vec::new(), 1000).await;
+        let reading = tokio::spawn(async move {
+            let mut input = Input::default();
+            let read = read(&mut frames, &mut input).await;
+            input.unread().get(..read).map(<[u8]>::to_vec)
+        });
+        let pings = frame(9, &[7; 125]).repeat(1000);
+        let mut sent = 0;
+        let mut send = async |bytes: &[u8]| {
+            while let Ok(Ok(some)) = tokio::time::timeout(
+                std::time::Duration::from_millis(50),
+                peer.write(bytes.get(sent..).unwrap_or_default()),
+            )
+            .await
+                && some > 0
+            {
+                sent += some;
+            }
+            sent
+        };
+        // What is on the way in both directions, and what was read before.
+        let taken = send(&pings).await;
+        assert!(taken < 2 * 1024 + READ + 1000, "{taken} bytes");
+        // When it takes them, it goes on.
+        let (mut from, mut to) = tokio::io::split(peer);
+        let message = frame(2, b"message");
+        let rest = pings.get(taken..).unwrap_or_default().to_vec();
+        tokio::spawn(async move {
+            to.write_all(&rest).await.unwrap();
+            to.write_all(&message).await.unwrap();
+        });
+        let mut pongs = vec![0; 1000 * 127];
+        from.read_exact(&mut pongs).await.unwrap();
+        assert_eq!(pongs.get(..3), Some(&[0x8a, 125, 7][..]));
+        assert_eq!(reading.await.unwrap().unwrap(), b"message");
+    }
+
+    #[tokio::test]
+    async fn frames_without_a_message_leave_turns_to_others() {
+        let (mut peer, own) = duplex(1 << 20);
+        let mut frames = Frames::accepted(own, Vec::new(), 1000).await;
+        peer.write_all(&frame(2, b"").repeat(100)).await.unwrap();
+        peer.write_all(&frame(2, b"message")).await.unwrap();
+        let mut input = Input::default();
+        let mut turns = 0;
+        poll_fn(|cx| {
+            turns += 1;
+            frames.poll_read(cx, &mut input, 0)
+        })
+        .await
+        .unwrap();
+        assert_eq!((turns, input.unread()), (4, &b"message"[..]));
     }
 }

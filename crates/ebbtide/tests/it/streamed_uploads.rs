@@ -1,12 +1,15 @@
 //! Bodies that a handler takes as they arrive.
 
 use crate::common::eventually::eventually;
+use crate::common::many_clients::{GET, ManyClients, Outgoing};
 use ebbtide::server::{BodyStream, HandlerError, Path, Router, Server, State, put};
 use ebbtide::stream::Listen;
 use ebbtide::{Client, Code, Request};
 use ebbtide_core::wire::{
     Block, Content, Message, MessageId, Opt, OptionNumber, Token, Type, encode_uint,
 };
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::io;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -206,6 +209,38 @@ async fn copies_of_blocks_are_passed_on_once_and_gaps_are_not() {
     }
     let bodies = store.bodies.lock().unwrap().clone();
     assert_eq!(bodies, [[&chunk(0)[..], &chunk(1), &chunk(2), b"end"].concat()]);
+}
+
+#[tokio::test]
+async fn one_address_gets_half_of_the_places_of_arriving_bodies_and_a_newcomer_finds_one() {
+    let (server, _store) = serve(Semaphore::MAX_PERMITS);
+    let many = RefCell::new(ManyClients::new(server.local_addrs()[0]));
+    let heard = RefCell::new(BTreeMap::<(u32, Code), usize>::new());
+    let say = |client, names: core::ops::Range<u16>| {
+        for id in names {
+            let name = id.to_string();
+            let options = [(11, name.as_bytes()), (27, &[0x08])];
+            let put = Outgoing { code: Code::PUT, id, options: &options, payload: &[0; 16], ..GET };
+            many.borrow_mut().say(client, &put);
+        }
+        many.borrow_mut().flush();
+    };
+    let answers = || {
+        many.borrow_mut().hear(
+            |_| true,
+            |n, message| *heard.borrow_mut().entry((n, message.code())).or_default() += 1,
+        );
+        heard.borrow().values().sum::<usize>()
+    };
+    for first in (0..600).step_by(50) {
+        say(0, first..first + 50);
+        eventually(|| answers() >= usize::from(first) + 50).await;
+    }
+    say(1, 0..1);
+    eventually(|| answers() >= 601).await;
+    let expected =
+        [((0, Code::CONTINUE), 512), ((0, Code::SERVICE_UNAVAILABLE), 88), ((1, Code::CONTINUE), 1)];
+    assert_eq!(*heard.borrow(), BTreeMap::from(expected));
 }
 
 #[tokio::test]

@@ -183,6 +183,14 @@ fn more_messages_than_allowed_are_refused() {
 }
 
 #[test]
+fn more_interfaces_than_a_machine_has_are_refused() {
+    let packets = seen(&of_clients());
+    assert!(fitted(&interfaces(1024, &packets)).is_ok());
+    let message = refusal(&interfaces(1025, &packets));
+    assert_eq!(message, "is a damaged capture: it names more than 1024 interfaces");
+}
+
+#[test]
 fn one_interface_is_not_both_ends() {
     let options = Options { taken_at: Some(TakenAt::Link), ..Options::default() };
     let message = fit(&of_clients()[..], &options).unwrap_err().to_string();
@@ -214,8 +222,13 @@ fn seen(bytes: &[u8]) -> Vec<Seen> {
 
 /// A pcapng file with two interfaces without names.
 fn two_interfaces(packets: &[Seen]) -> Vec<u8> {
+    interfaces(2, packets)
+}
+
+/// A pcapng file with interfaces without names.
+fn interfaces(count: usize, packets: &[Seen]) -> Vec<u8> {
     let mut writer = PcapNgWriter::new(Vec::new()).unwrap();
-    for _ in 0..2 {
+    for _ in 0..count {
         let block = InterfaceDescriptionBlock {
             linktype: DataLink::RAW,
             snaplen: 0,

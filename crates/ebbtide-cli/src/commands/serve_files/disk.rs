@@ -16,6 +16,9 @@ const BLOCK: u64 = 4096;
 /// Bytes of the disk that stay free for others.
 #[cfg(target_os = "linux")]
 const RESERVE: u64 = 64 << 20;
+/// Files that others can still create: empty ones take no bytes on some file systems.
+#[cfg(target_os = "linux")]
+const RESERVED_FILES: u64 = 4096;
 /// How often another random name is tried.
 const TRIES: usize = 8;
 /// Max-Age in seconds of an answer for want of room.
@@ -164,12 +167,15 @@ fn occupied(length: u64) -> u64 {
     length.max(1).div_ceil(BLOCK) * BLOCK
 }
 
-/// Whether the disk has room for so many bytes. An error speaks when the file is written.
+/// Whether the disk has room for a file of so many bytes. An error speaks when the file is written.
 #[cfg(target_os = "linux")]
 fn has_free(root: &Dir, bytes: u64) -> bool {
-    let free = nix::sys::statvfs::fstatvfs(root)
-        .map(|disk| disk.blocks_available() * disk.fragment_size());
-    free.map_or(true, |free| free >= bytes.saturating_add(RESERVE))
+    nix::sys::statvfs::fstatvfs(root).map_or(true, |disk| {
+        let free = disk.blocks_available() * disk.fragment_size();
+        // Some file systems have no limit, and say 0.
+        let has_files = disk.files() == 0 || disk.files_available() >= RESERVED_FILES;
+        has_files && free >= bytes.saturating_add(RESERVE)
+    })
 }
 
 #[cfg(not(target_os = "linux"))]

@@ -1,9 +1,10 @@
 //! Which observer is notified next, and which ones have to wait.
 
+use super::in_flight::{SharesInFlight, push_swept};
 use super::{CONFIRM_EVERY, InFlightNotification, Observer, ObserverId, Observers, SLACK, seconds};
 use crate::endpoint::Reliability;
 use crate::exchange::ExchangeId;
-use crate::peer::PeerId;
+use crate::peer::{PeerId, is_fair};
 use crate::peer_token::PeerToken;
 use crate::session::message::{ContentFormat, Response};
 use crate::shared::Shared;
@@ -20,9 +21,6 @@ const MAX_UNDER_WAY: usize = 4096;
 const MAX_UNPROVEN: usize = 1024;
 /// Of these, the maximum to observers whose addresses may also be forged.
 const MAX_UNVERIFIED: usize = 512;
-
-/// The shortest queue of waiting observers that is searched for removed ones.
-const MIN_SWEPT: usize = 64;
 
 /// A notification to be created.
 #[derive(Clone, Debug)]
@@ -89,6 +87,8 @@ pub(super) struct Queue {
     /// Observers that wait for room.
     parked: BTreeMap<PeerId, VecDeque<ObserverId>>,
     parked_for_any: VecDeque<ObserverId>,
+    /// The Confirmable notifications in flight by source, and who waits for their ends.
+    shares: SharesInFlight,
     /// The number of Confirmable notifications in flight, and of those to observers that are not
     /// proven.
     under_way: usize,
@@ -130,6 +130,7 @@ impl Queue {
     pub(super) fn released(&mut self, observer: &mut Observer) {
         let ended = core::mem::replace(&mut observer.under_way, InFlightNotification::Nothing);
         if ended == InFlightNotification::Confirmable {
+            self.shares.remove(observer.remote.source());
             self.under_way -= 1;
             self.unproven_under_way -= usize::from(!observer.proven);
             self.unverified_under_way -= usize::from(!observer.proven && observer.unverified);
@@ -159,9 +160,20 @@ impl Queue {
         }
     }
 
+    /// Whether a Confirmable notification to this observer, which is next, is within the share of its source.
+    fn is_fair(&self, observer: &Observer) -> bool {
+        let (taken, max) = match (observer.proven, observer.unverified) {
+            (true, _) => (self.under_way, MAX_UNDER_WAY),
+            (false, false) => (self.unproven_under_way, MAX_UNPROVEN),
+            (false, true) => (self.unverified_under_way, MAX_UNVERIFIED),
+        };
+        is_fair(self.shares.of(observer.remote.source()), 1, max.saturating_sub(taken))
+    }
+
     fn any(&self) -> bool {
         self.under_way < MAX_UNDER_WAY
             && (!self.proven.is_empty()
+                || self.shares.has_room()
                 || (self.unproven_under_way < MAX_UNPROVEN
                     && (!self.verified.is_empty()
                         || (self.unverified_under_way < MAX_UNVERIFIED
@@ -188,6 +200,9 @@ impl Observers {
     ///   observer;
     /// * [`Self::unsent`] or [`Self::postponed`] if it could not leave.
     pub fn pop_due(&mut self, now: Instant) -> Option<Due> {
+        while let Some(id) = self.due.shares.pop(|id| self.places.find(id).is_some()) {
+            self.unpark(self.places.find(id));
+        }
         while let Some(index) = self.due.turn().and_then(VecDeque::pop_front) {
             let id = self.places.name(index);
             // Its slot may be empty by now, or belong to another observer that is not due.
@@ -195,29 +210,37 @@ impl Observers {
             else {
                 continue;
             };
-            observer.queued = false;
-            let event = observer.events.as_mut().and_then(|events| events.pop_front());
-            if observer.under_way != InFlightNotification::Nothing
-                || (event.is_none() && !observer.dirty)
-            {
+            let is_busy = observer.under_way != InFlightNotification::Nothing;
+            if is_busy || !observer.has_news() {
+                observer.queued = false;
                 continue;
             }
+            let is_challenged = observer.unverified && !observer.proven;
+            // RFC 7641 section 7: without a sign of interest there are no further notifications.
+            let confirmable = observer
+                .next
+                .map_or(observer.confirmable, |kind| kind == Reliability::Confirmable)
+                || is_challenged
+                || seconds(now).saturating_sub(observer.confirmed) >= CONFIRM_EVERY - SLACK;
+            if confirmable && !self.due.is_fair(observer) {
+                // It stays queued.
+                let source = observer.remote.source();
+                self.due.shares.wait(source, id, |id| self.places.find(id).is_some());
+                continue;
+            }
+            observer.queued = false;
+            observer.next = None;
+            let event = observer.events.as_mut().and_then(|events| events.pop_front());
             if event.is_none() {
                 observer.dirty = false;
             }
             observer.sequence = observer.sequence.wrapping_add(1) & 0xff_ffff;
-            let is_challenged = observer.unverified && !observer.proven;
             if is_challenged || super::saved::is_to_be_stored(observer.sequence) {
                 self.version += 1;
             }
-            // RFC 7641 section 7: without a sign of interest there are no further notifications.
-            let wanted = observer.next.take();
-            let confirmable = wanted
-                .map_or(observer.confirmable, |kind| kind == Reliability::Confirmable)
-                || is_challenged
-                || seconds(now).saturating_sub(observer.confirmed) >= CONFIRM_EVERY - SLACK;
             if confirmable {
                 observer.confirmed = seconds(now);
+                self.due.shares.add(observer.remote.source());
                 self.due.under_way += 1;
                 self.due.unproven_under_way += usize::from(!observer.proven);
                 self.due.unverified_under_way +=
@@ -317,11 +340,7 @@ impl Observers {
             Room::Scope(scope) => self.due.parked.entry(scope).or_default(),
             Room::Any => &mut self.due.parked_for_any,
         };
-        if waiting.len() >= MIN_SWEPT && waiting.len().is_power_of_two() {
-            // Removed observers leave their identifiers behind.
-            waiting.retain(|id| self.places.find(*id).is_some());
-        }
-        waiting.push_back(id);
+        push_swept(waiting, id, |id| self.places.find(id).is_some());
     }
 
     /// An exchange with this scope has ended: one of the observers that wait for that may be
@@ -355,7 +374,7 @@ impl Observers {
     #[must_use]
     pub fn parked(&self) -> usize {
         let scopes: usize = self.due.parked.values().map(VecDeque::len).sum();
-        scopes + self.due.parked_for_any.len()
+        scopes + self.due.parked_for_any.len() + self.due.shares.waiting()
     }
 
     /// It stays `queued`, in another queue.

@@ -1,6 +1,7 @@
 //! Observers (RFC 7641): which clients are notified of a change.
 
 mod due;
+mod in_flight;
 mod list;
 mod locals;
 mod saved;
@@ -35,6 +36,17 @@ const MAX_EVENTS: usize = 16;
 const CONFIRM_EVERY: u32 = 24 * 3600;
 /// Subtracted from it, so that the time is not exceeded by a moment.
 const SLACK: u32 = 3600;
+/// Bytes of a request for which an observer takes one place; a longer one takes more, so that the number of places
+/// bounds the memory as well. Most requests are shorter.
+const PLACE: usize = 128;
+
+/// About the bytes of an observer's entries in tables.
+const ENTRY: usize = 16;
+
+/// The places that an observer with this request takes.
+const fn places_of(request: &[u8]) -> usize {
+    request.len() / PLACE + 1
+}
 
 /// A registration, which makes a client an observer (RFC 7641 section 4.1).
 #[derive(Clone, Debug)]
@@ -121,6 +133,8 @@ pub struct Observers {
     due: due::Queue,
     locals: locals::Locals,
     shares: FairShares,
+    /// The places that all observers take.
+    taken: usize,
     /// Counts changes of the state to be stored.
     version: u64,
     dropped_events: u64,
@@ -141,6 +155,7 @@ impl Observers {
             due: due::Queue::default(),
             locals: locals::Locals::default(),
             shares: FairShares::new(seed),
+            taken: 0,
             version: 0,
             dropped_events: 0,
             refused: 0,
@@ -158,6 +173,18 @@ impl Observers {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.by_key.is_empty()
+    }
+
+    /// The places that they take: one each, and more with long requests.
+    #[must_use]
+    pub const fn taken(&self) -> usize {
+        self.taken
+    }
+
+    /// About the bytes that they hold.
+    #[must_use]
+    pub fn held_bytes(&self) -> usize {
+        self.taken * PLACE + self.len() * (size_of::<Observer>() + ENTRY)
     }
 
     /// The number of observers of a subject.
@@ -208,7 +235,13 @@ impl Observers {
             let observer = self.places.at_mut(index)?;
             // A client takes the larger number for the newer state (RFC 7641 section 3.4).
             sequence = observer.sequence.wrapping_add(1) & 0xff_ffff;
-            if observer.subject == new.subject.id {
+            // A longer request may find no room.
+            if observer.subject == new.subject.id
+                && places_of(new.request) <= places_of(&observer.request)
+            {
+                let given_back = places_of(&observer.request) - places_of(new.request);
+                self.taken -= given_back;
+                self.shares.remove_places(new.remote.source(), given_back);
                 let sent = u16::try_from(new.sent).unwrap_or(u16::MAX);
                 let is_as_stored = *observer.request == *new.request && observer.sent == sent;
                 if !is_as_stored || saved::is_to_be_stored(sequence) {
@@ -226,12 +259,15 @@ impl Observers {
             proven = observer.proven;
             self.remove_at(index);
         }
-        let taken = self.by_key.len();
-        if 2 * taken >= max && !self.shares.is_counted() {
+        let (places, from) = (places_of(new.request), new.remote.source());
+        if 2 * (self.taken + places) > max && !self.shares.is_counted() {
             // Most sockets and all connections do without.
-            self.places.all().for_each(|observer| self.shares.add(observer.remote.source()));
+            self.places.all().for_each(|observer| {
+                let places = places_of(&observer.request);
+                self.shares.add_places(observer.remote.source(), places);
+            });
         }
-        if !self.shares.admit(new.remote.source(), taken, max) {
+        if !self.shares.admit_places(from, places, self.taken, max) {
             self.refused += 1;
             return None;
         }
@@ -257,8 +293,9 @@ impl Observers {
         });
         self.version += 1;
         self.link(index);
+        self.taken += places;
         if self.shares.is_counted() {
-            self.shares.add(new.remote.source());
+            self.shares.add_places(from, places);
         }
         let (places, hasher) = (&self.places, &self.hasher);
         self.by_key.insert_unique(self.hash(new.remote, &new.token), index, |&other| {
@@ -395,7 +432,9 @@ impl Observers {
         if let Ok(entry) = self.by_key.find_entry(hash, |&other| other == index) {
             entry.remove();
         }
-        self.shares.remove(observer.remote.source());
+        let places = places_of(&observer.request);
+        self.taken -= places;
+        self.shares.remove_places(observer.remote.source(), places);
         self.unlink(index);
         self.places.remove(index);
     }

@@ -29,7 +29,7 @@ pub struct Observe<'o> {
 impl Observe<'_> {
     /// Whether half of the slots are taken.
     fn is_half_full(&self) -> bool {
-        self.observers.len() >= self.max.div_ceil(2)
+        self.observers.taken() >= self.max.div_ceil(2)
     }
 }
 

@@ -195,6 +195,13 @@ impl<'p, 'm> Verified<'p, 'm> {
         self.0.facts.block1.is_some_and(|block| block.num() > 0)
     }
 
+    /// Whether it is the first block of an upload in several.
+    #[inline]
+    #[must_use]
+    pub fn begins_upload(&self) -> bool {
+        self.0.facts.begins_upload()
+    }
+
     /// Whether it is a request for a proxy (RFC 7252 section 5.7.2).
     #[inline]
     #[must_use]
