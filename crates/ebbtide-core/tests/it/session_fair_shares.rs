@@ -97,7 +97,8 @@ fn one_address_cannot_hold_all_places_of_uploads_however_short_they_are() {
     let mut bench = bench(64 * MEGABYTE);
     let mut begun = 0;
     for n in 0..1100 {
-        begun += usize::from(code(&send(&mut bench, peer(1), &endless(0, 2 * n))) == Code::CONTINUE);
+        begun +=
+            usize::from(code(&send(&mut bench, peer(1), &endless(0, 2 * n))) == Code::CONTINUE);
         // It goes on, so that nobody makes it go.
         send(&mut bench, peer(1), &endless(1, 2 * n + 1));
     }
@@ -166,7 +167,9 @@ fn notified(observers: &mut Observers, last: u8) -> Vec<ObserverId> {
     let all = std::iter::from_fn(|| observers.pop_due(at(2)));
     let [own, others]: [Vec<_>; 2] = {
         let mut parts = [Vec::new(), Vec::new()];
-        all.for_each(|due| parts[usize::from(due.remote.source() != peer(last).source())].push(due));
+        all.for_each(|due| {
+            parts[usize::from(due.remote.source() != peer(last).source())].push(due)
+        });
         parts
     };
     assert!(others.iter().all(|due| due.confirmable));

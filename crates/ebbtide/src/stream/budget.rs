@@ -149,7 +149,8 @@ impl Budget {
         let mut last = None;
         for address in addresses {
             last = Some(address);
-            let members = self.shares.get(&address).into_iter().flat_map(|share| share.members.values());
+            let members =
+                self.shares.get(&address).into_iter().flat_map(|share| share.members.values());
             for (member, _) in members {
                 let used = member.used();
                 if idlest.is_none_or(|(longest, _)| used < longest) {

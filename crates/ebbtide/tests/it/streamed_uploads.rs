@@ -238,8 +238,11 @@ async fn one_address_gets_half_of_the_places_of_arriving_bodies_and_a_newcomer_f
     }
     say(1, 0..1);
     eventually(|| answers() >= 601).await;
-    let expected =
-        [((0, Code::CONTINUE), 512), ((0, Code::SERVICE_UNAVAILABLE), 88), ((1, Code::CONTINUE), 1)];
+    let expected = [
+        ((0, Code::CONTINUE), 512),
+        ((0, Code::SERVICE_UNAVAILABLE), 88),
+        ((1, Code::CONTINUE), 1),
+    ];
     assert_eq!(*heard.borrow(), BTreeMap::from(expected));
 }
 

@@ -217,11 +217,10 @@ impl Observers {
             }
             let is_challenged = observer.unverified && !observer.proven;
             // RFC 7641 section 7: without a sign of interest there are no further notifications.
-            let confirmable = observer
-                .next
-                .map_or(observer.confirmable, |kind| kind == Reliability::Confirmable)
-                || is_challenged
-                || seconds(now).saturating_sub(observer.confirmed) >= CONFIRM_EVERY - SLACK;
+            let confirmable =
+                observer.next.map_or(observer.confirmable, |kind| kind == Reliability::Confirmable)
+                    || is_challenged
+                    || seconds(now).saturating_sub(observer.confirmed) >= CONFIRM_EVERY - SLACK;
             if confirmable && !self.due.is_fair(observer) {
                 // It stays queued.
                 let source = observer.remote.source();
