@@ -41,6 +41,8 @@ fn config(credentials: EdhocCredentials) -> ClientConfig {
 
 fn server_config(credentials: EdhocCredentials) -> ServerConfig {
     let config = ServerConfig::new().edhoc(credentials).nstart(4);
+    // Messages of a handshake wait for their turn, on a busy machine for long.
+    let config = config.acknowledge_after(Duration::from_secs(5));
     config.ack_timeout(Duration::from_millis(100)).max_retransmit(8)
 }
 
