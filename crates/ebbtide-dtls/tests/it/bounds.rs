@@ -253,6 +253,9 @@ fn a_record_of_an_unknown_session_is_answered_by_fewer_bytes_and_not_without_a_l
     after.handle_datagram(later, nth(1), &mut record.clone(), &mut |_, _| {});
     assert_eq!(answers(&mut after).len(), 1);
     after.handle_datagram(later, nth(1), &mut told[0].clone(), &mut |_, _| {});
+    let mut encrypted = record.clone();
+    encrypted[0] = 21;
+    after.handle_datagram(later, nth(1), &mut encrypted, &mut |_, _| {});
     assert!(answers(&mut after).is_empty());
     // Records without data are shorter than an answer, and many in a datagram are one question.
     let empty = &record[..11].iter().copied().chain([0, 0]).collect::<Vec<u8>>();
