@@ -218,6 +218,23 @@ def takeover(stack, options):
     return Row(f"{factor:.2f}; {ratio:.2f}", "at most 3; above 0", factor <= 3 and ratio > 0, f"{said['copied']:,} bytes copied")
 
 
+def forwards(stack, options):
+    """Requests of one address at 2,000/s that a gateway is to forward to 1,000 devices that do not answer, and the throughput of a client of
+    another device in their cell."""
+    gateway = argparse.Namespace(**{**vars(options), "gateway": True})
+    stage = Stage(stack, gateway, "--allow", "10.9.0.0/16", "--cell", "10.9.0.0/16,127.0.0.0/8", "--cache", "0", "--deadline", "2")
+    attacked = []
+
+    def attack(to):
+        if to == NOBODY and attacked:
+            # What waits of an earlier attack is not in the control.
+            time.sleep(5)
+        attacked.append(to)
+        return stage.hostile("forwards", f"{SERVER}:5683", to=f"{to}:5683", rate=2000, count=1000, seconds=options.seconds + 1.5)
+
+    return ratio_row(stage, attack, 0.9, lambda stage: stage.bench(f"coap://{SERVER}/test", "--engine", "client", pace=("--window", "4")))
+
+
 def emulator(stack, options):
     """A program behind the emulator, which runs as root, that forges the sources of its packets and sends what is no IPv4: how many forged ones
     reach the host."""
@@ -271,8 +288,22 @@ def oscore(stack, options):
     return ratio_row(stage, attack, 0.9, lambda stage: stage.bench(f"coap://{SERVER}/test", *client))
 
 
+def edhoc(stack, options):
+    """EDHOC handshakes that one address begins at 4,000/s; throughput of an honest client of OSCORE, from its handshake on."""
+    server, client = forged.credentials(pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory())))
+    stage = Stage(stack, options, *server)
+
+    def attack(to):
+        return stage.hostile("edhoc", f"{SERVER}:5683", to=f"{to}:5683", rate=4000, seconds=options.seconds + 1.5)
+
+    return ratio_row(stage, attack, 0.9, lambda stage: stage.bench(f"coap://{SERVER}/test", "--engine", "client", *client))
+
+
 ROWS = {each.__name__: each for each in (
-    hellos, hellos13, distant, amplification, churn, takeover, scrapes, leftovers, oscore, emulator)}
+    hellos, hellos13, distant, amplification, churn, takeover, scrapes, leftovers, oscore, edhoc, forwards, emulator)}
+
+# Rows of the long round alone.
+OF_THE_LONG_ROUND = ("edhoc", "forwards")
 
 # Rows whose server needs no option that a gateway has not.
 OF_A_GATEWAY = ("hellos", "distant", "amplification", "churn", "takeover")
@@ -302,7 +333,8 @@ def main():
     prefer(options.nice)
     print("| attack | figure | bound | beside |\n|---|---|---|---|", flush=True)
     missed = []
-    for name in options.rows or (OF_A_GATEWAY if options.gateway else ROWS):
+    some = [name for name in ROWS if not quick or name not in OF_THE_LONG_ROUND]
+    for name in options.rows or (OF_A_GATEWAY if options.gateway else some):
         with contextlib.ExitStack() as stack:
             got = ROWS[name](stack, options)
         print(f"| {name}: {ROWS[name].__doc__.splitlines()[0]} | {got.figure} | {got.bound} | {got.remark} |", flush=True)

@@ -17,8 +17,8 @@ import struct
 import time
 
 HEADERS = 28  # of IPv4 and UDP
-OBSERVE, URI_PATH, BLOCK2, Q_BLOCK2, ECHO = 6, 11, 23, 31, 252
-CONFIRMABLE, NON_CONFIRMABLE, GET = 0, 1, 1
+URI_HOST, OBSERVE, URI_PATH, BLOCK2, Q_BLOCK2, PROXY_SCHEME, ECHO = 3, 6, 11, 23, 31, 39, 252
+CONFIRMABLE, NON_CONFIRMABLE, GET, POST, PUT = 0, 1, 1, 2, 3
 
 
 def place(text):
@@ -50,16 +50,16 @@ def steadily(rate, seconds):
 
 # CoAP
 
-def coap(kind, number, options, token=b"\x2a"):
-    """A GET (RFC 7252 section 3) with these options, ascending."""
-    parts, last = [struct.pack("!BBH", 0x40 | kind << 4 | len(token), GET, number & 0xFFFF), token], 0
+def coap(kind, number, options, token=b"\x2a", code=GET, payload=b""):
+    """A request (RFC 7252 section 3) with these options, ascending."""
+    parts, last = [struct.pack("!BBH", 0x40 | kind << 4 | len(token), code, number & 0xFFFF), token], 0
     for option, value in options:
         delta, extended = option - last, b""
         if delta >= 13:
             delta, extended = 13, bytes([delta - 13])
         parts += [bytes([delta << 4 | len(value)]), extended, value]
         last = option
-    return b"".join(parts)
+    return b"".join(parts) + (b"\xff" + payload if payload else b"")
 
 
 def option_of(message, wanted):
@@ -77,12 +77,12 @@ def option_of(message, wanted):
     return None
 
 
-def verify(client, server, path):
+def verify(client, server, *path):
     """Asks for a long resource as an honest client does, until its first block is here."""
     client.settimeout(1)
     echo = []
     for number in range(20):
-        client.sendto(coap(CONFIRMABLE, number, [(URI_PATH, path), *echo]), server)
+        client.sendto(coap(CONFIRMABLE, number, [*((URI_PATH, each) for each in path), *echo]), server)
         with contextlib.suppress(TimeoutError):
             answer = client.recv(2048)
             if answer[1] == 0x45:
@@ -132,6 +132,57 @@ def forged(options):
                         row[2] += len(each.recv(2048)) + HEADERS
         time.sleep(0.01)
     print(json.dumps({name: out / max(sent, 1) for name, (_, sent, out) in found.items()}))
+
+
+def forwards(options):
+    """Requests of one verified address that a gateway is to forward to devices that do not answer, in 10.9.0.0/16."""
+    server, to = place(options.server), place(options.to or options.server)
+    many_files()
+    devices = [udp(f"10.9.{number >> 7}.{1 + (number & 127)}", 5683) for number in range(options.count)]
+    client, sent = udp("10.4.0.1"), 0
+    verify(client, server, b".well-known", b"core")
+    ready()
+    for number in steadily(options.rate, options.seconds):
+        host = devices[number % len(devices)].getsockname()[0].encode()
+        request = [(URI_HOST, host), (URI_PATH, b"x"), (PROXY_SCHEME, b"coap")]
+        with contextlib.suppress(OSError):
+            client.sendto(coap(CONFIRMABLE, number, request, code=PUT), to)
+            sent += 1
+    print(json.dumps({"sent": sent / options.seconds}))
+
+
+# Message 1 of RFC 9529 chapter 3 for the suite that the server has, after the byte that says that it is the first.
+MESSAGE_1 = bytes.fromhex("f503025820" "8af6f430ebe18d34184017a9a11bf511c8dff8f834730b96c1b7c8dbca2fc3b6" "37")
+
+
+def edhoc(options):
+    """Begins handshakes from one address, which it shows to be its own, and completes none."""
+    server, to = place(options.server), place(options.to or options.server)
+    stranger, echo = udp("10.0.0.7"), []
+
+    def message(number):
+        path = [(URI_PATH, b".well-known"), (URI_PATH, b"edhoc")]
+        return coap(CONFIRMABLE, number, path + echo, number.to_bytes(4, "big"), POST, MESSAGE_1)
+
+    stranger.settimeout(1)
+    for number in range(200):
+        stranger.sendto(message(number), server)
+        with contextlib.suppress(TimeoutError):
+            if value := option_of(stranger.recv(2048), ECHO):
+                echo = [(ECHO, value)]
+                break
+    stranger.setblocking(False)
+    ready()
+    sent = 0
+    for number in steadily(options.rate, options.seconds):
+        with contextlib.suppress(OSError):
+            stranger.sendto(message(1000 + number), to)
+            sent += 1
+    answered = 0
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            answered += stranger.recv(2048)[1] == 0x44
+    print(json.dumps({"sent": sent / options.seconds, "of the last answers message 2": answered}))
 
 
 # DTLS
@@ -369,7 +420,7 @@ def main():
     next(each for each in WHAT if each.__name__ == options.what)(options)
 
 
-WHAT = (forged, hellos, takeover, behind, listen, creep, scrape, relay)
+WHAT = (forged, forwards, edhoc, hellos, takeover, behind, listen, creep, scrape, relay)
 
 if __name__ == "__main__":
     main()
