@@ -54,9 +54,9 @@ setters! {
         /// answered once and not registered. Default 131072.
         observers(observers: usize) => max_observers = observers;
 
-        /// Sets the maximum number of requests that asynchronous handlers work on concurrently; an IPv4
-        /// address or IPv6 /64 holds at most as many as are free. Further requests are answered 5.03
-        /// (Service Unavailable) with Max-Age 1. Default 10000.
+        /// Sets the maximum number of requests that asynchronous handlers work on concurrently. A long one counts once
+        /// for each 16 KiB of it, but not for more than half of the maximum. An IPv4 address or IPv6 /64 holds at most
+        /// as many as are free. Further requests are answered 5.03 (Service Unavailable) with Max-Age 1. Default 10000.
         working(requests: usize) => max_working = requests;
 
         /// Sets the maximum number of bytes of block-wise transfers that are answered in progress, uploads and

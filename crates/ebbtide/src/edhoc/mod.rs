@@ -22,7 +22,7 @@ mod crypto;
 mod handshake;
 mod server;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod unfinished;
 
 pub use credentials::{CredentialError, EdhocCredentials};

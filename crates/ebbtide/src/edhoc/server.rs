@@ -84,22 +84,21 @@ impl Edhoc {
         client: HandshakePeer,
         responder: Responder,
     ) -> Result<Vec<u8>, HandshakeFault> {
-        let id = {
+        let (number, id) = {
             // Locked until it is taken, so that no other handshake draws the same one.
             let mut unfinished = self.unfinished();
             let is_taken =
                 |id: &[u8]| id == responder.client_id() || contexts.has(id) || unfinished.has(id);
             let id = identifier(is_taken).ok_or(HandshakeFault::NoRandomness)?;
-            unfinished.begin(now, client, id.clone());
-            id
+            (unfinished.begin(now, client, id.clone()), id)
         };
         match responder.answer(&self.0.credentials, &id) {
             Ok((answered, message_2)) => {
-                self.unfinished().answered(&id, answered);
+                self.unfinished().answered(number, answered);
                 Ok(message_2)
             }
             Err(fault) => {
-                self.unfinished().take(client.id, &id);
+                self.unfinished().end(number);
                 Err(fault)
             }
         }

@@ -20,11 +20,11 @@ const R: &str = "72cc4761dbd4c78f758931aa589d348d1ef874a7e303ede2f140dcf3e6aa4aa
 const X: &str = "368ec1f69aeb659ba37d5a8d45b21bdc0299dceaa8ef235f3ca42ce3530f9525";
 const Y: &str = "e2f4126777205e853b437d6eaca1e1f753cdcc3e2c69fa884b0a1a640977e418";
 
-pub(super) fn client() -> EdhocCredentials {
+pub(crate) fn client() -> EdhocCredentials {
     EdhocCredentials::new(&hex(I), &hex(CRED_I)).unwrap().peer(&hex(CRED_R), "server").unwrap()
 }
 
-pub(super) fn server() -> EdhocCredentials {
+pub(crate) fn server() -> EdhocCredentials {
     EdhocCredentials::new(&hex(R), &hex(CRED_R)).unwrap().peer(&hex(CRED_I), "client").unwrap()
 }
 

@@ -65,8 +65,9 @@ impl<T> Unfinished<T> {
         self.by_id.contains_key(id)
     }
 
-    /// Begins a handshake with our identifier `id`, which no other one [`has`](Self::has).
-    pub(super) fn begin(&mut self, now: Instant, client: HandshakePeer, id: Vec<u8>) {
+    /// Begins a handshake with our identifier `id`, which no other one [`has`](Self::has). Returns its number: another one
+    /// may have the identifier later.
+    pub(super) fn begin(&mut self, now: Instant, client: HandshakePeer, id: Vec<u8>) -> u64 {
         // Those that have waited too long need no room.
         self.len(now);
         while let Some(surplus) = self.shares.surplus(client.ip, MAX_UNFINISHED) {
@@ -78,14 +79,19 @@ impl<T> Unfinished<T> {
         self.shares.add(client.ip, number);
         let handshake = UnfinishedHandshake { began: now, client, id, answered: None };
         self.waiting.insert(number, Box::new(handshake));
+        number
     }
 
     /// Notes what message 3 is verified with, unless the handshake has ended since.
-    pub(super) fn answered(&mut self, id: &[u8], answered: T) {
-        let number = self.by_id.get(id);
-        if let Some(handshake) = number.and_then(|number| self.waiting.get_mut(number)) {
+    pub(super) fn answered(&mut self, number: u64, answered: T) {
+        if let Some(handshake) = self.waiting.get_mut(&number) {
             handshake.answered = Some(answered);
         }
+    }
+
+    /// Ends a handshake that cannot be answered.
+    pub(super) fn end(&mut self, number: u64) {
+        self.remove(number);
     }
 
     /// Whether a client has a handshake with our identifier.
@@ -128,8 +134,8 @@ mod tests {
     fn a_source_that_begins_very_many_handshakes_ends_its_own_and_each_ends_after_a_while() {
         let mut unfinished = Unfinished::new();
         let begin = |unfinished: &mut Unfinished<()>, at, client, id: u32| {
-            unfinished.begin(at, client, id.to_be_bytes().to_vec());
-            unfinished.answered(&id.to_be_bytes(), ());
+            let number = unfinished.begin(at, client, id.to_be_bytes().to_vec());
+            unfinished.answered(number, ());
         };
         let at = |seconds| Instant::ZERO + Duration::from_secs(seconds);
         begin(&mut unfinished, at(0), peer(1, 5683), 0);
@@ -152,5 +158,20 @@ mod tests {
         assert_eq!(unfinished.len(at(248)), 1);
         assert_eq!(unfinished.len(at(249)), 0);
         assert!(unfinished.by_id.is_empty() && unfinished.shares.is_empty());
+    }
+
+    #[test]
+    fn a_handshake_that_was_displaced_does_not_answer_for_the_next_one_with_its_identifier() {
+        let (mut unfinished, at, id) = (Unfinished::new(), Instant::ZERO, b"\x07");
+        let displaced = unfinished.begin(at, peer(1, 1), id.to_vec());
+        for n in 0..=MAX_UNFINISHED as u32 / 2 {
+            unfinished.begin(at, peer(1, 2), n.to_be_bytes().to_vec());
+        }
+        assert!(!unfinished.has(id));
+        let next = unfinished.begin(at, peer(2, 1), id.to_vec());
+        unfinished.answered(next, "of the next one");
+        unfinished.answered(displaced, "of the displaced one");
+        unfinished.end(displaced);
+        assert_eq!(unfinished.take(peer(2, 1).id, id), Some("of the next one"));
     }
 }

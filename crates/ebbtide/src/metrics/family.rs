@@ -187,7 +187,11 @@ impl Snapshot {
                 self.remembered,
             ),
             gauge("ebbtide_observers", "Observers registered here.", self.observers),
-            gauge("ebbtide_working", "Requests in progress at handlers.", self.load.working),
+            gauge(
+                "ebbtide_working",
+                "Requests in progress at handlers, once for each 16 KiB.",
+                self.load.working,
+            ),
             gauge("ebbtide_block_bytes", "Bytes of bodies in parts.", self.load.block_bytes),
             Family::labelled(
                 Gauge,

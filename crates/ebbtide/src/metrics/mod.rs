@@ -154,7 +154,8 @@ pub struct Queue {
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Load {
-    /// Requests in progress at asynchronous handlers.
+    /// Requests in progress at asynchronous handlers. A long one counts once for each 16 KiB of it, as in
+    /// [`MemoryLimits::working`](crate::config::MemoryLimits::working).
     pub working: usize,
     /// Bytes of bodies in blocks (RFC 7959), in both directions together.
     pub block_bytes: usize,

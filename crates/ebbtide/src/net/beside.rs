@@ -24,7 +24,7 @@ thread_local! {
     static SERVED: Cell<Option<Instant>> = const { Cell::new(None) };
 }
 
-/// This thread serves a message, which is other work.
+/// This thread serves a message, which is other work. Those of a handshake are not: they would rest for each other.
 #[inline]
 pub(crate) fn served(now: Instant) {
     SERVED.set(Some(now));

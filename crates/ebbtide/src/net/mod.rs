@@ -23,7 +23,7 @@ pub(crate) mod pending;
 pub(crate) mod receive;
 mod receive_buffers;
 mod reports;
-mod room;
+pub(crate) mod room;
 #[cfg(feature = "test-net")]
 mod seeded;
 #[cfg(feature = "dtls")]

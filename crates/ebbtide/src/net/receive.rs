@@ -117,7 +117,6 @@ impl Shared {
     fn handle_message(self: &Arc<Self>, now: Instant, peer: PeerId, datagram: Datagram<'_>) {
         let mut state = self.draining(self.reply_from(datagram.to));
         trace::received(datagram.from, datagram.bytes);
-        served(now);
         let to_group = datagram.to.is_some_and(|to| to.is_multicast());
         let congestion_experienced = datagram.congestion_experienced;
         let arrival = Arrival { from: peer, to_group, congestion_experienced };
@@ -140,7 +139,13 @@ impl Shared {
             // A client without a server (RFC 7252 section 4.2: lacking context).
             (Received::Request(incoming, _), None) => state.endpoint.reset(&incoming),
             (Received::Ignored(why), _) => self.count(now, why, peer),
-            (other, _) => state.dispatch(peer, datagram.from, other),
+            (other, _) => {
+                // An acknowledgement may be that of an answer in a handshake.
+                if matches!(other, Received::Response { .. } | Received::Notification { .. }) {
+                    served(now);
+                }
+                state.dispatch(peer, datagram.from, other);
+            }
         }
     }
 

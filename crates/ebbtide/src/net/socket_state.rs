@@ -3,7 +3,7 @@
 use super::brief::BriefWorks;
 use super::dtls::{OpenedMessages, Queued, Sessions};
 use super::pending::{Answer, Open, Owner, Pending};
-use super::room::Waiting;
+use super::room::{RoomFor, Waiting};
 use super::socket::Outbound;
 use super::trace;
 use crate::message::Response;
@@ -231,6 +231,7 @@ impl SocketState {
                     }
                     Some(Owner::Response) => {
                         self.pending.ended(exchange);
+                        self.waiting.room(RoomFor::Response(peer.source().sharing()));
                     }
                     // Some peers acknowledge a ping instead of resetting it (RFC 7252 section
                     // 4.3). Either answer shows that the peer is alive.
@@ -265,7 +266,9 @@ impl SocketState {
                 Answer::Reset { .. } => self.observers.remove(observer),
                 _ => self.observers.lost(observer),
             },
-            Owner::Response => {}
+            Owner::Response => {
+                self.waiting.room(RoomFor::Response(open.remote.source().sharing()));
+            }
         }
     }
 
@@ -302,7 +305,7 @@ pub(crate) fn shown(dtls: Option<&Sessions>, peer: PeerId) -> PeerId {
 fn room(endpoint: &Endpoint, observers: &mut Observers, waiting: &mut Waiting, remote: PeerId) {
     let scope = endpoint.scope_of(remote);
     observers.room(scope);
-    waiting.room(scope);
+    waiting.room(RoomFor::Scope(scope));
 }
 
 /// The answer to a call whose exchange failed for this reason. If its last transmission did not get through,

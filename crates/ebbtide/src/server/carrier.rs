@@ -7,6 +7,7 @@ use crate::client::Reachable;
 use crate::net::clock::Clock;
 use crate::net::peer::PeerInfo;
 use crate::net::pending::{Open, Owner};
+use crate::net::room::RoomFor;
 use crate::net::shared::Shared;
 use crate::net::socket_state::{SocketState, shown};
 use crate::oscore::{MAX_PROTECTED, OscoreContexts};
@@ -14,7 +15,7 @@ use crate::stream::{self, Link};
 use ebbtide_core::endpoint::Reliability;
 use ebbtide_core::session::server::{Assembled, PendingRequest};
 use ebbtide_core::session::{
-    BlockSizes, Due, FinishedRef, IncomingRequest, NotSent, Observers, Response, Room,
+    BlockSizes, Due, FinishedRef, IncomingRequest, NotSent, Observers, Requester, Response, Room,
     SecuredRequest, Transport,
 };
 use ebbtide_core::stream::SendError;
@@ -72,8 +73,8 @@ pub(super) trait Sink {
     /// Gives up an answer that cannot be sent, not even as an error in its place.
     fn give_up(&mut self, now: Instant);
 
-    /// Waits until there may be room for an answer to this peer.
-    fn wait_for_room(&mut self, remote: PeerId) -> Option<oneshot::Receiver<()>>;
+    /// Waits until there may be room for an answer to this requester.
+    fn wait_for_room(&mut self, requester: &Requester) -> Option<oneshot::Receiver<()>>;
 
     /// Sends a notification. `allowance` limits its transmissions, given its length.
     fn notify(
@@ -233,6 +234,13 @@ fn protected<R, E>(
     notified.map_err(error)
 }
 
+/// Whether the source of a requester has its share of separate responses left, if it needs one.
+fn has_share(state: &SocketState, requester: &Requester) -> bool {
+    let max = state.endpoint.max_exchanges().div_ceil(RESPONSES);
+    !requester.is_answered_separately()
+        || state.pending.admits_response(requester.peer().source(), max)
+}
+
 impl Sink for SocketState {
     fn observers(&mut self) -> &mut Observers {
         &mut self.observers
@@ -257,10 +265,7 @@ impl Sink for SocketState {
         }
         let requester = finished.requester();
         let local = requester.local;
-        let max = self.endpoint.max_exchanges().div_ceil(RESPONSES);
-        if requester.is_answered_separately()
-            && !self.pending.admits_response(requester.peer().source(), max)
-        {
+        if !has_share(self, requester) {
             return Err(NotSent::Datagram(ebbtide_core::endpoint::SendError::TooManyExchanges));
         }
         let exchange = send_by(&mut self.endpoint, self.oscore.as_ref(), now, finished)?;
@@ -278,9 +283,13 @@ impl Sink for SocketState {
     /// Does nothing: the endpoint has counted the failure.
     fn give_up(&mut self, _: Instant) {}
 
-    fn wait_for_room(&mut self, remote: PeerId) -> Option<oneshot::Receiver<()>> {
-        let scope = self.endpoint.scope_of(remote);
-        Some(self.waiting.wait(scope))
+    fn wait_for_room(&mut self, requester: &Requester) -> Option<oneshot::Receiver<()>> {
+        let peer = requester.peer();
+        let room = match has_share(self, requester) {
+            true => RoomFor::Scope(self.endpoint.scope_of(peer)),
+            false => RoomFor::Response(peer.source().sharing()),
+        };
+        Some(self.waiting.wait(room))
     }
 
     fn notify(
@@ -375,7 +384,7 @@ impl Sink for stream::LinkState {
         self.connection.abort(now, "no answer can be sent");
     }
 
-    fn wait_for_room(&mut self, _: PeerId) -> Option<oneshot::Receiver<()>> {
+    fn wait_for_room(&mut self, _: &Requester) -> Option<oneshot::Receiver<()>> {
         None
     }
 

@@ -109,3 +109,49 @@ impl Service {
         self.later(carrier, now, assembled, None, pending, &Span::none());
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::edhoc::tests::{client, server};
+    use crate::net::beside::rest;
+    use crate::server::{Call, Router, Server, get};
+    use crate::{Client, ClientConfig, Response, ServerConfig};
+    use ebbtide_core::time::Instant;
+    use tokio::runtime::{Builder, Runtime};
+
+    fn runtime() -> Runtime {
+        Builder::new_current_thread().enable_all().build().unwrap()
+    }
+
+    /// A new client, in a thread of its own, asks so often.
+    async fn ask(uri: String, times: usize) {
+        let asked = async move {
+            let client = Client::with_config(ClientConfig::new().edhoc(client()));
+            for _ in 0..times {
+                assert_eq!(client.get(uri.as_str()).await.unwrap().text(), "on");
+            }
+        };
+        tokio::task::spawn_blocking(|| runtime().block_on(asked)).await.unwrap();
+    }
+
+    #[test]
+    fn handshakes_do_not_rest_for_each_other_but_for_requests_that_follow() {
+        let serve = async {
+            let on = |_: &Call<'_>| Response::content("on");
+            let router = Router::new().route("/on", get(on));
+            let config = ServerConfig::new().edhoc(server());
+            let server = Server::with_config(router, config, ["127.0.0.1:0"]).unwrap();
+            let uri = format!("coap://{}/on", server.local_addrs()[0]);
+            let rests = || rest(Instant::ZERO, Instant::ZERO).is_some();
+            // The request of each is the end of its handshake.
+            for _ in 0..2 {
+                ask(uri.clone(), 1).await;
+            }
+            assert!(!rests());
+            ask(uri, 2).await;
+            assert!(rests());
+        };
+        // What was served is counted in each thread.
+        std::thread::spawn(|| runtime().block_on(serve)).join().unwrap();
+    }
+}

@@ -30,6 +30,11 @@ pub(super) enum NoPlace {
 /// that the number of places bounds the memory as well.
 const PLACE: usize = 16 << 10;
 
+/// The places of a request of so many bytes, of `max`. None needs more than half: it would not find them, even alone.
+fn places(bytes: usize, max: usize) -> usize {
+    (bytes / PLACE + 1).min(max.div_ceil(2)).max(1)
+}
+
 /// Counts a task that works on a request, and no longer when it is over, however it ends.
 pub(super) struct HandlersAtWork {
     pub(super) service: Service,
@@ -41,10 +46,10 @@ pub(super) struct HandlersAtWork {
 impl HandlersAtWork {
     /// A place for a request of `from` of so many bytes, or why there is none.
     pub(super) fn begin(service: &Service, from: PeerId, bytes: usize) -> Result<Self, NoPlace> {
-        let (inner, places) = (&service.inner, bytes / PLACE + 1);
+        let (inner, max) = (&service.inner, service.inner.config.max_working);
+        let places = places(bytes, max);
         let working = Self { service: service.clone(), places, holder: None };
-        let (taken, max) =
-            (inner.working.fetch_add(places, Ordering::Relaxed), inner.config.max_working);
+        let taken = inner.working.fetch_add(places, Ordering::Relaxed);
         // Most handlers are ready at once: none of them waits for the lock.
         if 2 * (taken + places - 1) < max {
             return Ok(working);
@@ -137,9 +142,7 @@ pub(super) async fn wait<C: Carrier>(carrier: &C, finished: &Finished) {
     loop {
         let room = carrier.with(|state, now| match state.send(now, finished.as_borrowed()) {
             Ok(()) => None,
-            Err(error) if error.is_for_want_of_room() => {
-                state.wait_for_room(finished.requester().peer())
-            }
+            Err(error) if error.is_for_want_of_room() => state.wait_for_room(finished.requester()),
             Err(error) => {
                 give_up(state, now, finished.as_borrowed(), error);
                 None

@@ -5,6 +5,7 @@ use super::carrier::Carrier;
 use super::inner::Service;
 use crate::config::AllSettings;
 use crate::message::Response;
+use crate::net::beside::served;
 use crate::net::clock::secret_bytes;
 use crate::net::peer::PeerInfo;
 use crate::net::shared::{ArrivedRequest, Shared};
@@ -66,6 +67,10 @@ impl Service {
         if group {
             // The messages of a group have another protocol.
             return;
+        }
+        if message.option(OptionNumber::EDHOC).is_none() {
+            // One that ends a handshake is part of that, not other work.
+            served(now);
         }
         with_buffer(2 * message.as_bytes().len(), |buffer| {
             let mut place = RequestSlot::new();

@@ -14,6 +14,7 @@ use super::reply::{HandlerAnswer, PendingAnswer, PolledBy, Reply};
 use super::route::{Route, RouteMatch};
 use crate::message::Response;
 use crate::net;
+use crate::net::beside::served;
 use crate::net::shared::{ArrivedRequest, Shared};
 use crate::net::trace;
 use crate::oscore::ClientContext;
@@ -90,7 +91,7 @@ impl Service {
         let permitted = match route.resource.streams(verified.message()) {
             Ok(true)
                 if verified.begins_upload()
-                    && self.has_many_streams()
+                    && self.has_many_streams(now)
                     && !self.session().is_proved(verified.requester()) =>
             {
                 let challenge = self.session().challenge_first(now, verified.requester());
@@ -475,6 +476,7 @@ impl net::shared::Serve for Service {
         if self.claims_protection(&message) || self.config().oscore_required {
             return self.serve_protected(shared, now, request);
         }
+        served(now);
         let (local, sizes) = (shared.reply_from(to), self.session().datagram_sizes());
         let mut place = RequestSlot::new();
         let received =

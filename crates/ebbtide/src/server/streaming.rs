@@ -17,7 +17,7 @@ use ebbtide_core::session::server::BodyBlock;
 use ebbtide_core::time::{Duration, Instant};
 use ebbtide_core::wire::{Code, Message, OptionNumber};
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, MutexGuard};
 use tokio::sync::watch;
 
 /// The maximum number of bodies, including those whose answers are remembered for copies of the
@@ -27,9 +27,20 @@ const MAX: usize = 1024;
 const PATIENCE: Duration = Duration::from_secs(5);
 
 impl Service {
-    /// Whether half of the places of such bodies are taken, which is as many as addresses that may be forged may take.
-    pub(super) fn has_many_streams(&self) -> bool {
-        self.inner.streams.lock().len() >= MAX / 2
+    /// Whether half of the places of such bodies are taken, which is as many as addresses that may be forged may take. An
+    /// answered body counts no more: it gives its place to any other one.
+    pub(super) fn has_many_streams(&self, now: Instant) -> bool {
+        let bodies = self.streams(now);
+        let arrives = |arriving: &&Arriving| arriving.answer.borrow().is_none();
+        bodies.len() >= MAX / 2 && bodies.values().filter(arrives).count() >= MAX / 2
+    }
+
+    /// The bodies of which something has come within the lifetime of an exchange.
+    fn streams(&self, now: Instant) -> MutexGuard<'_, BTreeMap<TransferKey, Arriving>> {
+        let lifetime = self.config().endpoint.params.exchange_lifetime();
+        let mut bodies = self.inner.streams.lock();
+        bodies.retain(|_, arriving| now.saturating_since(arriving.heard) < lifetime);
+        bodies
     }
 
     /// Accepts a block of a body that a handler receives as it arrives. The first block starts the
@@ -54,7 +65,7 @@ impl Service {
             return Reply::now(Response::new(Code::BAD_REQUEST));
         }
         if offset == 0 && !self.has_begun(now, &key, payload) {
-            match self.begin(now, found, origin, message) {
+            match self.begin(now, key, found, origin, message) {
                 Ok(arriving) => drop(self.inner.streams.lock().insert(key, arriving)),
                 Err(refusal) => return refusal,
             }
@@ -69,9 +80,7 @@ impl Service {
 
     /// Whether a first block is a copy of the one with which a body began.
     fn has_begun(&self, now: Instant, key: &TransferKey, payload: &[u8]) -> bool {
-        let lifetime = self.config().endpoint.params.exchange_lifetime();
-        let mut streams = self.inner.streams.lock();
-        streams.retain(|_, arriving| now.saturating_since(arriving.heard) < lifetime);
+        let streams = self.streams(now);
         let arriving = streams.get(key);
         arriving.is_some_and(|arriving| arriving.feed.is_some() && arriving.first == hash(payload))
     }
@@ -80,6 +89,7 @@ impl Service {
     fn begin(
         &self,
         now: Instant,
+        key: TransferKey,
         found: &RouteMatch<'_, '_>,
         origin: &Origin<'_>,
         message: &Message<'_>,
@@ -92,7 +102,12 @@ impl Service {
         let working =
             HandlersAtWork::begin(self, origin.id, 0).map_err(|_| refused())?.hold(source);
         let from = source.sharing();
-        if !make_room(&mut self.inner.streams.lock(), now, from) {
+        let has_room = {
+            let mut bodies = self.inner.streams.lock();
+            // One that begins anew takes the place that it had.
+            bodies.contains_key(&key) || make_room(&mut bodies, now, from)
+        };
+        if !has_room {
             return Err(refused());
         }
         let resource = &found.route.resource;

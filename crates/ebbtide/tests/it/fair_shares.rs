@@ -56,6 +56,19 @@ async fn forged_addresses_get_half_of_the_places_of_handlers_at_work() {
 }
 
 #[tokio::test]
+async fn a_long_request_finds_its_places_where_few_may_be_at_work() {
+    let open = Arc::new(Semaphore::new(1000));
+    for (working, length) in [(1, 40_000), (2, 40_000), (6, 200_000)] {
+        let config = ServerConfig::new().limits(|limits| limits.working(working));
+        let router = Router::new().route("/slow", waiting_for(&open));
+        let server = Server::with_config(router, config, ["127.0.0.1:0"]).unwrap();
+        let uri = format!("coap://{}/slow", server.local_addrs()[0]);
+        let answer = Client::new().post(uri, vec![0; length]).await.unwrap();
+        assert_eq!(answer.code(), Code::CHANGED, "{working} at work, {length} bytes");
+    }
+}
+
+#[tokio::test]
 async fn one_address_gets_half_of_the_places_of_handlers_at_work_and_a_newcomer_finds_one() {
     let gate = Arc::new(Semaphore::new(0));
     let config = ServerConfig::new().limits(|limits| limits.working(MAX));

@@ -2,9 +2,9 @@
 
 use crate::common::eventually::eventually;
 use crate::common::many_clients::{GET, ManyClients, Outgoing};
-use ebbtide::server::{BodyStream, HandlerError, Path, Router, Server, State, put};
+use ebbtide::server::{BodyStream, HandlerError, Path, Router, Server, State, Verify, put};
 use ebbtide::stream::Listen;
-use ebbtide::{Client, Code, Request};
+use ebbtide::{Client, Code, Request, ServerConfig};
 use ebbtide_core::wire::{
     Block, Content, Message, MessageId, Opt, OptionNumber, Token, Type, encode_uint,
 };
@@ -56,6 +56,10 @@ async fn store(
 }
 
 fn serve(permits: usize) -> (Server, Store) {
+    serve_with(permits, ServerConfig::new())
+}
+
+fn serve_with(permits: usize, config: ServerConfig) -> (Server, Store) {
     let store_of = Store {
         bodies: Arc::default(),
         ends: Arc::default(),
@@ -64,7 +68,7 @@ fn serve(permits: usize) -> (Server, Store) {
     };
     let resource = put(store).post(store).streamed().max_body(MAX);
     let router = Router::new().route("/{name}", resource).with_state(store_of.clone());
-    let server = Server::bind(router, ["127.0.0.1:0"]).unwrap();
+    let server = Server::with_config(router, config, ["127.0.0.1:0"]).unwrap();
     (server.listen(Listen::Tcp(([127, 0, 0, 1], 0).into())).unwrap(), store_of)
 }
 
@@ -117,6 +121,39 @@ async fn an_abandoned_upload_keeps_its_handler_for_the_longest_pause_only() {
     socket.send_to(&block, server.local_addrs()[0]).await.unwrap();
     let ended = tokio::time::timeout(std::time::Duration::from_secs(20), told.recv()).await;
     assert_eq!(ended.unwrap().unwrap(), (16, std::io::ErrorKind::TimedOut));
+}
+
+#[tokio::test]
+async fn forged_addresses_get_half_of_the_places_of_arriving_bodies_and_answered_ones_take_none() {
+    let (server, _store) = serve_with(0, ServerConfig::new().verify(Verify::All));
+    let mut many = ManyClients::new(server.local_addrs()[0]);
+    let mut begin = async |clients: core::ops::Range<u32>, path: &str, code| {
+        for first in clients.clone().step_by(32) {
+            let batch = first..clients.end.min(first + 32);
+            for n in batch.clone() {
+                let options = [(11, path.as_bytes()), (27, &[0x08])];
+                let put = Outgoing { code: Code::PUT, options: &options, payload: &[0; 16], ..GET };
+                many.say(n, &put);
+            }
+            many.flush();
+            let mut left = batch.len();
+            eventually(|| {
+                many.hear(
+                    |_| true,
+                    |n, message| {
+                        assert_eq!(message.code(), code, "{path} of {n}");
+                        left -= 1;
+                    },
+                );
+                left == 0
+            })
+            .await;
+        }
+    };
+    // Their handlers answer as soon as they have their turn.
+    begin(0..512, "forbidden", Code::CONTINUE).await;
+    begin(512..1024, "a", Code::CONTINUE).await;
+    begin(1024..1056, "a", Code::UNAUTHORIZED).await;
 }
 
 #[tokio::test]
@@ -236,10 +273,14 @@ async fn one_address_gets_half_of_the_places_of_arriving_bodies_and_a_newcomer_f
         say(0, first..first + 50);
         eventually(|| answers() >= usize::from(first) + 50).await;
     }
+    // One that begins anew has the place that it had.
+    let options = [(11, &b"0"[..]), (27, &[0x08])];
+    let anew = Outgoing { code: Code::PUT, id: 600, options: &options, payload: &[1; 16], ..GET };
+    many.borrow_mut().say(0, &anew);
     say(1, 0..1);
-    eventually(|| answers() >= 601).await;
+    eventually(|| answers() >= 602).await;
     let expected = [
-        ((0, Code::CONTINUE), 512),
+        ((0, Code::CONTINUE), 513),
         ((0, Code::SERVICE_UNAVAILABLE), 88),
         ((1, Code::CONTINUE), 1),
     ];
