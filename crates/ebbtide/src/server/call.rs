@@ -77,6 +77,7 @@ struct OwnedRequest {
     info: PeerInfo,
     peer: Peer,
     is_verified: bool,
+    is_notification: bool,
     datagram: Bytes,
     payload: Bytes,
     params: Box<[(String, String)]>,
@@ -108,6 +109,7 @@ impl Borrowed<'_> {
             info: self.origin.to_info(),
             peer: self.origin.peer(),
             is_verified: self.origin.is_verified(),
+            is_notification: self.origin.is_notified(),
             datagram: Bytes::copy_from_slice(self.message.as_bytes()),
             payload: Bytes::copy_from_slice(self.payload),
             params: self.names.iter().filter_map(named).collect(),
@@ -128,13 +130,25 @@ impl Call<'_> {
     }
 
     /// Whether the client's address is verified: by a session, by a connection, or by a challenge that it has echoed
-    /// within the hour (RFC 9175 section 2.4); or whether it need not be ([`Verify`](super::Verify)). Any other address
-    /// may be forged, and a stranger can forge any number of them, so all together should have the share of one client.
+    /// within the hour (RFC 9175 section 2.4); where the response is a notification, also by an acknowledgement of an
+    /// earlier one; or whether it need not be ([`Verify`](super::Verify)). Any other address may be forged, and a
+    /// stranger can forge any number of them, so all together should have the share of one client.
     #[must_use]
     pub fn is_verified(&self) -> bool {
         match &self.0 {
             RequestStorage::Borrowed(call) => call.origin.is_verified(),
             RequestStorage::Kept(call) => call.is_verified,
+        }
+    }
+
+    /// Whether the response is a notification: the request of a client that observes the resource is handled again
+    /// because its subject has changed (RFC 7641). An error ends the observation, so what would be refused for a while
+    /// should wait instead; the observer gets no further notification before this one.
+    #[must_use]
+    pub fn is_notification(&self) -> bool {
+        match &self.0 {
+            RequestStorage::Borrowed(call) => call.origin.is_notified(),
+            RequestStorage::Kept(call) => call.is_notification,
         }
     }
 

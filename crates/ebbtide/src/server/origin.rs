@@ -18,6 +18,19 @@ pub(crate) struct Origin<'a> {
     pub(crate) local: Option<IpAddr>,
     /// Absent where there is no network.
     pub(crate) back: Option<WayBack<'a>>,
+    pub(crate) occasion: Occasion,
+}
+
+/// Why a request is handled.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Occasion {
+    /// It has arrived.
+    Arrival,
+    /// Its sender observes what has changed.
+    Notification {
+        /// Whether the observer has acknowledged an earlier notification.
+        is_proven: bool,
+    },
 }
 
 /// The addresses of its clients that a server has verified.
@@ -39,7 +52,8 @@ pub(crate) struct WayBack<'a> {
 impl Origin<'_> {
     /// A sender without a network.
     pub(crate) const fn unreachable(remote: SocketAddr) -> Self {
-        Self { id: PeerId::Address(remote), info: None, local: None, back: None }
+        let (id, occasion) = (PeerId::Address(remote), Occasion::Arrival);
+        Self { id, info: None, local: None, back: None, occasion }
     }
 
     /// The sender's address.
@@ -49,7 +63,13 @@ impl Origin<'_> {
 
     /// Whether that address is verified, or need not be.
     pub(crate) fn is_verified(&self) -> bool {
-        self.back.is_none_or(|back| back.trust.trusts(self.id))
+        self.occasion == Occasion::Notification { is_proven: true }
+            || self.back.is_none_or(|back| back.trust.trusts(self.id))
+    }
+
+    /// Whether the answer is a notification.
+    pub(crate) fn is_notified(&self) -> bool {
+        matches!(self.occasion, Occasion::Notification { .. })
     }
 
     /// The sender's address and identity, with storage of their own.

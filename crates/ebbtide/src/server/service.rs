@@ -7,7 +7,7 @@ use super::gate::Gate;
 use super::inner::Service;
 use super::later::{HandlersAtWork, NoPlace};
 use super::observe::Subject;
-use super::origin::{AddressTrust, Origin, WayBack};
+use super::origin::{AddressTrust, Occasion, Origin, WayBack};
 use super::panics;
 use super::protected::sender;
 use super::reply::{HandlerAnswer, PendingAnswer, PolledBy, Reply};
@@ -65,7 +65,8 @@ impl Service {
         let info = sender(&**carrier, id, security);
         let (requests, over) = (&self.inner.requests, carrier.way_back());
         let way = WayBack { requests, over, security, trust: self };
-        let origin = Origin { id, info: info.as_ref(), local, back: Some(way) };
+        let (info, occasion) = (info.as_ref(), Occasion::Arrival);
+        let origin = Origin { id, info, local, back: Some(way), occasion };
         let mut found = match self.permit(&verified, &origin) {
             Ok(found) => found,
             Err(refusal) => {
@@ -363,7 +364,8 @@ impl Service {
         let info = sender(&**carrier, id, security.as_ref());
         let (requests, over) = (&self.inner.requests, carrier.way_back());
         let way = WayBack { requests, over, security: security.as_ref(), trust: self };
-        let origin = Origin { id, info: info.as_ref(), local, back: Some(way) };
+        let (info, occasion) = (info.as_ref(), Occasion::Notification { is_proven: due.proven });
+        let origin = Origin { id, info, local, back: Some(way), occasion };
         match self.state_for(&due, &origin).0 {
             HandlerAnswer::Ready(response) => {
                 self.send_notification(&**carrier, now, &due, response)

@@ -270,3 +270,29 @@ async fn a_challenge_in_the_place_of_a_notification_is_not_confirmable() {
     assert_eq!((message.kind(), message.code()), (Type::NonConfirmable, Code::UNAUTHORIZED));
     assert_eq!((message.token_bytes(), subject.observers()), (&[0, 1][..], 0));
 }
+
+#[tokio::test]
+async fn a_handler_knows_notifications_and_an_observer_that_has_acknowledged_one() {
+    let subject = Subject::new();
+    let state = |call: &Call<'_>| {
+        Response::content(format!("{} {}", call.is_notification(), call.is_verified()))
+    };
+    let router = Router::new().route("/s", get(state).observable(&subject));
+    let (_server, socket) = serve(ServerConfig::new().verify(Verify::All), router).await;
+    let padding = (65000, [0; 60].as_slice());
+    send(&socket, Type::Confirmable, 1, &[(6, &[]), (11, b"s"), padding]).await;
+    let mut heard: Vec<String> = Vec::new();
+    while heard.len() < 3 {
+        let datagram = receive(&socket).await;
+        let message = Message::parse(&datagram).unwrap();
+        if message.kind() == Type::Confirmable {
+            let [high, low] = message.message_id().0.to_be_bytes();
+            socket.send(&[0x60, 0, high, low]).await.unwrap();
+        }
+        heard.push(String::from_utf8(message.payload().to_vec()).unwrap());
+        // A notification may come twice.
+        heard.dedup();
+        subject.changed();
+    }
+    assert_eq!(heard, ["false false", "true false", "true true"]);
+}
