@@ -123,7 +123,8 @@ impl GatewayConfig {
     }
 
     /// Sets the maximum length, in bytes, of the body of a request, and of an HTTP server's answer that is held, shared
-    /// and stored. Longer answers to GET pass through block by block, each for one client. Default 1 MiB.
+    /// and stored. Longer answers to GET pass through block by block, each for one client. The bodies of all requests
+    /// that wait or are in flight have at most 64 MiB, or twice this length if that is more. Default 1 MiB.
     pub fn max_body(mut self, bytes: usize) -> Self {
         self.max_body = bytes;
         self

@@ -6,7 +6,7 @@ use crate::gateway::{Gateway, GatewayAnswer};
 use crate::observed;
 use crate::options::Forwarded;
 use crate::outcome;
-use crate::room::{UNVERIFIED, UNVERIFIED_AT_HALF, client_of};
+use crate::room::{UNVERIFIED, UNVERIFIED_WITHOUT_SHARE, client_of};
 use crate::system;
 use crate::target::{Target, TargetScheme};
 use crate::time_limit::TimerStart;
@@ -26,7 +26,7 @@ pub(crate) const URGENCY: u8 = 3;
 /// ones have to echo first. Not all, since many clients cannot.
 const UNVERIFIED_WEB: u32 = 64;
 
-/// The same of all requests while many are open: those that are let in share one turn.
+/// The same of all requests without a stored answer, while many of these are open: those that are let in share one turn.
 const UNVERIFIED_CROWDED: u32 = 1;
 
 /// Forwards requests.
@@ -76,8 +76,8 @@ fn router(gateway: &Gateway) -> Router {
 
 fn resource(gateway: &Gateway, role: TargetRole) -> Resource {
     let forward = Forward { gateway: gateway.clone(), role };
-    let (observed, wary) = (forward.clone(), forward.clone());
-    let (observing, crowded) = (gateway.clone(), gateway.clone());
+    let (observed, wary, crowded) = (forward.clone(), forward.clone(), forward.clone());
+    let observing = gateway.clone();
     get(forward.clone())
         .post(forward.clone())
         .put(forward.clone())
@@ -92,10 +92,12 @@ fn resource(gateway: &Gateway, role: TargetRole) -> Resource {
         .streamed_if(is_web_upload)
         .max_unverified_if(0, move |message, client| wary.concerns_download(message, client))
         .max_unverified_if(UNVERIFIED_WEB, |message, _| Target::is_of_web(message))
-        .max_unverified_if(UNVERIFIED_AT_HALF, move |message, _| {
-            registers(message) && observing.is_half_followed()
+        .max_unverified_if(UNVERIFIED_WITHOUT_SHARE, move |message, _| {
+            registers(message) && observing.is_followed_by_many()
         })
-        .max_unverified_if(UNVERIFIED_CROWDED, move |_, _| crowded.is_crowded())
+        .max_unverified_if(UNVERIFIED_CROWDED, move |message, _| {
+            crowded.gateway.is_crowded() && !crowded.is_stored(message)
+        })
 }
 
 /// Whether a request has a body in several blocks for an HTTP server, which receives it as it arrives. That of a single
@@ -155,6 +157,11 @@ impl Forward {
         block.is_some_and(|block| block.num() > 0)
             || !downloads.is_empty()
                 && self.unasked(message).is_ok_and(|ask| downloads.goes_on(&(client, ask.key())))
+    }
+
+    /// Whether the answer is there.
+    fn is_stored(&self, message: &Message<'_>) -> bool {
+        self.unasked(message).is_ok_and(|ask| self.gateway.stored(&ask).is_some())
     }
 
     fn target(&self, message: &Message<'_>) -> Result<Target, Response> {

@@ -25,7 +25,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
 
-/// Bytes of the bodies of all requests that arrive over HTTP, wait or are in flight.
+/// Bytes of the bodies of all requests that arrive over HTTP, wait or are in flight; or twice the longest, if that is
+/// more.
 const MAX_BODIES: usize = 64 << 20;
 
 /// A gateway to CoAP servers. Cloning it is cheap; all clones are the same gateway.
@@ -57,7 +58,7 @@ pub(crate) struct GatewayInner {
     pub(crate) flights: Arc<SharedRequests>,
     pub(crate) observations: Arc<Observations>,
     pub(crate) downloads: Arc<WebDownloads>,
-    open: Arc<FairPlaces>,
+    pub(crate) open: Arc<FairPlaces>,
     /// In places of 1 KiB.
     bodies: Arc<FairPlaces>,
     /// Requests that are observed for clients.
@@ -69,8 +70,10 @@ pub(crate) struct GatewayInner {
     pub(crate) via: Option<HeaderValue>,
 }
 
-/// While one of so many places for open requests is taken, few of addresses that may be forged get another.
+/// While addresses that may be forged hold one of so many places for open requests, few of them get another.
 const CROWDED: usize = 64;
+/// With fewer places they are not too many.
+const UNCROWDED: usize = 16;
 
 /// An answer, with the rest of its body if that is still to come.
 #[derive(Debug)]
@@ -105,7 +108,7 @@ impl Gateway {
             observations: Arc::default(),
             downloads: Arc::default(),
             open: FairPlaces::new(config.max_requests),
-            bodies: FairPlaces::new(MAX_BODIES / PLACE),
+            bodies: FairPlaces::new(MAX_BODIES.max(config.max_body.saturating_mul(2)) / PLACE),
             followed: FairPlaces::new(config.max_requests),
             backends: config.backends,
             deadline: config.deadline,
@@ -230,14 +233,15 @@ impl Gateway {
         GatewayAnswer { response, rest }
     }
 
-    /// Whether so many requests are open that those of addresses that may be forged have to wait for each other.
+    /// Whether so many requests of addresses that may be forged are open that others have to wait for them.
     pub(crate) fn is_crowded(&self) -> bool {
-        self.inner.open.has_taken_one_of(CROWDED)
+        let open = &self.inner.open;
+        open.has_many_unverified(CROWDED, UNCROWDED) || open.is_full_for_unverified()
     }
 
-    /// Whether half of the places for observed requests is taken.
-    pub(crate) fn is_half_followed(&self) -> bool {
-        self.inner.followed.has_taken_one_of(2)
+    /// Whether addresses that may be forged have used up their share of the places for observed requests.
+    pub(crate) fn is_followed_by_many(&self) -> bool {
+        self.inner.followed.is_full_for_unverified()
     }
 
     /// A place among the open requests.

@@ -31,9 +31,15 @@ impl FairPlaces {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether at least one of so many places is taken.
-    pub(crate) fn has_taken_one_of(&self, places: usize) -> bool {
-        self.lock().has_taken_one_of(places)
+    /// See [`FairRoom::is_full_for_unverified`].
+    pub(crate) fn is_full_for_unverified(&self) -> bool {
+        self.lock().is_full_for_unverified()
+    }
+
+    /// Whether addresses that may be forged hold so many places, and one of `part` of all.
+    pub(crate) fn has_many_unverified(&self, part: usize, least: usize) -> bool {
+        let room = self.lock();
+        room.unverified() >= least.max(room.max() / part)
     }
 
     /// A place for a request of this client; `None` at the limit.

@@ -11,9 +11,10 @@ pub(crate) const PLACE: usize = 1024;
 
 /// The client as which all addresses count that may be forged, since a stranger can forge any number of them.
 pub(crate) const UNVERIFIED: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
-/// The requests of such addresses a second where half of a room is taken: their share may be used up, so each request has
-/// to prove its address.
-pub(crate) const UNVERIFIED_AT_HALF: u32 = 0;
+/// The requests of such addresses a second where their share is used up: each request has to prove its address.
+pub(crate) const UNVERIFIED_WITHOUT_SHARE: u32 = 0;
+/// Most requests need no more than one of so many places, and one beside.
+const USUAL: usize = 1024;
 
 /// The client in whose share a request counts.
 pub(crate) fn client_of(call: &Call<'_>) -> IpAddr {
@@ -25,6 +26,8 @@ pub(crate) fn client_of(call: &Call<'_>) -> IpAddr {
 pub(crate) struct FairRoom {
     shares: FairShares,
     taken: usize,
+    /// The places of [`UNVERIFIED`].
+    unverified: usize,
     max: usize,
     /// Only the maximum counts.
     is_restoring: bool,
@@ -42,11 +45,16 @@ impl Holding {
     pub(crate) fn of_bytes(client: IpAddr, bytes: usize) -> Self {
         Self { client, places: bytes.div_ceil(PLACE) }
     }
+
+    fn of_unverified(self) -> usize {
+        if self.client == UNVERIFIED { self.places } else { 0 }
+    }
 }
 
 impl FairRoom {
     pub(crate) fn new(max: usize) -> Self {
-        Self { shares: FairShares::new(system::seed()), taken: 0, max, is_restoring: false }
+        let shares = FairShares::new(system::seed());
+        Self { shares, taken: 0, unverified: 0, max, is_restoring: false }
     }
 
     /// While it is filled with what was let in before, only the maximum counts: the order has changed.
@@ -64,14 +72,24 @@ impl FairRoom {
         let has_room = is_no_larger || self.has(next);
         if let Some(taken) = if has_room { Some(next) } else { former } {
             self.taken += taken.places;
+            self.unverified += taken.of_unverified();
             (0..taken.places).for_each(|_| self.shares.add(taken.client));
         }
         has_room
     }
 
-    /// Whether at least one of so many places is taken.
-    pub(crate) fn has_taken_one_of(&self, places: usize) -> bool {
-        self.taken.saturating_mul(places) >= self.max
+    /// Whether the share of all addresses that may be forged is used up, so that most of their requests find no room.
+    pub(crate) fn is_full_for_unverified(&self) -> bool {
+        !self.has(Holding { client: UNVERIFIED, places: 1 + self.max / USUAL })
+    }
+
+    /// The places of all addresses that may be forged.
+    pub(crate) fn unverified(&self) -> usize {
+        self.unverified
+    }
+
+    pub(crate) fn max(&self) -> usize {
+        self.max
     }
 
     fn has(&self, next: Holding) -> bool {
@@ -83,6 +101,7 @@ impl FairRoom {
 
     fn give_back(&mut self, former: Holding) {
         self.taken -= former.places;
+        self.unverified -= former.of_unverified();
         (0..former.places).for_each(|_| self.shares.remove(former.client));
     }
 
@@ -115,5 +134,20 @@ mod tests {
         assert!(restored.replace(None, of(1, 60)) && restored.replace(None, of(2, 40)));
         assert!(!restored.replace(None, of(3, 1)), "the maximum counts");
         assert_eq!(room.taken(), taken);
+    }
+
+    #[test]
+    fn the_share_of_addresses_that_may_be_forged_is_used_up_by_them_alone() {
+        let mut room = FairRoom::new(100);
+        while room.replace(None, of(1, 1)) {}
+        assert!(room.taken() >= 50 && !room.is_full_for_unverified());
+        let unverified = Some(Holding { client: UNVERIFIED, places: 1 });
+        while !room.is_full_for_unverified() {
+            assert!(room.replace(None, unverified));
+        }
+        assert!((20..=26).contains(&room.unverified()), "{}", room.unverified());
+        assert!(room.replace(unverified, unverified), "what is there can be replaced");
+        (0..5).for_each(|_| assert!(room.replace(unverified, None)));
+        assert!(!room.is_full_for_unverified());
     }
 }

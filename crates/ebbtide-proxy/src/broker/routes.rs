@@ -7,7 +7,7 @@ use super::table::{NotKept, TopicTable};
 use super::topic::{Publication, Topic};
 use crate::numbered::{self, owner, permit};
 use crate::outcome;
-use crate::room::{UNVERIFIED_AT_HALF, client_of};
+use crate::room::{self, UNVERIFIED_WITHOUT_SHARE, client_of};
 use crate::system;
 use bytes::Bytes;
 use ebbtide::server::{Call, Handler, Reply, Resource, Router, Subject, get};
@@ -33,7 +33,9 @@ pub(super) fn router(broker: &Broker) -> Router {
         let broker = broker.clone();
         resource
             .max_body(MAX_BODY)
-            .max_unverified_if(UNVERIFIED_AT_HALF, move |_, _| broker.inner.table().is_half_full())
+            .max_unverified_if(UNVERIFIED_WITHOUT_SHARE, move |message, _| {
+                broker.exceeds_unverified(message)
+            })
             .max_unverified(UNVERIFIED)
     };
     let collection = get(answered(broker, Broker::list))
@@ -52,14 +54,14 @@ pub(super) fn router(broker: &Broker) -> Router {
         .delete(stored(broker, Broker::unpublish))
         .observable_by_existing(move |message| observed.subject(message))
         .max_body(MAX_BODY)
-        .max_unverified_if(UNVERIFIED_AT_HALF, move |message, _| {
-            message.code() != Code::GET && full.inner.table().is_half_full()
+        .max_unverified_if(UNVERIFIED_WITHOUT_SHARE, move |message, _| {
+            message.code() == Code::PUT && full.publication_exceeds_unverified(message)
         })
         // Reading costs no more than elsewhere, but a publication costs a notification to each subscriber.
         .max_unverified_if(UNVERIFIED, |message, _| message.code() != Code::GET);
     Router::new()
         .route("/ps", bounded(collection))
-        .route("/ps/{number}", bounded(topic).hidden())
+        .route("/ps/{number}", topic.max_body(MAX_BODY).max_unverified(UNVERIFIED).hidden())
         .route("/ps/data/{number}", data.hidden())
 }
 
@@ -196,7 +198,38 @@ fn path(number: u32) -> String {
     format!("/ps/{}", numbered::segment(number))
 }
 
+/// The topic in the path of a request.
+fn topic_of<'t>(table: &'t TopicTable, message: &Message<'_>) -> Option<&'t Topic> {
+    let segment = core::str::from_utf8(message.path().last()?).ok()?;
+    table.get(numbered::read(segment)?)
+}
+
 impl Broker {
+    /// Whether a new topic or a list needs more than addresses that may be forged have left. A client that proves its
+    /// address has a share of its own.
+    fn exceeds_unverified(&self, message: &Message<'_>) -> bool {
+        let table = self.inner.table();
+        match message.code() {
+            Code::POST => table.is_full_for_unverified(),
+            _ => table.len() / LISTED > self.inner.work.allowance(room::UNVERIFIED).max_steps(),
+        }
+    }
+
+    /// The same of a publication.
+    fn publication_exceeds_unverified(&self, message: &Message<'_>) -> bool {
+        let table = self.inner.table();
+        let Some(topic) = topic_of(&table, message) else { return false };
+        let former = topic.latest.as_ref().map(|latest| latest.client);
+        if former != Some(room::UNVERIFIED) && table.is_full_for_unverified() {
+            return true;
+        }
+        let subject = topic.subject.clone();
+        // Requests of observers take it.
+        drop(table);
+        let max_steps = self.inner.work.allowance(room::UNVERIFIED).max_steps();
+        max_steps < usize::MAX && subject.observers() / LISTED > max_steps
+    }
+
     /// The topics, or their data (sections 2.3.4 and 2.4.1).
     fn list(&self, call: &Call<'_>) -> Answer {
         offer(call, Some(ContentFormat::LINK_FORMAT))?;
@@ -358,7 +391,6 @@ impl Broker {
 
     /// The subject that a request for topic-data observes.
     fn subject(&self, message: &Message<'_>) -> Option<Subject> {
-        let segment = core::str::from_utf8(message.path().last()?).ok()?;
-        self.inner.table().get(numbered::read(segment)?).map(|topic| topic.subject.clone())
+        topic_of(&self.inner.table(), message).map(|topic| topic.subject.clone())
     }
 }

@@ -161,9 +161,9 @@ impl TopicTable {
         is_same.then(|| self.remove(number))?.map(|topic| topic.subject)
     }
 
-    /// Whether half of the room is taken.
-    pub(super) fn is_half_full(&self) -> bool {
-        self.room.has_taken_one_of(2)
+    /// See [`FairRoom::is_full_for_unverified`].
+    pub(super) fn is_full_for_unverified(&self) -> bool {
+        self.room.is_full_for_unverified()
     }
 
     /// The number of topics.

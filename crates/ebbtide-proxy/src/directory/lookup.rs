@@ -89,6 +89,11 @@ impl Lookup {
         })
     }
 
+    /// The number of its criteria.
+    pub(super) fn criteria(&self) -> usize {
+        self.criteria.len()
+    }
+
     /// The names and values of its criteria.
     pub(super) fn values(&self) -> impl Iterator<Item = (&str, &str)> {
         self.criteria.iter().filter_map(|known| Some((&*known.name, known.value.as_deref()?)))

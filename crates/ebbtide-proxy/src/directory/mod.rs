@@ -92,7 +92,9 @@ struct DirectoryInner {
     endpoints: Subject,
     resources: Subject,
     fetches: Arc<FairPlaces>,
+    /// Of look-ups, and of notifications of those that are observed.
     work: ClientWork,
+    notified: ClientWork,
 }
 
 /// Why an endpoint is not kept.
@@ -130,6 +132,7 @@ impl Directory {
             resources: subject(),
             fetches: FairPlaces::new(MAX_FETCHES),
             work: ClientWork::default(),
+            notified: ClientWork::default(),
         });
         tokio::spawn(expire(Arc::downgrade(&inner)));
         Ok(Self { inner })
@@ -228,6 +231,7 @@ mod tests {
     use ebbtide::server::{Call, get};
     use ebbtide::{Client, ClientConfig, Code, ContentFormat, Response};
     use endpoint::{BaseSource, BaseUri, EndpointName};
+    use std::net::{IpAddr, Ipv4Addr};
 
     fn owned_by(owner: Option<&[u8]>) -> RegisteredEndpoint {
         let text = "coap://192.0.2.1".to_owned();
@@ -258,6 +262,30 @@ mod tests {
         let table = directory.table();
         let kept: Vec<_> = table.iter().map(|(_, endpoint)| endpoint.owner.as_deref()).collect();
         assert_eq!(kept, [Some(&b"owner"[..])]);
+    }
+
+    /// 4.29 would end the observation, and anyone who shares the pace could cause it.
+    #[tokio::test]
+    async fn a_notification_waits_for_its_pace_whatever_look_ups_have_taken() {
+        let directory = Directory::open(DirectoryConfig::new()).unwrap();
+        let uri = format!("coap://{}/rd-lookup/ep?count=1", serve(directory.router()));
+        let mut observed = Client::new().observe(&*uri).await.unwrap();
+        assert_eq!(observed.next().await.unwrap().unwrap().text(), "");
+        let (inner, client) = (&directory.inner, IpAddr::V4(Ipv4Addr::LOCALHOST));
+        inner.work.delay(client, 1 << 24);
+        inner.notified.delay(client, 20_000);
+        for n in 0..300 {
+            let mut endpoint = owned_by(None);
+            endpoint.name.name = format!("node{n}");
+            inner.table().put(system::now(), endpoint).unwrap();
+        }
+        assert_eq!(Client::new().get(&*uri).await.unwrap().code(), Code::TOO_MANY_REQUESTS);
+        inner.notify();
+        for _ in 0..2 {
+            let next = observed.next().await.unwrap().unwrap();
+            assert!(next.text().contains("ep=\"node"), "{}", next.code());
+            inner.notify();
+        }
     }
 
     #[tokio::test]

@@ -7,10 +7,13 @@ use super::lookup::{Lookup, LookupKind};
 use super::{Directory, NotKept};
 use crate::numbered::{self, owner, permit};
 use crate::outcome;
-use crate::room::{UNVERIFIED_AT_HALF, client_of};
+use crate::room::{self, UNVERIFIED_WITHOUT_SHARE, client_of};
 use crate::web_link::{self, WebLink};
-use ebbtide::server::{Call, Resource, Router, get, post};
+use ebbtide::server::{Call, Handler, Reply, Resource, Router, get, post};
 use ebbtide::{Code, ContentFormat, OptionNumber, Request, Response, Scheme};
+use ebbtide_core::wire::Message;
+use std::borrow::Cow;
+use std::net::IpAddr;
 use std::time::Duration;
 
 /// The longest list of links that is registered, in bytes.
@@ -42,13 +45,12 @@ pub(super) fn router(directory: &Directory) -> Router {
         let directory = remove.clone();
         async move { answer(directory.remove(&call).await) }
     });
-    let bounded = |resource: Resource| {
-        let directory = directory.clone();
-        resource
-            .max_body(MAX_LINKS)
-            .max_unverified_if(UNVERIFIED_AT_HALF, move |_, _| directory.table().is_half_full())
-            .max_unverified(UNVERIFIED)
-    };
+    let full = this();
+    let registration =
+        registration.max_unverified_if(UNVERIFIED_WITHOUT_SHARE, move |message, _| {
+            full.table().is_full_for_unverified() && !full.replaces_unverified(message)
+        });
+    let bounded = |resource: Resource| resource.max_body(MAX_LINKS).max_unverified(UNVERIFIED);
     let listed =
         |resource: Resource, kind: &str| resource.attribute("rt", kind).attribute("ct", "40");
     Router::new()
@@ -58,11 +60,11 @@ pub(super) fn router(directory: &Directory) -> Router {
         .route("/.well-known/rd", simple.max_body(MAX_LINKS).max_unverified(0).hidden())
         .route(
             "/rd-lookup/ep",
-            listed(directory.lookup(LookupKind::Endpoints), "core.rd-lookup-ep"),
+            listed(LookupHandler::resource(directory, LookupKind::Endpoints), "core.rd-lookup-ep"),
         )
         .route(
             "/rd-lookup/res",
-            listed(directory.lookup(LookupKind::Resources), "core.rd-lookup-res"),
+            listed(LookupHandler::resource(directory, LookupKind::Resources), "core.rd-lookup-res"),
         )
 }
 
@@ -76,6 +78,12 @@ fn bad(why: impl Into<String>) -> Response {
 
 fn gone() -> Response {
     Response::error(Code::NOT_FOUND, "there is no such registration, or it has expired")
+}
+
+/// The arguments of a query.
+fn arguments<'m>(message: &Message<'m>) -> impl Iterator<Item = Cow<'m, str>> {
+    let query = message.options().filter(|opt| opt.number == OptionNumber::URI_QUERY);
+    query.map(|opt| String::from_utf8_lossy(opt.value))
 }
 
 fn parameters(call: &Call<'_>) -> Result<Parameters, Response> {
@@ -144,6 +152,16 @@ impl Directory {
         permit(known.and_then(|known| known.owner.as_ref()), call)?;
         drop(table);
         Ok(name)
+    }
+
+    /// Whether a registration takes the place of one that counts for the addresses that may be forged.
+    fn replaces_unverified(&self, message: &Message<'_>) -> bool {
+        let query: Vec<_> = arguments(message).collect();
+        let read = Parameters::read(query.iter().map(AsRef::as_ref)).ok();
+        let Some(Parameters { name: Some(name), sector, .. }) = read else { return false };
+        let table = self.table();
+        let known = table.number(&EndpointName { name, sector });
+        known.and_then(|number| table.get(number)).is_some_and(|it| it.client == room::UNVERIFIED)
     }
 
     /// Registration (RFC 9176 section 5).
@@ -238,44 +256,116 @@ impl Directory {
         self.settle(version).await?;
         Ok(Response::new(Code::DELETED))
     }
+}
 
-    /// A look-up (RFC 9176 section 6), which can be observed.
-    fn lookup(&self, kind: LookupKind) -> Resource {
-        let directory = self.clone();
+/// Look-ups (RFC 9176 section 6), which can be observed.
+#[derive(Clone)]
+struct LookupHandler {
+    directory: Directory,
+    kind: LookupKind,
+}
+
+impl Handler<LookupHandler, ()> for LookupHandler {
+    fn call(&self, call: &Call<'_>, (): &()) -> Reply {
+        if call.accept().is_some_and(|format| format != ContentFormat::LINK_FORMAT) {
+            return Reply::now(Response::new(Code::NOT_ACCEPTABLE));
+        }
+        let lookup = match lookup(&call.message()) {
+            Ok(lookup) => lookup,
+            Err(why) => return Reply::now(bad(why)),
+        };
+        let viewer = interface(call.remote());
+        if !call.is_notification() {
+            return Reply::now(self.answer(&lookup, client_of(call), viewer));
+        }
+        let delay = self.delay(&lookup, client_of(call));
+        if delay.is_zero() {
+            return Reply::now(self.found(&lookup, viewer));
+        }
+        let this = self.clone();
+        Reply::later(async move {
+            tokio::time::sleep(delay).await;
+            this.found(&lookup, viewer)
+        })
+    }
+}
+
+fn lookup(message: &Message<'_>) -> Result<Lookup, String> {
+    let query: Vec<_> = arguments(message).collect();
+    Lookup::read(query.iter().map(AsRef::as_ref))
+}
+
+impl LookupHandler {
+    fn resource(directory: &Directory, kind: LookupKind) -> Resource {
+        let this = Self { directory: directory.clone(), kind };
         let subject = match kind {
-            LookupKind::Endpoints => &self.inner.endpoints,
-            LookupKind::Resources => &self.inner.resources,
+            LookupKind::Endpoints => &directory.inner.endpoints,
+            LookupKind::Resources => &directory.inner.resources,
         };
-        let find = move |call: &Call<'_>| {
-            if call.accept().is_some_and(|format| format != ContentFormat::LINK_FORMAT) {
-                return Response::new(Code::NOT_ACCEPTABLE);
-            }
-            let query: Vec<_> = call.query().collect();
-            let lookup = match Lookup::read(query.iter().map(AsRef::as_ref)) {
-                Ok(lookup) => lookup,
-                Err(why) => return bad(why),
-            };
-            let viewer = interface(call.remote());
-            let found = {
-                let table = directory.table();
-                let steps = table.work(&lookup);
-                if let Err(refusal) = directory.inner.work.admit(client_of(call), steps) {
-                    return refusal;
-                }
-                // Link-local addresses mean something on their link alone (RFC 9176 section 6.1).
-                let seen = table.candidates(&lookup).filter(|(_, endpoint)| {
-                    endpoint.base.interface.is_none() || endpoint.base.interface == viewer
-                });
-                lookup.find(kind, seen)
-            };
-            match found {
-                Ok(links) => Response::content(web_link::text(&links))
-                    .format(ContentFormat::LINK_FORMAT)
-                    .max_age(FRESH),
-                Err(why) => bad(why),
-            }
-        };
-        get(find).observable(subject).max_unverified(UNVERIFIED)
+        let costly = this.clone();
+        get(this)
+            .observable(subject)
+            .max_unverified_if(UNVERIFIED_WITHOUT_SHARE, move |message, _| {
+                costly.exceeds_unverified(message)
+            })
+            .max_unverified(UNVERIFIED)
+    }
+
+    /// Whether addresses that may be forged have used up the work for such a look-up. A client that proves its address
+    /// has a share of its own.
+    fn exceeds_unverified(&self, message: &Message<'_>) -> bool {
+        let max = self.directory.inner.work.allowance(room::UNVERIFIED).max_steps();
+        if max == usize::MAX {
+            return false;
+        }
+        let Ok(lookup) = lookup(message) else { return false };
+        let table = self.directory.table();
+        table.work(&lookup, &table.candidates(&lookup, max), max) > max
+    }
+
+    /// The answer to a request.
+    fn answer(&self, lookup: &Lookup, client: IpAddr, viewer: Option<u32>) -> Response {
+        let work = &self.directory.inner.work;
+        let allowed = work.allowance(client);
+        let max = allowed.max_steps();
+        let table = self.directory.table();
+        let candidates = table.candidates(lookup, max);
+        match work.count(client, table.work(lookup, &candidates, max), allowed) {
+            Ok(()) => self.links(lookup, viewer, table.passed(&candidates)),
+            Err(refusal) => refusal,
+        }
+    }
+
+    /// How long a notification has to wait.
+    fn delay(&self, lookup: &Lookup, client: IpAddr) -> Duration {
+        let table = self.directory.table();
+        let candidates = table.candidates(lookup, usize::MAX);
+        let steps = table.work(lookup, &candidates, usize::MAX);
+        self.directory.inner.notified.delay(client, steps)
+    }
+
+    fn found(&self, lookup: &Lookup, viewer: Option<u32>) -> Response {
+        let table = self.directory.table();
+        let candidates = table.candidates(lookup, usize::MAX);
+        self.links(lookup, viewer, table.passed(&candidates))
+    }
+
+    fn links<'t>(
+        &self,
+        lookup: &Lookup,
+        viewer: Option<u32>,
+        passed: impl Iterator<Item = (u32, &'t RegisteredEndpoint)>,
+    ) -> Response {
+        // Link-local addresses mean something on their link alone (RFC 9176 section 6.1).
+        let seen = passed.filter(|(_, endpoint)| {
+            endpoint.base.interface.is_none() || endpoint.base.interface == viewer
+        });
+        match lookup.find(self.kind, seen) {
+            Ok(links) => Response::content(web_link::text(&links))
+                .format(ContentFormat::LINK_FORMAT)
+                .max_age(FRESH),
+            Err(why) => bad(why),
+        }
     }
 }
 

@@ -1,13 +1,12 @@
 //! The registrations of a directory: found by their number, by the name of the endpoint, and by when they expire.
 
 use super::endpoint::{EndpointName, RegisteredEndpoint};
-use super::index::{self, AttributeIndex};
+use super::index::{self, AttributeIndex, Candidates};
 use super::lookup::Lookup;
 use crate::durable::StoredChange;
 use crate::numbered;
 use crate::room::{FairRoom, Holding, PLACE};
 use crate::system;
-use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use tokio::time::Instant;
@@ -67,42 +66,46 @@ impl DirectoryTable {
         self.kept.iter().map(|(number, kept)| (*number, &kept.endpoint))
     }
 
-    /// The registrations that the index knows to be all that a look-up can find.
-    fn indexed(&self, lookup: &Lookup) -> Option<Cow<'_, BTreeSet<u32>>> {
-        let found = lookup.values().filter_map(|(name, value)| self.index.find(name, value));
-        found.min_by_key(|numbers| numbers.len())
+    /// The registrations that a look-up has to pass, found within about so many steps.
+    pub(super) fn candidates(&self, lookup: &Lookup, max_steps: usize) -> Candidates<'_> {
+        self.index.candidates(lookup, max_steps)
     }
 
-    /// The registrations that a look-up can find, in the order of their numbers.
-    pub(super) fn candidates<'t>(
+    /// These registrations in the order of their numbers.
+    pub(super) fn passed<'t>(
         &'t self,
-        lookup: &Lookup,
+        candidates: &'t Candidates<'_>,
     ) -> Box<dyn Iterator<Item = (u32, &'t RegisteredEndpoint)> + 't> {
-        match self.indexed(lookup) {
+        match &candidates.numbers {
             Some(numbers) => Box::new(
                 numbers
-                    .into_owned()
-                    .into_iter()
-                    .filter_map(|number| self.get(number).map(|endpoint| (number, endpoint))),
+                    .iter()
+                    .filter_map(|number| self.get(*number).map(|endpoint| (*number, endpoint))),
             ),
             None => Box::new(self.iter()),
         }
     }
 
-    /// The work of a look-up: as many steps as the places of the registrations that it passes.
-    pub(super) fn work(&self, lookup: &Lookup) -> usize {
-        match self.indexed(lookup) {
-            Some(numbers) => {
-                let kept = numbers.iter().filter_map(|number| self.kept.get(number));
-                kept.map(|kept| kept.holding.places).sum()
+    /// The work of a look-up: a step for each criterion and each place of the registrations that it passes. Beyond
+    /// `max` steps it is not counted to the end.
+    pub(super) fn work(&self, lookup: &Lookup, candidates: &Candidates<'_>, max: usize) -> usize {
+        let of_place = lookup.criteria().max(1);
+        let mut steps = candidates.steps;
+        let Some(numbers) = &candidates.numbers else {
+            return steps.saturating_add(self.room.taken().saturating_mul(of_place));
+        };
+        for kept in numbers.iter().filter_map(|number| self.kept.get(number)) {
+            if steps > max {
+                break;
             }
-            None => self.room.taken(),
+            steps = steps.saturating_add(kept.holding.places.saturating_mul(of_place));
         }
+        steps
     }
 
-    /// Whether half of the room is taken.
-    pub(super) fn is_half_full(&self) -> bool {
-        self.room.has_taken_one_of(2)
+    /// See [`FairRoom::is_full_for_unverified`].
+    pub(super) fn is_full_for_unverified(&self) -> bool {
+        self.room.is_full_for_unverified()
     }
 
     /// Keeps an endpoint in the place of the one with its name, from now on. Returns its number.
@@ -299,14 +302,45 @@ mod tests {
             (&[], 49),
         ] {
             let lookup = Lookup::read(query.iter().copied()).unwrap();
+            let candidates = table.candidates(&lookup, usize::MAX);
             for kind in [LookupKind::Endpoints, LookupKind::Resources] {
-                let indexed = lookup.find(kind, table.candidates(&lookup));
+                let indexed = lookup.find(kind, table.passed(&candidates));
                 assert_eq!(indexed, lookup.find(kind, table.iter()), "{query:?}");
             }
-            assert_eq!(table.candidates(&lookup).count(), looked_at, "{query:?}");
+            assert_eq!(table.passed(&candidates).count(), looked_at, "{query:?}");
         }
         let all: Vec<u32> = table.iter().map(|(number, _)| number).collect();
         all.into_iter().for_each(|number| assert!(table.remove(number)));
         assert!(table.index.is_empty());
+    }
+    #[test]
+    fn what_a_look_up_takes_is_found_within_what_its_client_may_cause() {
+        let (mut table, now) = (DirectoryTable::new(64 << 20), system::now());
+        for n in 0..6000 {
+            let mut endpoint = endpoint(&format!("node{n}"), [192, 0, 2, 1], 1);
+            endpoint.links = web_link::parse("</a>;rt=popular").unwrap();
+            table.put(now, endpoint).unwrap();
+        }
+        let beginnings = vec!["ep=n*"; 200];
+        let one_of_all = [&["ep=node7"][..], &beginnings].concat();
+        let none_of_all = [&["ep=x"][..], &beginnings].concat();
+        for (query, little, all) in [
+            (&["ep=node7"][..], 0..=1, 1..=1),
+            (&none_of_all[..], 0..=0, 0..=0),
+            // Each criterion may be compared with each link.
+            (&one_of_all[..], 201..=201, 201..=201),
+            (&["rt=popular"], 257..=257, 6000..=6000),
+            (&["ep=node1*"], 257..=257, 1181..=1181),
+            (&beginnings[..], 257..=usize::MAX, 1_200_000..=1_201_100),
+            (&[], 6000..=6000, 6000..=6000),
+        ] {
+            let lookup = Lookup::read(query.iter().copied()).unwrap();
+            for (max, expected) in [(256, little), (usize::MAX, all)] {
+                let candidates = table.candidates(&lookup, max);
+                assert!(candidates.steps <= max.min(1024) + 1, "{query:?}");
+                let work = table.work(&lookup, &candidates, max);
+                assert!(expected.contains(&work), "{work} for {query:?}");
+            }
+        }
     }
 }

@@ -3,12 +3,13 @@
 use super::rfc_examples::message;
 use super::{config, patient, serve};
 use crate::{Broker, BrokerConfig, Directory, DirectoryConfig, Gateway};
-use ebbtide::server::{Call, Router, Verify, put};
+use ebbtide::server::{Call, Router, Verify, get, put};
 use ebbtide::{Client, ClientConfig, Code, ContentFormat, OptionNumber, Request, Response};
 use ebbtide::{Server, ServerConfig};
 use ebbtide_core::wire::Message;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::time::Duration;
 
 const PATH: OptionNumber = OptionNumber::URI_PATH;
 
@@ -26,23 +27,36 @@ fn silent(count: u8) -> Vec<UdpSocket> {
     (0..count).map(|_| UdpSocket::bind("127.0.0.1:0").unwrap()).collect()
 }
 
-/// Sends each request from an address of its own, which ignores challenges. Returns the codes of the first answers.
+/// Sends a request from an address that ignores challenges. Returns its answer when that comes.
+async fn from_forged_address(
+    host: usize,
+    to: SocketAddr,
+    request: &[u8],
+) -> impl Future<Output = Vec<u8>> {
+    let socket = tokio::net::UdpSocket::bind(format!("127.0.1.{}:0", host + 1)).await.unwrap();
+    socket.send_to(request, to).await.unwrap();
+    async move {
+        let mut buffer = [0; 1280];
+        let length = socket.recv(&mut buffer).await.unwrap();
+        buffer[..length].to_vec()
+    }
+}
+
+fn code(answer: &[u8]) -> Code {
+    Message::parse(answer).unwrap().code()
+}
+
+/// Sends each request from an address of its own. Returns the codes of the first answers.
 async fn from_forged_addresses(
     to: SocketAddr,
     requests: Vec<Vec<u8>>,
     answers: usize,
 ) -> Vec<Code> {
-    let codes = FuturesUnordered::new();
-    for (n, request) in requests.iter().enumerate() {
-        let socket = tokio::net::UdpSocket::bind(format!("127.0.1.{}:0", n + 1)).await.unwrap();
-        socket.send_to(request, to).await.unwrap();
-        codes.push(async move {
-            let mut buffer = [0; 1280];
-            let length = socket.recv(&mut buffer).await.unwrap();
-            Message::parse(&buffer[..length]).unwrap().code()
-        });
+    let heard = FuturesUnordered::new();
+    for (host, request) in requests.iter().enumerate() {
+        heard.push(from_forged_address(host, to, request).await);
     }
-    codes.take(answers).collect().await
+    heard.take(answers).map(|answer| code(&answer)).collect().await
 }
 
 /// A client that echoes.
@@ -77,10 +91,13 @@ async fn a_request_that_its_server_refuses_takes_no_place_in_a_cell() {
             assert_eq!(in_flight(), 2);
         }
     };
-    tokio::select! {
-        answers = waiting => panic!("{answers:?}"),
-        () = refused => {}
-    }
+    let test = async {
+        tokio::select! {
+            answers = waiting => panic!("{answers:?}"),
+            () = refused => {}
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), test).await.unwrap();
 }
 
 #[tokio::test]
@@ -95,6 +112,32 @@ async fn the_bodies_that_one_address_lets_wait_leave_room_for_others() {
 }
 
 #[tokio::test]
+async fn the_longest_body_finds_room_beside_another_one() {
+    let gateway = Gateway::new(config().max_body(80 << 20));
+    let [first, second] = [1, 2].map(|host| IpAddr::from([192, 0, 2, host]));
+    let held = gateway.admit_body(first, 80 << 20);
+    assert!(held.is_ok() && gateway.admit_body(second, 80 << 20).is_ok());
+}
+
+/// As HTTP clients, or one host that has echoed.
+#[tokio::test]
+async fn open_requests_of_others_take_nothing_from_clients_that_cannot_echo() {
+    let gateway = Gateway::new(config().max_requests(64));
+    let others = || gateway.inner.open.admit(IpAddr::from([192, 0, 2, 1]));
+    let held: Vec<_> = std::iter::from_fn(others).collect();
+    assert!(held.len() >= 32);
+    let changed = put(|_: &Call<'_>| Response::new(Code::CHANGED));
+    let device = serve(Router::new().route("/x", changed));
+    let proxy = wary(gateway.router());
+    let uri = format!("coap://{device}/x");
+    let request = message(Code::PUT, &[(OptionNumber::PROXY_URI, uri.as_bytes())], b"");
+    for host in 0..5 {
+        let answer = from_forged_address(host, proxy, &request).await.await;
+        assert_eq!(code(&answer), Code::CHANGED);
+    }
+}
+
+#[tokio::test]
 async fn forged_addresses_have_the_share_of_one_client_at_a_gateway() {
     let gateway = Gateway::new(config().max_requests(256));
     let proxy = wary(gateway.router());
@@ -102,17 +145,29 @@ async fn forged_addresses_have_the_share_of_one_client_at_a_gateway() {
     let forward = |uri: &str| message(Code::PUT, &[(OptionNumber::PROXY_URI, uri.as_bytes())], b"");
     let forged =
         devices.iter().map(|at| forward(&format!("coap://{}/x", at.local_addr().unwrap())));
-    // Some are forwarded, and not answered.
-    let codes = from_forged_addresses(proxy, forged.collect(), 50).await;
+    // 16 are forwarded, and not answered, and one more in each second.
+    let codes = from_forged_addresses(proxy, forged.collect(), 20).await;
     assert!(codes.iter().all(|code| *code == Code::UNAUTHORIZED), "{codes:?}");
-    // Of another cell.
-    let changed = put(|_: &Call<'_>| Response::new(Code::CHANGED));
-    let device = Server::bind(Router::new().route("/x", changed), ["127.0.2.1:0"]).unwrap();
+    let read = get(|| Response::content("x").max_age(60));
+    let changed = read.put(|_: &Call<'_>| Response::new(Code::CHANGED));
+    let uri = format!("coap://{}/x", serve(Router::new().route("/x", changed)));
+    let request = Request::get(format!("coap://{proxy}/")).unwrap();
+    let request = request.option(OptionNumber::PROXY_URI, uri.as_bytes());
+    assert_eq!(honest().request(request).await.unwrap().code(), Code::CONTENT);
+    // What is stored costs nothing.
+    let stored = message(Code::GET, &[(OptionNumber::PROXY_URI, uri.as_bytes())], b"");
+    for host in 0..5 {
+        let answer = from_forged_address(host, proxy, &stored).await.await;
+        assert_eq!(code(&answer), Code::CONTENT);
+    }
     let request = Request::put(format!("coap://{proxy}/")).unwrap();
-    let uri = format!("coap://{}/x", device.local_addrs()[0]);
-    tokio::spawn(device.run());
     let request = request.option(OptionNumber::PROXY_URI, uri.as_bytes());
     assert_eq!(honest().request(request).await.unwrap().code(), Code::CHANGED);
+}
+
+/// The properties of a topic.
+fn topic(name: char) -> Vec<u8> {
+    [&b"\xa2\x00\x61"[..], &[name as u8], b"\x02\x6ccore.ps.data"].concat()
 }
 
 #[tokio::test]
@@ -125,8 +180,6 @@ async fn forged_addresses_leave_half_of_a_directory_and_of_a_broker_to_others() 
     let register = |n: usize| {
         message(Code::POST, &[(PATH, b"rd"), (query, format!("ep=n{n}").as_bytes())], b"")
     };
-    let topic =
-        |name: char| [&b"\xa2\x00\x61"[..], &[name as u8], b"\x02\x6ccore.ps.data"].concat();
     let create = |n: usize| message(Code::POST, &[(PATH, b"ps")], &topic((b'a' + n as u8) as char));
     for (at, requests) in [
         (at_directory, (0..20).map(register).collect::<Vec<_>>()),
@@ -142,6 +195,75 @@ async fn forged_addresses_leave_half_of_a_directory_and_of_a_broker_to_others() 
     for request in [links, properties] {
         assert_eq!(honest().request(request).await.unwrap().code(), Code::CREATED);
     }
+}
+
+#[tokio::test]
+async fn clients_that_cannot_echo_refresh_and_remove_what_they_have_in_a_share_that_is_used_up() {
+    let room = 16 << 10;
+    let directory = Directory::open(DirectoryConfig::new().max_bytes(room)).unwrap();
+    let broker = Broker::open(BrokerConfig::new().max_bytes(room)).unwrap();
+    let [at_directory, at_broker] = [directory.router(), broker.router()].map(wary);
+    let query = OptionNumber::URI_QUERY;
+    let register = |n: usize| {
+        message(Code::POST, &[(PATH, b"rd"), (query, format!("ep=n{n}").as_bytes())], b"")
+    };
+    let create = |n: usize| message(Code::POST, &[(PATH, b"ps")], &topic((b'a' + n as u8) as char));
+    let ask = async |to, request: Vec<u8>| from_forged_address(0, to, &request).await.await;
+    let number = |created: &[u8]| {
+        assert_eq!(code(created), Code::CREATED);
+        let created = Message::parse(created).unwrap();
+        let path = created.options().filter(|opt| opt.number == OptionNumber::LOCATION_PATH);
+        path.last().unwrap().value.to_vec()
+    };
+    let registered = number(&ask(at_directory, register(0)).await);
+    let of_topic = number(&ask(at_broker, create(0)).await);
+    let data: [(OptionNumber, &[u8]); 3] = [(PATH, b"ps"), (PATH, b"data"), (PATH, &of_topic)];
+    let publish = || message(Code::PUT, &data, b"1");
+    assert_eq!(code(&ask(at_broker, publish()).await), Code::CREATED);
+    for (at, requests) in [
+        (at_directory, (1..20).map(register).collect::<Vec<_>>()),
+        (at_broker, (1..20).map(create).collect()),
+    ] {
+        let codes = from_forged_addresses(at, requests, 19).await;
+        assert!(codes.contains(&Code::UNAUTHORIZED), "{codes:?}");
+    }
+    let at_registration = |code| message(code, &[(PATH, b"rd"), (PATH, &registered)], b"");
+    let at_topic = |code| message(code, &[(PATH, b"ps"), (PATH, &of_topic)], b"");
+    for (at, request, expected) in [
+        (at_directory, register(0), Code::CREATED),
+        (at_directory, at_registration(Code::POST), Code::CHANGED),
+        (at_directory, at_registration(Code::DELETE), Code::DELETED),
+        (at_broker, message(Code::GET, &[(PATH, b"ps"), (query, b"rt=none")], b""), Code::CONTENT),
+        (at_broker, at_topic(Code::GET), Code::CONTENT),
+        (at_broker, publish(), Code::CHANGED),
+        (at_broker, at_topic(Code::DELETE), Code::DELETED),
+    ] {
+        assert_eq!(code(&ask(at, request).await), expected);
+    }
+}
+
+/// A share that look-ups of forged addresses use up is not that of a client which echoes.
+#[tokio::test]
+async fn forged_look_ups_leave_look_ups_to_others() {
+    let directory = Directory::open(DirectoryConfig::new()).unwrap();
+    let at = wary(directory.router());
+    let (device, trusting) = (Client::new(), serve(directory.router()));
+    for n in 0..300 {
+        let request = Request::post(format!("coap://{trusting}/rd?ep=n{n}")).unwrap();
+        assert_eq!(device.request(request).await.unwrap().code(), Code::CREATED);
+    }
+    let query = OptionNumber::URI_QUERY;
+    let path: [(OptionNumber, &[u8]); 2] = [(PATH, b"rd-lookup"), (PATH, b"ep")];
+    // With so many criteria each takes almost two seconds of what a client may cause.
+    let criteria = [[(query, &b"ep"[..])].repeat(100), vec![(query, &b"count=0"[..])]].concat();
+    let all = message(Code::GET, &[&path[..], &criteria].concat(), b"");
+    let codes = from_forged_addresses(at, vec![all; 10], 10).await;
+    assert!(codes.contains(&Code::CONTENT) && codes.contains(&Code::UNAUTHORIZED), "{codes:?}");
+    let uri = format!("coap://{at}/rd-lookup/ep?count=0{}", "&ep".repeat(100));
+    assert_eq!(honest().get(uri).await.unwrap().code(), Code::CONTENT);
+    // What costs little is answered to all.
+    let one = message(Code::GET, &[path[0], path[1], (query, b"ep=none")], b"");
+    assert_eq!(code(&from_forged_address(0, at, &one).await.await), Code::CONTENT);
 }
 
 /// Ten times as many topics and bytes as there are, of one address.
