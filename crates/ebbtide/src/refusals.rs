@@ -19,7 +19,7 @@ pub(crate) enum Reason {
     Challenged,
     /// More requests a second than one address may make: 4.29.
     TooManyRequests,
-    /// An upload that found no room: 5.03 with Max-Age.
+    /// An upload or a message of EDHOC that found no room: 5.03 with Max-Age.
     NoRoom,
     /// All places of asynchronous handlers were taken: 5.03 with Max-Age.
     Overloaded,

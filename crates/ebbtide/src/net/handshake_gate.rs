@@ -69,7 +69,6 @@ impl HandshakeGate {
     }
 
     /// Whether a handshake from this address would find a place.
-    #[cfg(feature = "tls")]
     pub(crate) fn has_room(&self, from: IpAddr) -> bool {
         self.lock().turns.has_room(from)
     }

@@ -77,6 +77,11 @@ impl Service {
             let refused = received.refuse(oscore_is_required());
             return self.send(carrier, now, Outgoing::One(refused));
         };
+        if !self.inner.handshakes.has_room(client.ip) {
+            // Before anything is drawn, read and kept for it.
+            let refused = received.refuse(overloaded());
+            return self.send(carrier, now, Outgoing::One(refused));
+        }
         let admitted = match self.session().receive(now, received) {
             Next::Proceed(verified) => self.session().assemble(now, verified.permit(MAX_MESSAGE)),
             Next::Handled(handled) => Next::Handled(handled),
@@ -100,7 +105,7 @@ impl Service {
         let handshakes = Arc::clone(&self.inner.handshakes);
         let answer = async move {
             let Some(turn) = handshakes.turn(client.ip).await else {
-                return Response::new(Code::SERVICE_UNAVAILABLE).max_age(1);
+                return overloaded();
             };
             edhoc.answer(turn.began(), &contexts, client, step)
         };
@@ -108,6 +113,11 @@ impl Service {
             PendingAnswer { future: HandlerFuture::new(answer), polled_by: PolledBy::Task };
         self.later(carrier, now, assembled, None, pending, &Span::none());
     }
+}
+
+/// The answer to a client whose source has its share of the messages that wait.
+fn overloaded() -> Response {
+    Response::new(Code::SERVICE_UNAVAILABLE).max_age(1)
 }
 
 #[cfg(test)]

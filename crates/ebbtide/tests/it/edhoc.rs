@@ -1,6 +1,8 @@
 //! EDHOC (RFC 9528): handshakes before the first request by OSCORE.
 
 use crate::common::errors::source;
+use crate::common::eventually::eventually;
+use crate::common::many_clients::{GET, ManyClients, Outgoing};
 use crate::common::relay::{Trouble, relay};
 use ebbtide::edhoc::EdhocCredentials;
 use ebbtide::server::{Call, Router, Server, get};
@@ -20,6 +22,9 @@ pub(crate) const CLIENT: &str = "a2027734322d35302d33312d46462d45462d33372d33322
 pub(crate) const SERVER_KEY: &str =
     "72cc4761dbd4c78f758931aa589d348d1ef874a7e303ede2f140dcf3e6aa4aac";
 pub(crate) const SERVER: &str = "a2026b6578616d706c652e65647508a101a501020241322001215820bbc34960526ea4d32e940cad2a234148ddc21791a12afbcbac93622046dd44f02258204519e257236b2a0ce2023f0931f1f386ca7afda64fcde0108c224c51eabf6072";
+
+/// The client's ephemeral public key in message 1 for suite 2.
+const SHARE: &str = "8af6f430ebe18d34184017a9a11bf511c8dff8f834730b96c1b7c8dbca2fc3b6";
 
 pub(crate) fn hex(text: &str) -> Vec<u8> {
     let digits: Vec<u8> = text.chars().map(|c| c.to_digit(16).unwrap() as u8).collect();
@@ -261,7 +266,7 @@ async fn strangers_cost_a_bounded_number_of_handshakes_and_prove_their_address_t
         let mut message = vec![0x40, 2, 7, id, 0xbb];
         message.extend_from_slice(b".well-known");
         message.extend_from_slice(b"\x05edhoc\xff\xf5\x03\x02\x58\x20");
-        message.extend(hex("8af6f430ebe18d34184017a9a11bf511c8dff8f834730b96c1b7c8dbca2fc3b6"));
+        message.extend(hex(SHARE));
         message.push(0x37);
         stranger.send(&message).await.unwrap();
         let mut buf = [0; 256];
@@ -290,4 +295,44 @@ async fn strangers_cost_a_bounded_number_of_handshakes_and_prove_their_address_t
         stranger.send(&message).await.unwrap();
     }
     assert_eq!(client().get(format!("coap://{at}/who").as_str()).await.unwrap().text(), "sensor");
+}
+
+#[tokio::test]
+async fn messages_beyond_the_share_of_an_address_are_refused_before_a_handler_has_them() {
+    let server = server_at(&["127.0.0.1:0"]);
+    let (at, meter) = (server.local_addrs()[0], server.meter());
+    tokio::spawn(server.run());
+    let mut many = ManyClients::new(at);
+    let message = [&b"\xf5\x03\x02\x58\x20"[..], &hex(SHARE), b"\x37"].concat();
+    let path = [(11, &b".well-known"[..]), (11, b"edhoc")];
+    let (post, mut id) = (Outgoing { code: Code::POST, payload: &message, ..GET }, 0);
+    let mut echo = None;
+    eventually(|| {
+        many.say(0, &Outgoing { id, options: &path, ..post });
+        many.flush();
+        id += 1;
+        many.hear(
+            |_| true,
+            |_, message| {
+                echo = message.option(OptionNumber::ECHO).map(|option| option.value.to_vec());
+            },
+        );
+        echo.is_some()
+    })
+    .await;
+    let echo = echo.unwrap();
+    let fresh = [&path[..], &[(252, &echo)]].concat();
+    // Twice as many as may wait of one address, and most of its budget.
+    for first in (0..1200).step_by(50) {
+        for n in first..first + 50 {
+            many.say(0, &Outgoing { id: id + n, options: &fresh, ..post });
+        }
+        many.flush();
+        tokio::task::yield_now().await;
+    }
+    eventually(|| {
+        many.hear(|_| true, |_, _| {});
+        meter.snapshot().refused.get("no-room", "loopback") > 0
+    })
+    .await;
 }
