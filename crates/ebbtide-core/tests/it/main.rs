@@ -80,6 +80,7 @@ mod session_outage;
 mod session_properties;
 mod session_server;
 mod session_silent_clients;
+mod session_waiting_observers;
 mod soak;
 mod spans;
 mod strangers;

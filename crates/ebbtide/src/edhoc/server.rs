@@ -19,6 +19,7 @@ const MESSAGES: ContentFormat = ContentFormat(64);
 pub(crate) const FIRST: u8 = 0xf5;
 
 /// The turns in which messages are answered: each takes the time of a hundred other messages, and a handshake has two.
+/// A message 3 in a combined request (RFC 9668) is verified where it arrives: at most one for each message 1.
 pub(crate) const TURNS: TurnLimits =
     TurnLimits { per_second: 128, at_once: 256, waiting: 1024, sources: 16_384 };
 

@@ -1,10 +1,13 @@
 //! Which observer is notified next, and which ones have to wait.
 
-use super::in_flight::{SharesInFlight, push_swept};
-use super::{CONFIRM_EVERY, InFlightNotification, Observer, ObserverId, Observers, SLACK, seconds};
+use super::in_flight::{MIN_SWEPT, SharesInFlight, Tier};
+use super::parked::{Parked, Room};
+use super::{
+    Awaited, CONFIRM_EVERY, InFlightNotification, Observer, ObserverId, Observers, SLACK, seconds,
+};
 use crate::endpoint::Reliability;
 use crate::exchange::ExchangeId;
-use crate::peer::{PeerId, is_fair};
+use crate::peer::PeerId;
 use crate::peer_token::PeerToken;
 use crate::session::message::{ContentFormat, Response};
 use crate::shared::Shared;
@@ -12,15 +15,6 @@ use crate::time::Instant;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 use core::net::IpAddr;
-
-/// The maximum number of Confirmable notifications in flight from one socket. A change with very
-/// many observers must neither take all exchanges nor overflow queues on the path.
-const MAX_UNDER_WAY: usize = 4096;
-/// Of these, the maximum to observers that have never acknowledged one, so that a client that
-/// registers the addresses of others cannot delay real observers.
-const MAX_UNPROVEN: usize = 1024;
-/// Of these, the maximum to observers whose addresses may also be forged.
-const MAX_UNVERIFIED: usize = 512;
 
 /// A notification to be created.
 #[derive(Clone, Debug)]
@@ -66,34 +60,19 @@ impl Due {
     }
 }
 
-/// The event for which a notification without room waits.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub enum Room {
-    /// The end of an exchange with this scope
-    /// ([`Endpoint::scope_of`](crate::endpoint::Endpoint::scope_of)).
-    Scope(PeerId),
-    /// The end of any exchange.
-    Any,
-}
-
 /// The observers to notify, in their order, and the notifications in flight.
 #[derive(Debug, Default)]
 pub(super) struct Queue {
-    /// Observers that are due: first the proven ones, then those whose addresses were verified when
-    /// they registered, then those that may be forged.
-    proven: VecDeque<u32>,
-    verified: VecDeque<u32>,
-    unverified: VecDeque<u32>,
+    /// Observers whose turn comes, by their tiers.
+    proven: VecDeque<ObserverId>,
+    verified: VecDeque<ObserverId>,
+    unverified: VecDeque<ObserverId>,
+    /// How many of them were removed meanwhile.
+    gone: usize,
     /// Observers that wait for room.
-    parked: BTreeMap<PeerId, VecDeque<ObserverId>>,
-    parked_for_any: VecDeque<ObserverId>,
-    /// The Confirmable notifications in flight by source, and who waits for their ends.
-    shares: SharesInFlight,
-    /// The number of Confirmable notifications in flight, and of those to observers that are not
-    /// proven.
-    under_way: usize,
-    unproven_under_way: usize,
-    unverified_under_way: usize,
+    pub(super) parked: Parked,
+    /// The Confirmable notifications in flight, and who waits for their ends.
+    pub(super) shares: SharesInFlight,
     /// The exchanges that carry a state, by the observer's slot: a newer state may replace it.
     states: BTreeMap<u32, ExchangeId>,
     /// Exchanges whose observer has meanwhile received a newer state.
@@ -111,73 +90,74 @@ impl Queue {
         }
     }
 
-    pub(super) fn push(&mut self, observer: &mut Observer, index: u32) {
-        if !observer.queued && observer.under_way == InFlightNotification::Nothing {
-            observer.queued = true;
-            self.queue_of(observer).push_back(index);
+    pub(super) fn push(&mut self, observer: &mut Observer, id: ObserverId) {
+        let is_busy = observer.under_way != InFlightNotification::Nothing;
+        if observer.awaits == Awaited::Nothing && !is_busy {
+            self.await_turn(observer, id, Awaited::Turn);
         }
     }
 
-    fn queue_of(&mut self, observer: &Observer) -> &mut VecDeque<u32> {
-        match (observer.proven, observer.unverified) {
-            (true, _) => &mut self.proven,
-            (false, false) => &mut self.verified,
-            (false, true) => &mut self.unverified,
+    /// The observer waits for its turn, in this way.
+    pub(super) fn await_turn(&mut self, observer: &mut Observer, id: ObserverId, how: Awaited) {
+        observer.awaits = how;
+        self.of(observer.tier()).push_back(id);
+    }
+
+    fn of(&mut self, tier: Tier) -> &mut VecDeque<ObserverId> {
+        match tier {
+            Tier::Proven => &mut self.proven,
+            Tier::Verified => &mut self.verified,
+            Tier::Unverified => &mut self.unverified,
         }
     }
 
     /// The observer's notification is no longer in flight.
     pub(super) fn released(&mut self, observer: &mut Observer) {
         let ended = core::mem::replace(&mut observer.under_way, InFlightNotification::Nothing);
-        if ended == InFlightNotification::Confirmable {
-            self.shares.remove(observer.remote.source());
-            self.under_way -= 1;
-            self.unproven_under_way -= usize::from(!observer.proven);
-            self.unverified_under_way -= usize::from(!observer.proven && observer.unverified);
+        if let InFlightNotification::Confirmable(tier) = ended {
+            self.shares.remove(observer.remote.source(), tier);
         }
     }
 
-    /// The observer was removed.
-    pub(super) fn forget(&mut self, observer: &mut Observer, index: u32) {
+    /// The observer was removed. Returns the room that it was about to take.
+    pub(super) fn forget(&mut self, observer: &mut Observer, index: u32) -> Option<Room> {
         self.states.remove(&index);
         self.released(observer);
-    }
-
-    /// The queue from which the next observer is taken.
-    fn turn(&mut self) -> Option<&mut VecDeque<u32>> {
-        if self.under_way >= MAX_UNDER_WAY {
-            None
-        } else if !self.proven.is_empty() {
-            Some(&mut self.proven)
-        } else if self.unproven_under_way >= MAX_UNPROVEN {
-            None
-        } else if !self.verified.is_empty() {
-            Some(&mut self.verified)
-        } else if self.unverified_under_way < MAX_UNVERIFIED && !self.unverified.is_empty() {
-            Some(&mut self.unverified)
-        } else {
-            None
+        let awaited = core::mem::replace(&mut observer.awaits, Awaited::Nothing);
+        self.gone += usize::from(awaited.is_turn());
+        match awaited {
+            Awaited::TurnFromLine(tier) => {
+                self.shares.follow(observer.remote.source(), tier);
+                None
+            }
+            Awaited::TurnWithRoom => self.parked.take_room(index),
+            _ => None,
         }
     }
 
-    /// Whether a Confirmable notification to this observer, which is next, is within the share of its source.
-    fn is_fair(&self, observer: &Observer) -> bool {
-        let (taken, max) = match (observer.proven, observer.unverified) {
-            (true, _) => (self.under_way, MAX_UNDER_WAY),
-            (false, false) => (self.unproven_under_way, MAX_UNPROVEN),
-            (false, true) => (self.unverified_under_way, MAX_UNVERIFIED),
-        };
-        is_fair(self.shares.of(observer.remote.source()), 1, max.saturating_sub(taken))
+    /// Removes those that are gone once they are the most.
+    pub(super) fn sweep(&mut self, is_there: impl Fn(ObserverId) -> bool) {
+        let len = self.proven.len() + self.verified.len() + self.unverified.len();
+        if self.gone >= MIN_SWEPT && 2 * self.gone > len {
+            self.gone = 0;
+            Tier::ALL.into_iter().for_each(|tier| self.of(tier).retain(|id| is_there(*id)));
+        }
+    }
+
+    /// The observer whose turn it is.
+    fn pop(&mut self) -> Option<ObserverId> {
+        Tier::ALL.into_iter().find_map(|tier| {
+            if self.shares.has_place(tier) { self.of(tier).pop_front() } else { None }
+        })
     }
 
     fn any(&self) -> bool {
-        self.under_way < MAX_UNDER_WAY
-            && (!self.proven.is_empty()
-                || self.shares.has_room()
-                || (self.unproven_under_way < MAX_UNPROVEN
-                    && (!self.verified.is_empty()
-                        || (self.unverified_under_way < MAX_UNVERIFIED
-                            && !self.unverified.is_empty()))))
+        let has_one = |tier| match tier {
+            Tier::Proven => !self.proven.is_empty() || self.shares.has_called(),
+            Tier::Verified => !self.verified.is_empty(),
+            Tier::Unverified => !self.unverified.is_empty(),
+        };
+        Tier::ALL.into_iter().any(|tier| has_one(tier) && self.shares.has_place(tier))
     }
 }
 
@@ -200,34 +180,52 @@ impl Observers {
     ///   observer;
     /// * [`Self::unsent`] or [`Self::postponed`] if it could not leave.
     pub fn pop_due(&mut self, now: Instant) -> Option<Due> {
-        while let Some(id) = self.due.shares.pop(|id| self.places.find(id).is_some()) {
-            self.unpark(self.places.find(id));
-        }
-        while let Some(index) = self.due.turn().and_then(VecDeque::pop_front) {
-            let id = self.places.name(index);
-            // Its slot may be empty by now, or belong to another observer that is not due.
-            let Some(observer) = self.places.at_mut(index).filter(|observer| observer.queued)
-            else {
+        loop {
+            while let Some((tier, id)) = self.due.shares.pop(|id| self.places.find(id).is_some()) {
+                if let Some(observer) = self.places.find(id).and_then(|at| self.places.at_mut(at)) {
+                    self.due.await_turn(observer, id, Awaited::TurnFromLine(tier));
+                }
+            }
+            let id = self.due.pop()?;
+            let Some(index) = self.places.find(id) else {
+                self.due.gone = self.due.gone.saturating_sub(1);
                 continue;
             };
-            let is_busy = observer.under_way != InFlightNotification::Nothing;
-            if is_busy || !observer.has_news() {
-                observer.queued = false;
-                continue;
-            }
-            let is_challenged = observer.unverified && !observer.proven;
+            let Some(observer) = self.places.at_mut(index) else { continue };
+            let awaited = core::mem::replace(&mut observer.awaits, Awaited::Nothing);
+            let (source, tier) = (observer.remote.source(), observer.tier());
+            let is_challenged = tier == Tier::Unverified;
             // RFC 7641 section 7: without a sign of interest there are no further notifications.
             let confirmable =
                 observer.next.map_or(observer.confirmable, |kind| kind == Reliability::Confirmable)
                     || is_challenged
                     || seconds(now).saturating_sub(observer.confirmed) >= CONFIRM_EVERY - SLACK;
-            if confirmable && !self.due.is_fair(observer) {
-                // It stays queued.
-                let source = observer.remote.source();
-                self.due.shares.wait(source, id, |id| self.places.find(id).is_some());
+            let is_busy = observer.under_way != InFlightNotification::Nothing;
+            let is_wanted = !is_busy && observer.has_news();
+            let is_first = awaited == Awaited::TurnFromLine(tier);
+            let waits = is_wanted && confirmable && {
+                let may_pass = is_first || !self.due.shares.has_line(source, tier);
+                !may_pass || !self.due.shares.is_fair(source, tier)
+            };
+            if waits {
+                observer.awaits = Awaited::Share;
+            }
+            if waits && is_first {
+                self.due.shares.wait_again(source, tier, id);
                 continue;
             }
-            observer.queued = false;
+            if let Awaited::TurnFromLine(tier) = awaited {
+                self.due.shares.follow(source, tier);
+            }
+            let room = self.due.parked.take_room(index);
+            if waits || !is_wanted {
+                if waits {
+                    self.due.shares.wait(source, tier, id, |id| self.places.find(id).is_some());
+                }
+                // Another may use the room.
+                room.into_iter().for_each(|room| self.unpark(room));
+                continue;
+            }
             observer.next = None;
             let event = observer.events.as_mut().and_then(|events| events.pop_front());
             if event.is_none() {
@@ -239,14 +237,10 @@ impl Observers {
             }
             if confirmable {
                 observer.confirmed = seconds(now);
-                self.due.shares.add(observer.remote.source());
-                self.due.under_way += 1;
-                self.due.unproven_under_way += usize::from(!observer.proven);
-                self.due.unverified_under_way +=
-                    usize::from(!observer.proven && observer.unverified);
+                self.due.shares.add(source, tier);
             }
             observer.under_way = if confirmable {
-                InFlightNotification::Confirmable
+                InFlightNotification::Confirmable(tier)
             } else {
                 InFlightNotification::NonConfirmable
             };
@@ -258,14 +252,13 @@ impl Observers {
                 request: observer.request.clone(),
                 confirmable,
                 proven: observer.proven,
-                unverified: observer.unverified && !observer.proven,
+                unverified: is_challenged,
                 sequence: observer.sequence,
                 event,
                 sent: observer.sent.into(),
                 format: observer.format,
             });
         }
-        None
     }
 
     /// A Confirmable notification has left in this exchange. If its observer registers again
@@ -302,13 +295,13 @@ impl Observers {
     }
 
     /// The notification has arrived, as far as the server can know: the next one may follow.
-    pub fn arrived(&mut self, observer: ObserverId) {
-        let Some(index) = self.places.find(observer) else { return };
+    pub fn arrived(&mut self, id: ObserverId) {
+        let Some(index) = self.places.find(id) else { return };
         let Some(observer) = self.places.at_mut(index) else { return };
         self.due.states.remove(&index);
         self.due.released(observer);
         if observer.has_news() {
-            self.due.push(observer, index);
+            self.due.push(observer, id);
         }
     }
 
@@ -319,68 +312,43 @@ impl Observers {
         let Some(observer) = self.places.at_mut(index) else { return };
         observer.dirty = true;
         observer.next = Some(Reliability::Confirmable);
-        self.due.push(observer, index);
+        self.due.push(observer, id);
     }
+}
 
-    /// The notification found no room. It is created again when there may be some.
-    pub fn postponed(&mut self, id: ObserverId, event: Option<Response>, room: Room) {
-        let Some(index) = self.places.find(id) else { return };
-        let Some(observer) = self.places.at_mut(index) else { return };
-        match event {
-            None => observer.dirty = true,
-            Some(event) => observer.events.get_or_insert_default().push_front(event),
-        }
-        self.due.released(observer);
-        if observer.queued {
-            return;
-        }
-        observer.queued = true;
-        let waiting = match room {
-            Room::Scope(scope) => self.due.parked.entry(scope).or_default(),
-            Room::Any => &mut self.due.parked_for_any,
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::session::observers::{Registration, Subject};
+    use core::net::SocketAddr;
+
+    #[test]
+    fn observers_that_go_before_their_turns_leave_nothing_behind() {
+        let mut observers = Observers::new(1);
+        let token = PeerToken::new(&[1]);
+        let register = |observers: &mut Observers, n: u16| {
+            let [high, low] = n.to_be_bytes();
+            let remote = PeerId::Address(SocketAddr::from(([10, 0, high, low], 5683)));
+            let (subject, request) = (Subject { id: 1, confirmable: true }, &[0x40, 1, 0, 0][..]);
+            let (token, format) = (PeerToken::new(&[1]), None);
+            let (local, unverified, sent) = (None, true, 40);
+            let new =
+                Registration { remote, token, local, unverified, subject, request, sent, format };
+            observers.register(Instant::ZERO, &new, 1000).unwrap();
+            remote
         };
-        push_swept(waiting, id, |id| self.places.find(id).is_some());
-    }
-
-    /// An exchange with this scope has ended: one of the observers that wait for that may be
-    /// notified.
-    pub fn room(&mut self, scope: PeerId) {
-        let parked = &mut self.due.parked;
-        // Usually no observer waits.
-        if !parked.is_empty() {
-            let mut waiting = parked.get_mut(&scope);
-            let mut next = None;
-            while let Some(id) = waiting.as_mut().and_then(|waiting| waiting.pop_front()) {
-                next = self.places.find(id);
-                if next.is_some() {
-                    break;
-                }
-            }
-            if waiting.is_some_and(|waiting| waiting.is_empty()) {
-                parked.remove(&scope);
-            }
-            self.unpark(next);
+        for n in 0..600 {
+            register(&mut observers, n);
         }
-        while let Some(id) = self.due.parked_for_any.pop_front() {
-            if let Some(index) = self.places.find(id) {
-                self.unpark(Some(index));
-                break;
-            }
+        observers.changed(1);
+        // All that may be in flight to addresses that may be forged.
+        while observers.pop_due(Instant::ZERO).is_some() {}
+        for n in 1000..9000 {
+            let remote = register(&mut observers, n);
+            observers.changed(1);
+            observers.deregister(remote, &token);
         }
-    }
-
-    /// The number of observers that wait for room.
-    #[must_use]
-    pub fn parked(&self) -> usize {
-        let scopes: usize = self.due.parked.values().map(VecDeque::len).sum();
-        scopes + self.due.parked_for_any.len() + self.due.shares.waiting()
-    }
-
-    /// It stays `queued`, in another queue.
-    fn unpark(&mut self, index: Option<u32>) {
-        let Some(index) = index else { return };
-        if let Some(observer) = self.places.at(index) {
-            self.due.queue_of(observer).push_back(index);
-        }
+        let waiting = observers.due.unverified.len();
+        assert!(waiting <= 2 * 88 + MIN_SWEPT, "{waiting}");
     }
 }

@@ -4,17 +4,19 @@ mod due;
 mod in_flight;
 mod list;
 mod locals;
+mod parked;
 mod saved;
 mod table;
 
-pub use due::{Due, Room};
+pub use due::Due;
 pub use list::Subject;
+pub use parked::Room;
 pub use saved::SavedObserver;
 pub use table::ObserverId;
 
 use super::message::{ContentFormat, Response};
 use crate::endpoint::Reliability;
-use crate::peer::PeerId;
+use crate::peer::{PeerId, Source};
 use crate::peer_token::PeerToken;
 use crate::session::shares::FairShares;
 use crate::shared::Shared;
@@ -26,6 +28,7 @@ use core::hash::BuildHasher;
 use core::net::IpAddr;
 use foldhash::quality::FixedState;
 use hashbrown::HashTable;
+use in_flight::Tier;
 use list::Links;
 use table::Places;
 
@@ -95,8 +98,7 @@ struct Observer {
     next: Option<Reliability>,
     /// Whether the state has changed since the last notification.
     dirty: bool,
-    /// Whether it is in a queue of due observers, or waits for room.
-    queued: bool,
+    awaits: Awaited,
     /// When the last Confirmable notification was sent, in seconds.
     confirmed: u32,
     #[expect(clippy::box_collection, reason = "most observers have none: 8 bytes instead of 32")]
@@ -108,7 +110,30 @@ struct Observer {
 enum InFlightNotification {
     Nothing,
     NonConfirmable,
-    Confirmable,
+    /// It counts against the limit of this tier.
+    Confirmable(Tier),
+}
+
+/// The reason why an observer is not notified yet.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+enum Awaited {
+    Nothing,
+    /// Its turn, in a queue of due observers.
+    Turn,
+    /// Its turn, and others wait behind it in the line of this tier.
+    TurnFromLine(Tier),
+    /// Its turn, for which room became free that another may want as well.
+    TurnWithRoom,
+    /// Room for its message.
+    Room,
+    /// A place in the share of its source.
+    Share,
+}
+
+impl Awaited {
+    const fn is_turn(self) -> bool {
+        matches!(self, Self::Turn | Self::TurnFromLine(_) | Self::TurnWithRoom)
+    }
 }
 
 /// Whole seconds, which suffice for 136 years.
@@ -119,6 +144,14 @@ fn seconds(now: Instant) -> u32 {
 impl Observer {
     fn has_news(&self) -> bool {
         self.dirty || self.events.as_ref().is_some_and(|events| !events.is_empty())
+    }
+
+    const fn tier(&self) -> Tier {
+        match (self.proven, self.unverified) {
+            (true, _) => Tier::Proven,
+            (false, false) => Tier::Verified,
+            (false, true) => Tier::Unverified,
+        }
     }
 }
 
@@ -229,45 +262,25 @@ impl Observers {
     /// Renewing a registration for the same subject replaces the request. For another subject, the
     /// former registration ends and a new one begins.
     pub fn register(&mut self, now: Instant, new: &Registration<'_>, max: usize) -> Option<u32> {
+        let (places, from) = (places_of(new.request), new.remote.source());
         let mut sequence = 2;
         let mut proven = false;
         if let Some(index) = self.find(new.remote, &new.token) {
-            let observer = self.places.at_mut(index)?;
+            let observer = self.places.at(index)?;
+            let before = places_of(&observer.request);
+            let is_same = observer.subject == new.subject.id;
             // A client takes the larger number for the newer state (RFC 7641 section 3.4).
             sequence = observer.sequence.wrapping_add(1) & 0xff_ffff;
-            // A longer request may find no room.
-            if observer.subject == new.subject.id
-                && places_of(new.request) <= places_of(&observer.request)
-            {
-                let given_back = places_of(&observer.request) - places_of(new.request);
-                self.taken -= given_back;
-                self.shares.remove_places(new.remote.source(), given_back);
-                let sent = u16::try_from(new.sent).unwrap_or(u16::MAX);
-                let is_as_stored = *observer.request == *new.request && observer.sent == sent;
-                if !is_as_stored || saved::is_to_be_stored(sequence) {
-                    self.version += 1;
-                }
-                observer.request = new.request.into();
-                observer.sent = sent;
-                observer.format = new.format;
-                observer.sequence = sequence;
-                if observer.proven || !new.unverified {
-                    self.due.supersede(observer, index);
-                }
+            proven = observer.proven;
+            // A longer request may find no room. The answer is then without Observe, which tells the client that it
+            // is notified no more (RFC 7641 section 4.1).
+            if is_same && (places <= before || self.admits(from, places, before, max)) {
+                self.renew(index, new, sequence);
                 return Some(sequence);
             }
-            proven = observer.proven;
             self.remove_at(index);
         }
-        let (places, from) = (places_of(new.request), new.remote.source());
-        if 2 * (self.taken + places) > max && !self.shares.is_counted() {
-            // Most sockets and all connections do without.
-            self.places.all().for_each(|observer| {
-                let places = places_of(&observer.request);
-                self.shares.add_places(observer.remote.source(), places);
-            });
-        }
-        if !self.shares.admit_places(from, places, self.taken, max) {
+        if !self.admits(from, places, 0, max) {
             self.refused += 1;
             return None;
         }
@@ -287,21 +300,62 @@ impl Observers {
             under_way: InFlightNotification::Nothing,
             next: None,
             dirty: false,
-            queued: false,
+            awaits: Awaited::Nothing,
             confirmed: seconds(now),
             events: None,
         });
         self.version += 1;
         self.link(index);
         self.taken += places;
-        if self.shares.is_counted() {
-            self.shares.add_places(from, places);
-        }
+        self.add_to_share(from, places);
         let (places, hasher) = (&self.places, &self.hasher);
         self.by_key.insert_unique(self.hash(new.remote, &new.token), index, |&other| {
             places.at(other).map_or(0, |other| hasher.hash_one((other.remote, &other.token)))
         });
         Some(sequence)
+    }
+
+    /// Whether a source may have so many places, instead of some that it has.
+    fn admits(&mut self, from: Source, places: usize, instead_of: usize, max: usize) -> bool {
+        let taken = self.taken - instead_of;
+        if 2 * (taken + places) > max && !self.shares.is_counted() {
+            // Most sockets and all connections do without.
+            self.places.all().for_each(|observer| {
+                let places = places_of(&observer.request);
+                self.shares.add_places(observer.remote.source(), places);
+            });
+        }
+        self.shares.remove_places(from, instead_of);
+        let admits = self.shares.admit_places(from, places, taken, max);
+        self.add_to_share(from, instead_of);
+        admits
+    }
+
+    fn add_to_share(&mut self, from: Source, places: usize) {
+        if self.shares.is_counted() {
+            self.shares.add_places(from, places);
+        }
+    }
+
+    /// The observer has registered again for the same subject.
+    fn renew(&mut self, index: u32, new: &Registration<'_>, sequence: u32) {
+        let Some(observer) = self.places.at_mut(index) else { return };
+        let (before, places) = (places_of(&observer.request), places_of(new.request));
+        let sent = u16::try_from(new.sent).unwrap_or(u16::MAX);
+        let is_as_stored = *observer.request == *new.request && observer.sent == sent;
+        if !is_as_stored || saved::is_to_be_stored(sequence) {
+            self.version += 1;
+        }
+        observer.request = new.request.into();
+        observer.sent = sent;
+        observer.format = new.format;
+        observer.sequence = sequence;
+        if observer.proven || !new.unverified {
+            self.due.supersede(observer, index);
+        }
+        self.taken = self.taken - before + places;
+        self.shares.remove_places(new.remote.source(), before);
+        self.add_to_share(new.remote.source(), places);
     }
 
     /// The client wants no further notifications (RFC 7641 section 3.6).
@@ -348,11 +402,11 @@ impl Observers {
 
     /// One observer missed a change while it registered.
     pub fn changed_for(&mut self, remote: PeerId, token: &PeerToken) {
-        if let Some(index) = self.find(remote, token)
-            && let Some(observer) = self.places.at_mut(index)
-        {
+        let Some(index) = self.find(remote, token) else { return };
+        let id = self.places.name(index);
+        if let Some(observer) = self.places.at_mut(index) {
             observer.dirty = true;
-            self.due.push(observer, index);
+            self.due.push(observer, id);
         }
     }
 
@@ -400,11 +454,12 @@ impl Observers {
     ) {
         let mut next = self.by_subject.get(&subject).map(|ends| ends.first);
         while let Some(index) = next {
+            let id = self.places.name(index);
             let Some(observer) = self.places.at_mut(index) else { return };
             next = observer.links.next();
             if concerns(observer) {
                 change(&mut self.dropped_events, observer);
-                self.due.push(observer, index);
+                self.due.push(observer, id);
             }
         }
     }
@@ -427,7 +482,7 @@ impl Observers {
     fn remove_at(&mut self, index: u32) {
         self.version += 1;
         let Some(observer) = self.places.at_mut(index) else { return };
-        self.due.forget(observer, index);
+        let room = self.due.forget(observer, index);
         let hash = self.hasher.hash_one((observer.remote, &observer.token));
         if let Ok(entry) = self.by_key.find_entry(hash, |&other| other == index) {
             entry.remove();
@@ -437,5 +492,8 @@ impl Observers {
         self.shares.remove_places(observer.remote.source(), places);
         self.unlink(index);
         self.places.remove(index);
+        self.due.sweep(|id| self.places.find(id).is_some());
+        // Another may use it.
+        room.into_iter().for_each(|room| self.unpark(room));
     }
 }

@@ -105,7 +105,7 @@ impl Observers {
             && let Some(observer) = self.places.at_mut(index)
         {
             observer.sequence = saved.sequence;
-            observer.proven = saved.proven;
+            observer.proven |= saved.proven;
         }
         self.changed_for(new.remote, &saved.token);
     }
