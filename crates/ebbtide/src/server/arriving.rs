@@ -42,6 +42,11 @@ impl Streams {
 }
 
 impl Arriving {
+    /// Whether it is a body without its end that began with this block.
+    pub(super) fn began_with(&self, payload: &[u8]) -> bool {
+        self.feed.is_some() && self.first == hash(payload)
+    }
+
     /// Accepts a block of the body; the handler answers the last one.
     pub(super) fn take(&mut self, offset: u64, payload: &[u8], more: bool) -> Reply {
         let early = self.answer.borrow().clone();

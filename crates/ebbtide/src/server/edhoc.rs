@@ -3,6 +3,7 @@
 use super::carrier::Carrier;
 use super::handler_future::HandlerFuture;
 use super::inner::Service;
+use super::later::{HandlerPlace, LaterAnswer};
 use super::protected::oscore_is_required;
 use super::reply::{PendingAnswer, PolledBy};
 use super::service::AnsweredBy;
@@ -111,7 +112,9 @@ impl Service {
         };
         let pending =
             PendingAnswer { future: HandlerFuture::new(answer), polled_by: PolledBy::Task };
-        self.later(carrier, now, assembled, None, pending, &Span::none());
+        // Reading the message has changed nothing.
+        let answer = LaterAnswer { pending, place: HandlerPlace::Wanted };
+        self.later(carrier, now, assembled, None, answer, &Span::none());
     }
 }
 

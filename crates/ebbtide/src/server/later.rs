@@ -3,6 +3,7 @@
 use super::carrier::{Carrier, Sink};
 use super::inner::{Inner, Service};
 use super::origin::AddressTrust;
+use super::reply::PendingAnswer;
 use crate::message::Response;
 use crate::net::clock::fraction;
 use ebbtide_core::session::server::Outgoing;
@@ -24,6 +25,22 @@ pub(super) enum NoPlace {
     Taken,
     /// Half of the places are taken, and the address may be forged.
     Unverified,
+}
+
+/// An answer that comes later, with the place of its handler.
+pub(super) struct LaterAnswer {
+    pub(super) pending: PendingAnswer,
+    pub(super) place: HandlerPlace,
+}
+
+/// The place of a handler among those at work.
+pub(super) enum HandlerPlace {
+    /// It was taken before the handler was called.
+    Taken(HandlersAtWork),
+    /// The handler may have changed something: its request cannot be refused any more.
+    Due,
+    /// Nothing has changed: without a place, the request is refused.
+    Wanted,
 }
 
 /// Bytes of a request, or of its body, for which it takes one place among those at work; a longer one takes more, so
@@ -48,8 +65,7 @@ impl HandlersAtWork {
     pub(super) fn begin(service: &Service, from: PeerId, bytes: usize) -> Result<Self, NoPlace> {
         let (inner, max) = (&service.inner, service.inner.config.max_working);
         let places = places(bytes, max);
-        let working = Self { service: service.clone(), places, holder: None };
-        let taken = inner.working.fetch_add(places, Ordering::Relaxed);
+        let (working, taken) = Self::take(service, places);
         // Most handlers are ready at once: none of them waits for the lock.
         if 2 * (taken + places - 1) < max {
             return Ok(working);
@@ -59,6 +75,17 @@ impl HandlersAtWork {
         }
         let may = taken < max && shares(inner).admit_places(from.source(), places, taken, max);
         if may { Ok(working) } else { Err(NoPlace::Taken) }
+    }
+
+    /// A place for a request of so many bytes that has one in any case.
+    pub(super) fn begin_regardless(service: &Service, bytes: usize) -> Self {
+        Self::take(service, places(bytes, service.inner.config.max_working)).0
+    }
+
+    /// Takes so many places. Returns how many were taken before as well.
+    fn take(service: &Service, places: usize) -> (Self, usize) {
+        let taken = service.inner.working.fetch_add(places, Ordering::Relaxed);
+        (Self { service: service.clone(), places, holder: None }, taken)
     }
 
     /// It takes longer: it is counted in the share of `from`.

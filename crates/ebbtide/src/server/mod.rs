@@ -18,6 +18,7 @@ mod in_order;
 mod inner;
 mod into_response;
 mod last_write;
+mod late_methods;
 mod later;
 mod layer;
 mod lifecycle;

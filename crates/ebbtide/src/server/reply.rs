@@ -39,6 +39,11 @@ impl Reply {
     }
 
     /// Creates a reply whose response is the output of `future`.
+    ///
+    /// A request that is challenged or refused because too many handlers are at work
+    /// ([`MemoryLimits::working`](crate::config::MemoryLimits::working)) does not reach its handler, which has therefore
+    /// done nothing when the client repeats the request. Only a GET or a FETCH, which changes nothing (RFC 7252 section
+    /// 5.1, RFC 8132 section 2), may reach it before; the future is then dropped, and was not polled.
     #[must_use]
     pub fn later(future: impl Future<Output = Response> + Send + 'static) -> Self {
         Self::pending(future, PolledBy::Task)
@@ -62,6 +67,14 @@ impl Reply {
     ) -> Self {
         let future = HandlerFuture::new(future);
         Self(HandlerAnswer::Pending(PendingAnswer { future, polled_by }))
+    }
+
+    /// Whether the response may be a success, as far as is known.
+    pub(super) fn may_succeed(&self) -> bool {
+        match &self.0 {
+            HandlerAnswer::Ready(response) => response.is_success(),
+            HandlerAnswer::Pending(_) => true,
+        }
     }
 
     /// Applies `change` to the response when it is ready.

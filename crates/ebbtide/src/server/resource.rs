@@ -3,6 +3,7 @@
 use super::call::Call;
 use super::gate::Gate;
 use super::handler::Handler;
+use super::late_methods::LateMethods;
 use super::layer::{Layer, Next};
 use super::observe::Subject;
 use super::panics::{self, CaughtPanic};
@@ -28,6 +29,7 @@ const METHODS: usize = 7;
 /// `S` is the state that its handlers take, see [`Router::with_state`](super::Router::with_state).
 pub struct Resource<S = ()> {
     handlers: [Option<BoundHandler<S>>; METHODS],
+    pub(super) late: LateMethods,
     pub(super) attributes: Vec<(String, String)>,
     pub(super) subject: Option<Subject>,
     /// See [`Self::observable_by`].
@@ -51,6 +53,7 @@ impl<S> Default for Resource<S> {
     fn default() -> Self {
         Self {
             handlers: Default::default(),
+            late: LateMethods::default(),
             attributes: Vec::new(),
             subject: None,
             subject_of: None,
@@ -70,6 +73,7 @@ impl<S> Clone for Resource<S> {
     fn clone(&self) -> Self {
         Self {
             handlers: self.handlers.clone(),
+            late: self.late.clone(),
             attributes: self.attributes.clone(),
             subject: self.subject.clone(),
             subject_of: self.subject_of.clone(),
@@ -150,9 +154,10 @@ impl<S: Send + Sync + 'static> Resource<S> {
     }
 
     /// Lets clients observe the resource, where each request may have a subject of its own: `subject_of` returns it
-    /// for a request with Observe. It is called after the handler, before the handler's future is polled, and for an
-    /// observer that is restored after a restart, without a handler before. It must not block. `None`, or a subject
-    /// that is [closed](Subject::close) when the response is there, answers the request without an observation.
+    /// for a request with Observe. It is called after the handler, unless that has refused the request, before the
+    /// handler's future is polled, and for an observer that is restored after a restart, without a handler before. It
+    /// must not block. `None`, or a subject that is [closed](Subject::close) when the response is there, answers the
+    /// request without an observation.
     #[must_use]
     pub fn observable_by(
         mut self,
@@ -317,6 +322,7 @@ impl<S: Send + Sync + 'static> Resource<S> {
             Some(with)
         });
         let Self {
+            late,
             attributes,
             subject,
             subject_of,
@@ -332,6 +338,7 @@ impl<S: Send + Sync + 'static> Resource<S> {
         } = self;
         Resource {
             handlers,
+            late,
             attributes,
             subject,
             subject_of,

@@ -5,7 +5,8 @@ use super::awaited::{AwaitedRequest, BriefAnswer};
 use super::carrier::{Carrier, Sink};
 use super::gate::Gate;
 use super::inner::Service;
-use super::later::{HandlersAtWork, NoPlace};
+use super::late_methods::LateMethods;
+use super::later::{HandlerPlace, HandlersAtWork, LaterAnswer, NoPlace};
 use super::observe::Subject;
 use super::origin::{AddressTrust, Occasion, Origin, WayBack};
 use super::panics;
@@ -118,12 +119,21 @@ impl Service {
             let own = route.resource.subject_of(assembled.message())?;
             Ok(own.map(|subject| (subject.changes(), subject)))
         };
+        let place = match self.place_before(&assembled, &route.resource.late) {
+            Ok(place) => place,
+            Err(why) => return self.refuse_work(carrier, now, assembled, why),
+        };
         let early = route.resource.is_subject_first.then(subject_of);
         let reply = match assembled.block() {
             Some(part) => self.stream_block(now, &found, &origin, assembled.message(), &part),
             None => self.call(&found, &origin, assembled.message(), assembled.body()),
         };
-        let (own, reply) = match early.unwrap_or_else(subject_of) {
+        let asked = early.unwrap_or_else(|| match reply.may_succeed() {
+            true => subject_of(),
+            // Nothing begins for the observer of what is refused.
+            false => Ok(None),
+        });
+        let (own, reply) = match asked {
             Ok(own) => (own, reply),
             Err(caught) => (None, Reply::now(self.panicked(&caught))),
         };
@@ -135,7 +145,55 @@ impl Service {
                 self.finish(carrier, now, handled, AnsweredBy::Handler { observed })
             }
             HandlerAnswer::Pending(pending) => {
-                self.later(carrier, now, assembled, observed, pending, span)
+                route.resource.late.note(assembled.message().code());
+                let answer = LaterAnswer { pending, place };
+                self.later(carrier, now, assembled, observed, answer, span)
+            }
+        }
+    }
+
+    /// The place of a handler that may change something, before it is called: a request that is challenged or refused
+    /// for want of a place may be repeated, and must not have done anything then.
+    fn place_before(
+        &self,
+        assembled: &Assembled<'_, '_>,
+        late: &LateMethods,
+    ) -> Result<HandlerPlace, NoPlace> {
+        let message = assembled.message();
+        Ok(match assembled.block() {
+            // The handler of its body has a place.
+            Some(part) if !self.is_copy_of_block(&part, message.payload()) => HandlerPlace::Due,
+            Some(_) => HandlerPlace::Wanted,
+            // Safe methods (RFC 7252 section 5.1, RFC 8132 section 2).
+            None if matches!(message.code(), Code::GET | Code::FETCH) => HandlerPlace::Wanted,
+            None if late.has(message.code()) => HandlerPlace::Taken(self.begin_work(assembled)?),
+            None => HandlerPlace::Due,
+        })
+    }
+
+    /// A place for the handler of a request, or why there is none.
+    fn begin_work(&self, assembled: &Assembled<'_, '_>) -> Result<HandlersAtWork, NoPlace> {
+        HandlersAtWork::begin(self, assembled.requester().peer(), length(assembled))
+    }
+
+    /// Answers a request for whose handler there is no place.
+    fn refuse_work<C: Carrier>(
+        &self,
+        carrier: &Arc<C>,
+        now: Instant,
+        assembled: Assembled<'_, '_>,
+        why: NoPlace,
+    ) {
+        match why {
+            NoPlace::Unverified => {
+                let challenge = self.session().challenge_first(now, assembled.requester());
+                self.send(carrier, now, Outgoing::One(challenge));
+            }
+            NoPlace::Taken => {
+                self.inner.overloaded.fetch_add(1, Ordering::Relaxed);
+                self.refused(now, Reason::Overloaded, assembled.requester().peer());
+                let refusal = Response::new(Code::SERVICE_UNAVAILABLE).max_age(1);
+                self.finish(carrier, now, assembled.handled(refusal), AnsweredBy::Session);
             }
         }
     }
@@ -238,24 +296,18 @@ impl Service {
         now: Instant,
         assembled: Assembled<'_, '_>,
         observed: Option<(&Subject, u64)>,
-        pending: PendingAnswer,
+        answer: LaterAnswer,
         span: &Span,
     ) {
-        let PendingAnswer { mut future, polled_by } = pending;
+        let LaterAnswer { pending: PendingAnswer { mut future, polled_by }, place } = answer;
         let from = assembled.requester().peer();
-        let bytes = assembled.message().as_bytes().len().max(assembled.body().len());
-        let working = match HandlersAtWork::begin(self, from, bytes) {
-            Ok(working) => working,
-            Err(NoPlace::Unverified) => {
-                let challenge = self.session().challenge_first(now, assembled.requester());
-                return self.send(carrier, now, Outgoing::One(challenge));
-            }
-            Err(NoPlace::Taken) => {
-                self.inner.overloaded.fetch_add(1, Ordering::Relaxed);
-                self.refused(now, Reason::Overloaded, from);
-                let refusal = Response::new(Code::SERVICE_UNAVAILABLE).max_age(1);
-                return self.finish(carrier, now, assembled.handled(refusal), AnsweredBy::Session);
-            }
+        let working = match place {
+            HandlerPlace::Taken(working) => working,
+            HandlerPlace::Due => HandlersAtWork::begin_regardless(self, length(&assembled)),
+            HandlerPlace::Wanted => match self.begin_work(&assembled) {
+                Ok(working) => working,
+                Err(why) => return self.refuse_work(carrier, now, assembled, why),
+            },
         };
         if let (PolledBy::Socket, Some(socket)) = (polled_by, carrier.socket()) {
             let working = working.hold(from.source());
@@ -418,6 +470,11 @@ impl AddressTrust for Service {
         let is_datagrams = matches!(client, PeerId::Address(_));
         !is_datagrams || self.session().trusts_source(self.clock().now(), client.source())
     }
+}
+
+/// The bytes for which the handler of a request has its place.
+fn length(assembled: &Assembled<'_, '_>) -> usize {
+    assembled.message().as_bytes().len().max(assembled.body().len())
 }
 
 /// The reason for which the session's own answer refuses a request, if it does.

@@ -80,9 +80,17 @@ impl Service {
 
     /// Whether a first block is a copy of the one with which a body began.
     fn has_begun(&self, now: Instant, key: &TransferKey, payload: &[u8]) -> bool {
-        let streams = self.streams(now);
-        let arriving = streams.get(key);
-        arriving.is_some_and(|arriving| arriving.feed.is_some() && arriving.first == hash(payload))
+        self.streams(now).get(key).is_some_and(|arriving| arriving.began_with(payload))
+    }
+
+    /// Whether a block of a body has come before: nothing is done for it again.
+    pub(super) fn is_copy_of_block(&self, part: &BodyBlock, payload: &[u8]) -> bool {
+        let streams = self.inner.streams.lock();
+        let Some(arriving) = streams.get(&part.transfer) else { return false };
+        match part.block.offset() {
+            0 => arriving.began_with(payload),
+            offset => u64::from(offset) < arriving.next,
+        }
     }
 
     /// Starts the handler.

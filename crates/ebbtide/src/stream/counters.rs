@@ -4,6 +4,7 @@ use super::budget::Budget;
 use super::config::StreamLimits;
 use super::member::Member;
 use crate::refusals::Reason;
+use ebbtide_core::Shares;
 use ebbtide_core::stream::{Closed, Counters, Fault};
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -70,18 +71,25 @@ pub(crate) struct Tally {
 struct Inner {
     counters: StreamCounters,
     budget: Budget,
-    lingering: usize,
+    lingering: Shares<u64>,
+    /// The number of the last place in that.
+    last_lingering: u64,
 }
 
-/// Connections that have ended and are still read, at once. The budget counts them no longer.
+/// Connections that have ended and are still read, at once. The budget counts them no longer. Of one address they are at
+/// most as many as are free to others.
 const MAX_LINGERING: usize = 256;
 
 /// One of the places of connections that have ended and are still read.
-pub(super) struct Lingering(Arc<Tally>);
+pub(super) struct Lingering {
+    tally: Arc<Tally>,
+    from: IpAddr,
+    number: u64,
+}
 
 impl Drop for Lingering {
     fn drop(&mut self) {
-        self.0.lock().lingering -= 1;
+        self.tally.lock().lingering.remove(self.from, self.number);
     }
 }
 
@@ -133,14 +141,16 @@ impl Tally {
         self.lock().budget.remove(member);
     }
 
-    /// A place for a connection that has ended, if there is one.
-    pub(super) fn linger(self: &Arc<Self>) -> Option<Lingering> {
+    /// A place for a connection of this address that has ended, if there is one.
+    pub(super) fn linger(self: &Arc<Self>, from: IpAddr) -> Option<Lingering> {
         let mut inner = self.lock();
-        if inner.lingering >= MAX_LINGERING {
+        if inner.lingering.surplus(from, MAX_LINGERING).is_some() {
             return None;
         }
-        inner.lingering += 1;
-        Some(Lingering(self.clone()))
+        inner.last_lingering += 1;
+        let number = inner.last_lingering;
+        inner.lingering.add(from, number);
+        Some(Lingering { tally: self.clone(), from, number })
     }
 
     /// A connection's handshakes begin.
@@ -206,5 +216,26 @@ impl Tally {
         let inner = self.lock();
         let (open, bytes) = (inner.budget.connections(), inner.budget.bytes());
         StreamCounters { open, bytes, ..inner.counters.clone() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_address_that_ends_very_many_connections_leaves_places_to_those_of_others() {
+        let tally = Arc::new(Tally::default());
+        let from = |host: u8, count: usize| -> Vec<_> {
+            (0..count).filter_map(|_| tally.linger([192, 0, 2, host].into())).collect()
+        };
+        let greedy = from(1, 2 * MAX_LINGERING);
+        assert_eq!(greedy.len(), MAX_LINGERING / 2);
+        let modest = from(2, 10);
+        assert_eq!(modest.len(), 10);
+        drop((greedy, modest));
+        assert!(tally.lock().lingering.is_empty());
+        let many: Vec<_> = (0..=255).chain(0..=255).flat_map(|host| from(host, 1)).collect();
+        assert!(many.len() <= MAX_LINGERING, "{}", many.len());
     }
 }

@@ -324,7 +324,7 @@ impl<W: Wire> Task<W> {
         }
         if self.stage == Stage::Closing {
             match self.wire.poll_shutdown(cx) {
-                Poll::Ready(Ok(())) => match self.tally.linger() {
+                Poll::Ready(Ok(())) => match self.tally.linger(self.link.remote.ip()) {
                     Some(place) => (self.stage, self.lingering) = (Stage::Lingering, Some(place)),
                     // What the system has not sent yet may be lost if the peer goes on sending.
                     None => return Poll::Ready(()),

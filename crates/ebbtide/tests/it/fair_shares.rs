@@ -2,19 +2,21 @@
 
 use crate::common::eventually::eventually;
 use crate::common::many_clients::{GET, ManyClients, Outgoing};
-use ebbtide::server::{Resource, Router, Server, Verify, post};
+use ebbtide::server::{Resource, Router, Server, Verify, delete, post};
 use ebbtide::{Client, Code, ServerConfig};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::sync::Semaphore;
 
 const MAX: usize = 40;
 
-/// A handler that waits until the gate opens.
-fn waiting_for(gate: &Arc<Semaphore>) -> Resource {
-    let gate = gate.clone();
+/// A handler that counts its calls at once, and waits until the gate opens.
+fn waiting_for(gate: &Arc<Semaphore>, calls: &Arc<AtomicUsize>) -> Resource {
+    let (gate, calls) = (gate.clone(), calls.clone());
     post(move || {
+        calls.fetch_add(1, Ordering::SeqCst);
         let gate = gate.clone();
         async move {
             let _passed = gate.acquire().await;
@@ -25,9 +27,9 @@ fn waiting_for(gate: &Arc<Semaphore>) -> Resource {
 
 #[tokio::test]
 async fn forged_addresses_get_half_of_the_places_of_handlers_at_work() {
-    let gate = Arc::new(Semaphore::new(0));
+    let (gate, calls) = (Arc::new(Semaphore::new(0)), Arc::default());
     let limited = ServerConfig::new().verify(Verify::All).limits(|limits| limits.working(MAX));
-    let router = Router::new().route("/slow", waiting_for(&gate));
+    let router = Router::new().route("/slow", waiting_for(&gate, &calls));
     let server = Server::with_config(router, limited, ["127.0.0.1:0"]).unwrap();
     let (meter, at) = (server.meter(), server.local_addrs()[0]);
     let mut many = ManyClients::new(at);
@@ -53,6 +55,36 @@ async fn forged_addresses_get_half_of_the_places_of_handlers_at_work() {
     eventually(|| meter.snapshot().load.working == MAX / 2 + 1).await;
     gate.add_permits(1000);
     assert_eq!(honest.await.unwrap().unwrap().code(), Code::CHANGED);
+    assert_eq!(calls.load(Ordering::SeqCst), MAX / 2 + 1, "what was challenged was not called");
+}
+
+#[tokio::test]
+async fn what_is_challenged_for_want_of_a_place_has_not_been_done_and_is_done_once() {
+    let (gate, calls) = (Arc::new(Semaphore::new(0)), Arc::new(AtomicUsize::new(0)));
+    let counted = calls.clone();
+    let removed = delete(move || {
+        counted.fetch_add(1, Ordering::SeqCst);
+        async { Code::DELETED }
+    });
+    let slow = waiting_for(&gate, &Arc::default());
+    let router = Router::new().route("/slow", slow).route("/topic", removed);
+    let limited = ServerConfig::new().verify(Verify::All).limits(|limits| limits.working(MAX));
+    let server = Server::with_config(router, limited, ["127.0.0.1:0"]).unwrap();
+    let (meter, at) = (server.meter(), server.local_addrs()[0]);
+    let remove = async || Client::new().delete(format!("coap://{at}/topic")).await.unwrap().code();
+    assert_eq!(remove().await, Code::DELETED);
+    let mut many = ManyClients::new(at);
+    let mut say = |n, code, path: &[u8]| {
+        many.say(n, &Outgoing { code, options: &[(11, path)], ..GET });
+        many.flush();
+    };
+    (0..MAX as u32 / 2).for_each(|n| say(n, Code::POST, b"slow"));
+    eventually(|| meter.snapshot().load.working == MAX / 2).await;
+    (100..110).for_each(|n| say(n, Code::DELETE, b"topic"));
+    eventually(|| meter.snapshot().refusals.challenged == 10).await;
+    assert_eq!(calls.load(Ordering::SeqCst), 1, "forged addresses removed it");
+    assert_eq!(remove().await, Code::DELETED);
+    assert_eq!(calls.load(Ordering::SeqCst), 2);
 }
 
 #[tokio::test]
@@ -60,19 +92,22 @@ async fn a_long_request_finds_its_places_where_few_may_be_at_work() {
     let open = Arc::new(Semaphore::new(1000));
     for (working, length) in [(1, 40_000), (2, 40_000), (6, 200_000)] {
         let config = ServerConfig::new().limits(|limits| limits.working(working));
-        let router = Router::new().route("/slow", waiting_for(&open));
+        let router = Router::new().route("/slow", waiting_for(&open, &Arc::default()));
         let server = Server::with_config(router, config, ["127.0.0.1:0"]).unwrap();
         let uri = format!("coap://{}/slow", server.local_addrs()[0]);
-        let answer = Client::new().post(uri, vec![0; length]).await.unwrap();
-        assert_eq!(answer.code(), Code::CHANGED, "{working} at work, {length} bytes");
+        // The first has its places in any case.
+        for _ in 0..2 {
+            let answer = Client::new().post(&*uri, vec![0; length]).await.unwrap();
+            assert_eq!(answer.code(), Code::CHANGED, "{working} at work, {length} bytes");
+        }
     }
 }
 
 #[tokio::test]
 async fn one_address_gets_half_of_the_places_of_handlers_at_work_and_a_newcomer_finds_one() {
-    let gate = Arc::new(Semaphore::new(0));
+    let (gate, calls) = (Arc::new(Semaphore::new(0)), Arc::default());
     let config = ServerConfig::new().limits(|limits| limits.working(MAX));
-    let router = Router::new().route("/slow", waiting_for(&gate));
+    let router = Router::new().route("/slow", waiting_for(&gate, &calls));
     let server = Server::with_config(router, config, ["127.0.0.1:0"]).unwrap();
     let meter = server.meter();
     let many = RefCell::new(ManyClients::new(server.local_addrs()[0]));
@@ -101,6 +136,7 @@ async fn one_address_gets_half_of_the_places_of_handlers_at_work_and_a_newcomer_
     })
     .await;
     assert_eq!(meter.snapshot().load.working, MAX / 2);
+    assert_eq!(calls.load(Ordering::SeqCst), MAX / 2, "what was refused was not called");
     say(newcomer, 0..5);
     eventually(|| {
         hear();

@@ -249,6 +249,27 @@ async fn copies_of_blocks_are_passed_on_once_and_gaps_are_not() {
 }
 
 #[tokio::test]
+async fn a_block_that_waits_for_its_handler_is_not_lost_while_all_places_are_taken() {
+    let limited = ServerConfig::new().limits(|limits| limits.working(1));
+    let (server, store) = serve_with(0, limited);
+    let meter = server.meter();
+    let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    socket.connect(server.local_addrs()[0]).await.unwrap();
+    for n in 0..4 {
+        assert_eq!(block(&socket, n, n.into(), true, &[n as u8; 16]).await, Code::CONTINUE);
+    }
+    let released = async {
+        eventually(|| meter.snapshot().load.working == 2).await;
+        store.permits.add_permits(10);
+    };
+    let (waited, ()) = tokio::join!(block(&socket, 4, 4, true, &[4; 16]), released);
+    assert_eq!(waited, Code::CONTINUE);
+    assert_eq!(block(&socket, 5, 5, false, b"end").await, Code::CHANGED);
+    let whole = [&[0; 16][..], &[1; 16], &[2; 16], &[3; 16], &[4; 16], b"end"].concat();
+    assert_eq!(*store.bodies.lock().unwrap(), [whole]);
+}
+
+#[tokio::test]
 async fn one_address_gets_half_of_the_places_of_arriving_bodies_and_a_newcomer_finds_one() {
     let (server, _store) = serve(Semaphore::MAX_PERMITS);
     let many = RefCell::new(ManyClients::new(server.local_addrs()[0]));
