@@ -115,8 +115,9 @@ impl GatewayConfig {
         self
     }
 
-    /// Sets the maximum number of requests that wait or are in flight, and of those that are observed for clients. A
-    /// client's address has at most as many as are free; further requests are answered 5.03. Default 16384 each.
+    /// Sets the maximum number of requests that wait or are in flight, and of those that are observed for clients,
+    /// which count once for each KiB. A client's address has at most as many as are free; further requests are
+    /// answered 5.03. Default 16384 each.
     pub fn max_requests(mut self, requests: usize) -> Self {
         self.max_requests = requests;
         self

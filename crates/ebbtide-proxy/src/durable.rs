@@ -4,7 +4,7 @@ use crate::outcome;
 use bytes::{Buf, BufMut};
 use ebbtide::Response;
 use ebbtide::server::StoredMap;
-use std::io;
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -72,27 +72,75 @@ impl Durable {
     }
 }
 
-/// Restores what a map has under numbers by `keep`, which returns whether a value is valid and within the bounds. Any
-/// others are removed from the map, which would keep them forever.
-///
-/// # Errors
-///
-/// Returns an error if that cannot be stored.
-pub(crate) fn restore(
-    map: &mut StoredMap,
-    mut keep: impl FnMut(u32, &[u8]) -> bool,
-) -> io::Result<()> {
-    let mut is_kept = |key: &[u8], value: &[u8]| {
-        key.try_into().is_ok_and(|number| keep(u32::from_be_bytes(number), value))
-    };
-    let rejected = map.iter().filter(|(key, value)| !is_kept(key, value));
-    let rejected: Vec<StoredChange> = rejected.map(|(key, _)| (key.to_vec(), None)).collect();
-    if rejected.is_empty() {
-        return Ok(());
+/// The fate of a stored value at the start.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum StoredFate {
+    Kept,
+    /// It has expired, or another one has its place.
+    Over,
+    /// It exceeds the limit, or this program cannot read it: another one, or a higher limit, may.
+    Rejected,
+}
+
+/// The key of a value that is set aside has this behind the number.
+const ASIDE: &[u8] = b"aside";
+
+/// Restores by `keep` the values that a map has under numbers. Rejected ones were acknowledged all the same: each is set
+/// aside, under a key that no other value gets, and tried again at the next start after all others.
+pub(crate) fn restore(map: &mut StoredMap, mut keep: impl FnMut(u32, &[u8]) -> StoredFate) {
+    let (mut kept, mut changes, mut rejected) = (BTreeSet::new(), Vec::new(), 0_usize);
+    let keys: BTreeSet<&[u8]> = map.iter().map(|(key, _)| key).collect();
+    for (key, value) in map.iter() {
+        let Ok(number) = key.try_into().map(u32::from_be_bytes) else { continue };
+        match keep(number, value) {
+            StoredFate::Kept => {
+                kept.insert(number);
+            }
+            StoredFate::Over => changes.push((key.to_vec(), None)),
+            StoredFate::Rejected => {
+                rejected += 1;
+                let mut aside = [key, ASIDE].concat();
+                while keys.contains(&*aside) {
+                    aside.push(0);
+                }
+                changes.extend([(key.to_vec(), None), (aside, Some(value.to_vec()))]);
+            }
+        }
     }
-    let lost = rejected.len();
-    tracing::warn!(target: "ebbtide::state", lost, "what is stored is not valid, or exceeds the limit");
-    map.write(rejected)
+    for (key, value) in map.iter() {
+        let Some(number) = number_of_aside(key) else { continue };
+        let fate = match kept.contains(&number) {
+            true => StoredFate::Rejected,
+            false => keep(number, value),
+        };
+        match fate {
+            StoredFate::Kept => {
+                kept.insert(number);
+                let again = (number.to_be_bytes().to_vec(), Some(value.to_vec()));
+                changes.extend([(key.to_vec(), None), again]);
+            }
+            StoredFate::Over => changes.push((key.to_vec(), None)),
+            StoredFate::Rejected => rejected += 1,
+        }
+    }
+    if rejected > 0 {
+        tracing::warn!(
+            target: "ebbtide::state",
+            rejected,
+            "what is stored exceeds the limit, or cannot be read: it is set aside until a start at which it can be used"
+        );
+    }
+    if !changes.is_empty()
+        && let Err(error) = map.write(changes)
+    {
+        tracing::error!(target: "ebbtide::state", %error, "what was set aside cannot be stored; it is tried again with the next change");
+    }
+}
+
+/// The number of a value that is set aside.
+fn number_of_aside(key: &[u8]) -> Option<u32> {
+    let (number, rest) = key.split_first_chunk()?;
+    rest.starts_with(ASIDE).then_some(u32::from_be_bytes(*number))
 }
 
 impl Drop for Durable {
@@ -176,25 +224,68 @@ pub(crate) fn get_address(input: &mut &[u8]) -> Option<IpAddr> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ebbtide::server::StateFile;
+    use ebbtide::server::{StateFile, StateStore};
+    use std::io;
+
+    fn put(key: &[u8], value: u8) -> StoredChange {
+        (key.to_vec(), Some(vec![value]))
+    }
+
+    /// Restores at most `room` values above zero. Returns them by number.
+    fn restored(map: &mut StoredMap, room: usize) -> Vec<(u32, u8)> {
+        let mut all = Vec::new();
+        restore(map, |number, value| match value {
+            [0] => StoredFate::Over,
+            [value] if all.len() < room => {
+                all.push((number, *value));
+                StoredFate::Kept
+            }
+            _ => StoredFate::Rejected,
+        });
+        all
+    }
 
     #[test]
-    fn what_is_not_restored_is_removed() {
+    fn what_was_acknowledged_and_exceeds_the_limit_is_there_again_when_there_is_room() {
         let folder = tempfile::tempdir().unwrap();
         let load = || StoredMap::load(StateFile::new(folder.path().join("state"))).unwrap();
-        let mut map = load();
-        let put = |key: &[u8]| (key.to_vec(), Some(b"value".to_vec()));
-        map.write([put(&1_u32.to_be_bytes()), put(&2_u32.to_be_bytes()), put(b"other")]).unwrap();
-        let mut seen = Vec::new();
-        let keep = |number, value: &[u8]| {
-            assert_eq!(value, b"value");
-            seen.push(number);
-            number != 2
-        };
-        restore(&mut map, keep).unwrap();
-        assert_eq!(seen, [1, 2]);
-        for map in [map, load()] {
-            assert!(map.iter().map(|(key, _)| key).eq([1_u32.to_be_bytes()]));
+        let [one, two, three, over] = [1_u32, 2, 3, 4].map(u32::to_be_bytes);
+        load().write([put(&one, 1), put(&two, 2), put(&three, 3), put(&over, 0)]).unwrap();
+        assert_eq!(restored(&mut load(), 1), [(1, 1)]);
+        // The number of one that is set aside is given to another, which is in use.
+        load().write([(one.to_vec(), None), put(&two, 22)]).unwrap();
+        assert_eq!(restored(&mut load(), 1), [(2, 22)]);
+        // Now two of this number are.
+        assert!(restored(&mut load(), 0).is_empty());
+        let mut all = restored(&mut load(), 9);
+        all.sort_unstable();
+        assert_eq!(all, [(2, 2), (3, 3)]);
+        load().write([(two.to_vec(), None)]).unwrap();
+        assert_eq!(restored(&mut load(), 9), [(3, 3), (2, 22)]);
+        assert_eq!(load().iter().count(), 2, "what is over is removed");
+    }
+
+    /// A store that cannot be written.
+    #[derive(Debug)]
+    struct ReadOnly(Vec<u8>);
+
+    impl StateStore for ReadOnly {
+        fn load(&self) -> io::Result<Option<Vec<u8>>> {
+            Ok(Some(self.0.clone()))
         }
+
+        fn save(&self, _: &[u8]) -> io::Result<()> {
+            Err(io::ErrorKind::ReadOnlyFilesystem.into())
+        }
+    }
+
+    #[test]
+    fn a_start_needs_no_disk_that_can_be_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("state");
+        let mut map = StoredMap::load(StateFile::new(&path)).unwrap();
+        map.write([put(&1_u32.to_be_bytes(), 1), put(&2_u32.to_be_bytes(), 2)]).unwrap();
+        let mut map = StoredMap::load(ReadOnly(std::fs::read(&path).unwrap())).unwrap();
+        assert_eq!(restored(&mut map, 1), [(1, 1)]);
     }
 }

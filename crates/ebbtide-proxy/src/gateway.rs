@@ -61,7 +61,7 @@ pub(crate) struct GatewayInner {
     pub(crate) open: Arc<FairPlaces>,
     /// In places of 1 KiB.
     bodies: Arc<FairPlaces>,
-    /// Requests that are observed for clients.
+    /// Requests that are observed for clients, in places of 1 KiB.
     followed: Arc<FairPlaces>,
     pub(crate) backends: Backends,
     pub(crate) deadline: Duration,
@@ -137,7 +137,8 @@ impl Gateway {
     pub(crate) fn follow(&self, ask: Ask) -> Result<watch::Receiver<Option<State>>, Response> {
         let client = ask.applicant.client;
         let GatewayInner { upstream, observations, followed, .. } = &*self.inner;
-        let follower = observations.follow(upstream, ask, || followed.admit(client));
+        let admit = |bytes| followed.hold(Holding::of_bytes(client, bytes));
+        let follower = observations.follow(upstream, ask, admit);
         follower.ok_or_else(too_many)
     }
 

@@ -52,10 +52,10 @@ impl State {
 
 /// The resources that are observed, by the request that observes them.
 #[derive(Debug, Default)]
-pub(crate) struct Observations(Mutex<BTreeMap<CacheKey, Arc<ObservedResource>>>);
+pub(crate) struct Observations(Mutex<BTreeMap<Arc<CacheKey>, Arc<ObservedResource>>>);
 
 impl Observations {
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<CacheKey, Arc<ObservedResource>>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<Arc<CacheKey>, Arc<ObservedResource>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -65,21 +65,23 @@ impl Observations {
     }
 
     /// Follows the states of a resource, and begins to observe it if no other client does. `admit`
-    /// counts the observation; `None` if there are too many.
+    /// counts the bytes of its request; `None` if there are too many.
     pub(crate) fn follow(
         self: &Arc<Self>,
         upstream: &SharedUpstream,
         ask: Ask,
-        admit: impl FnOnce() -> Option<Counted>,
+        admit: impl FnOnce(usize) -> Option<Counted>,
     ) -> Option<watch::Receiver<Option<State>>> {
         let key = ask.key();
         let mut all = self.lock();
         if let Some(observed) = all.get(&key) {
             return Some(observed.latest.subscribe());
         }
-        let counted = admit()?;
+        // The request has the parts of its key once more, and a body that may not be one of them.
+        let counted = admit(2 * key.0.len() + ask.payload.len())?;
         let (latest, follower) = watch::channel(None);
         let observed = Arc::new(ObservedResource { subject: Subject::new(), latest });
+        let key = Arc::new(key);
         all.insert(key.clone(), observed.clone());
         let entered = Entered { all: self.clone(), key, observed };
         let upstream = upstream.clone();
@@ -100,7 +102,7 @@ impl Observations {
 /// An observation in the table, until it is dropped.
 struct Entered {
     all: Arc<Observations>,
-    key: CacheKey,
+    key: Arc<CacheKey>,
     observed: Arc<ObservedResource>,
 }
 

@@ -50,7 +50,8 @@ impl BrokerConfig {
     }
 
     /// Sets the maximum number of bytes of all topics and publications, each of which counts as at least 1 KiB. An
-    /// address has at most as many as are free. Default 64 MiB.
+    /// address has at most as many as are free. Any beyond it that are stored are set aside until a start with
+    /// more room. Default 64 MiB.
     pub fn max_bytes(mut self, bytes: usize) -> Self {
         self.max_bytes = Some(bytes);
         self
@@ -105,7 +106,7 @@ impl Broker {
         let mut table = TopicTable::new(config.max_bytes.unwrap_or(64 << 20));
         let mut map = config.store.map(StoredMap::load).transpose()?;
         if let Some(map) = &mut map {
-            storing::restore(map, &mut table)?;
+            storing::restore(map, &mut table);
         }
         let inner = Arc::new_cyclic(|inner| BrokerInner {
             table: Mutex::new(table),

@@ -1,11 +1,11 @@
 //! Topics that outlive the program.
 
 use super::BrokerInner;
-use super::table::TopicTable;
+use super::table::{NotKept, TopicTable};
 use super::topic::Topic;
-use crate::durable::{self, Changes, DurableState};
+use crate::durable::{self, Changes, DurableState, StoredFate};
+use crate::system;
 use ebbtide::server::StoredMap;
-use std::io;
 use std::sync::Arc;
 
 impl DurableState for BrokerInner {
@@ -15,13 +15,20 @@ impl DurableState for BrokerInner {
 }
 
 /// Fills a table with what is stored.
-pub(super) fn restore(map: &mut StoredMap, table: &mut TopicTable) -> io::Result<()> {
+pub(super) fn restore(map: &mut StoredMap, table: &mut TopicTable) {
+    let unix = system::unix_seconds();
     table.set_restoring(true);
-    let restored = durable::restore(map, |number, value| {
-        Topic::decode(value).is_some_and(|topic| table.restore(number, topic).is_ok())
+    durable::restore(map, |number, value| {
+        let Some(topic) = Topic::decode(value) else { return StoredFate::Rejected };
+        if topic.properties.expires().is_some_and(|expires| expires <= unix) {
+            return StoredFate::Over;
+        }
+        match table.restore(number, topic) {
+            Ok(()) => StoredFate::Kept,
+            Err(NotKept::Full | NotKept::NameTaken) => StoredFate::Rejected,
+        }
     });
     table.set_restoring(false);
-    restored
 }
 
 /// A new topic, which is taken back when this is dropped, unless it is stored: its client then receives a refusal.

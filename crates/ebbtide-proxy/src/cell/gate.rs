@@ -67,6 +67,7 @@ enum PermitStage {
 /// A place in the queue at the time when it was taken.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct NextPlace {
+    client: IpAddr,
     ahead: usize,
     served: u64,
 }
@@ -157,18 +158,21 @@ impl CellGate {
     /// The place in the queue that a further request of this client would have.
     pub(crate) fn next_place(&self, client: IpAddr) -> NextPlace {
         let state = self.lock();
-        NextPlace { ahead: state.queue.ahead(client), served: state.queue.served() }
+        NextPlace { client, ahead: state.queue.ahead(client), served: state.queue.served() }
     }
 
     /// How long a request that was given this place still waits, as far as is known, and for its
     /// answer. `None` if there is no queue, or before the first answer.
     pub(crate) fn expected(&self, place: NextPlace) -> Option<Duration> {
         let state = self.lock();
-        if state.free() > 0 {
+        let is_free = state.free() > 0;
+        if is_free && !state.queue.has(place.client) {
             return None;
         }
         let passed = usize::try_from(state.queue.served() - place.served).unwrap_or(usize::MAX);
-        state.budget.wait(place.ahead.saturating_sub(passed))
+        let ahead = place.ahead.saturating_sub(passed);
+        // A client that waits while places are free leaves about half of them to others.
+        state.budget.wait(if is_free { 2 * ahead } else { ahead })
     }
 
     /// The mean round trip; `None` before the first answer.
@@ -399,6 +403,24 @@ mod tests {
         tokio::time::sleep(Duration::from_secs(4)).await;
         let load = gate.load();
         assert_eq!(load.in_flight, load.budget as usize);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_that_leaves_places_to_others_knows_how_long_its_own_requests_wait() {
+        let gate = CellGate::new(4, Overdue::Kept);
+        let (greedy, modest) = (of(1), of(2));
+        gate.enter(modest).await.end(system::now(), ExchangeEnd::Answered(Duration::from_secs(1)));
+        let _taken = [gate.enter(greedy).await, gate.enter(greedy).await];
+        for _ in 0..10 {
+            let gate = gate.clone();
+            tokio::spawn(async move { gate.enter(greedy).await });
+        }
+        tokio::task::yield_now().await;
+        assert_eq!(counts(&gate), (2, 10), "two places are left");
+        let expected = |client: Applicant| gate.expected(gate.next_place(client.client));
+        // Two of the ten in each round trip, then its own.
+        assert_eq!(expected(greedy), Some(Duration::from_secs(6)));
+        assert_eq!(expected(modest), None);
     }
 
     #[tokio::test(start_paused = true)]

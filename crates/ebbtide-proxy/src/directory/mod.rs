@@ -58,7 +58,7 @@ impl DirectoryConfig {
     }
 
     /// Sets the maximum number of bytes of all registrations, each of which counts as at least 1 KiB. An address has at
-    /// most as many as are free. Default 64 MiB.
+    /// most as many as are free. Any beyond it that are stored are set aside until a start with more room. Default 64 MiB.
     pub fn max_bytes(mut self, bytes: usize) -> Self {
         self.max_bytes = Some(bytes);
         self
@@ -122,7 +122,7 @@ impl Directory {
         let mut table = DirectoryTable::new(config.max_bytes.unwrap_or(64 << 20));
         let mut map = config.store.map(StoredMap::load).transpose()?;
         if let Some(map) = &mut map {
-            storing::restore(map, &mut table)?;
+            storing::restore(map, &mut table);
         }
         let subject = || Subject::new().at_most_every(NOTIFIED);
         let inner = Arc::new_cyclic(|inner| DirectoryInner {

@@ -1,6 +1,7 @@
 //! Observations through a gateway.
 
 use super::{Through, config, serve};
+use crate::Gateway;
 use ebbtide::server::{Call, Router, Subject, get};
 use ebbtide::{Client, Code, Response};
 use std::sync::Arc;
@@ -41,4 +42,15 @@ async fn a_resource_that_cannot_be_observed_is_answered_once() {
     let missing = through.get(&format!("coap://{server}/none"));
     let mut observation = through.client.observe_with(missing).await.unwrap();
     assert_eq!(observation.next().await.unwrap().unwrap().code(), Code::NOT_FOUND);
+}
+
+#[tokio::test]
+async fn nothing_is_observed_for_a_client_that_is_refused() {
+    let gateway = Gateway::new(config().only_for("192.0.2.0/24".parse().unwrap()));
+    let through = Through { client: Client::new(), proxy: serve(gateway.router()) };
+    let silent = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let observed = through.get(&format!("coap://{}/o", silent.local_addr().unwrap()));
+    let mut refused = through.client.observe_with(observed).await.unwrap();
+    assert_eq!(refused.next().await.unwrap().unwrap().code(), Code::FORBIDDEN);
+    assert_eq!(gateway.inner.observations.count(), 0);
 }

@@ -2,6 +2,12 @@
 
 use super::rfc_examples::message;
 use super::{config, patient, serve};
+use crate::ask::{Ask, BodyForm, StoredUse};
+use crate::cell::Applicant;
+use crate::forward::URGENCY;
+use crate::options::Forwarded;
+use crate::system;
+use crate::target::Target;
 use crate::{Broker, BrokerConfig, Directory, DirectoryConfig, Gateway};
 use ebbtide::server::{Call, Router, Verify, get, put};
 use ebbtide::{Client, ClientConfig, Code, ContentFormat, OptionNumber, Request, Response};
@@ -135,6 +141,28 @@ async fn open_requests_of_others_take_nothing_from_clients_that_cannot_echo() {
         let answer = from_forged_address(host, proxy, &request).await.await;
         assert_eq!(code(&answer), Code::CHANGED);
     }
+}
+
+#[tokio::test]
+async fn observed_requests_with_long_bodies_take_the_places_of_many() {
+    let gateway = Gateway::new(config());
+    let uri = format!("coap://{}/x", silent(1)[0].local_addr().unwrap());
+    let fetch = message(Code::FETCH, &[(OptionNumber::PROXY_URI, uri.as_bytes())], b"");
+    let fetch = Message::parse(&fetch).unwrap();
+    let ask = |host: u8, body: u8| Ask {
+        applicant: Applicant { client: [192, 0, 2, host].into(), urgency: URGENCY },
+        target: Target::of_message(&fetch).unwrap(),
+        code: Code::FETCH,
+        forwarded: Forwarded::of_request(&fetch, "gateway").unwrap(),
+        payload: vec![body; 1 << 20].into(),
+        deadline: system::now() + Duration::from_secs(60),
+        freshness: StoredUse::Stored,
+        body: BodyForm::Held,
+        arriving: None,
+    };
+    // Each takes three of 16 MiB.
+    assert_eq!((0..20).filter(|body| gateway.follow(ask(1, *body)).is_ok()).count(), 3);
+    assert!(gateway.follow(ask(2, 20)).is_ok());
 }
 
 #[tokio::test]
