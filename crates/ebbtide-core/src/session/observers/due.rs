@@ -16,6 +16,9 @@ use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 use core::net::IpAddr;
 
+/// The length of an empty queue that keeps its memory. A change may concern very many observers, and rarely does.
+const MAX_KEPT: usize = 1024;
+
 /// A notification to be created.
 #[derive(Clone, Debug)]
 pub struct Due {
@@ -146,18 +149,29 @@ impl Queue {
 
     /// The observer whose turn it is.
     fn pop(&mut self) -> Option<ObserverId> {
-        Tier::ALL.into_iter().find_map(|tier| {
-            if self.shares.has_place(tier) { self.of(tier).pop_front() } else { None }
-        })
+        let is_next = |tier: &Tier| self.shares.has_place(*tier) && self.has_one(*tier);
+        let tier = Tier::ALL.into_iter().find(is_next)?;
+        let queue = self.of(tier);
+        let next = queue.pop_front();
+        if queue.is_empty() && queue.capacity() > MAX_KEPT {
+            *queue = VecDeque::new();
+        }
+        next
+    }
+
+    fn has_one(&self, tier: Tier) -> bool {
+        let queue = match tier {
+            Tier::Proven => &self.proven,
+            Tier::Verified => &self.verified,
+            Tier::Unverified => &self.unverified,
+        };
+        !queue.is_empty()
     }
 
     fn any(&self) -> bool {
-        let has_one = |tier| match tier {
-            Tier::Proven => !self.proven.is_empty() || self.shares.has_called(),
-            Tier::Verified => !self.verified.is_empty(),
-            Tier::Unverified => !self.unverified.is_empty(),
-        };
-        Tier::ALL.into_iter().any(|tier| has_one(tier) && self.shares.has_place(tier))
+        let may = |tier| self.shares.has_place(tier);
+        may(Tier::Proven) && self.shares.has_called()
+            || Tier::ALL.into_iter().any(|tier| self.has_one(tier) && may(tier))
     }
 }
 
