@@ -144,27 +144,36 @@ impl Service {
     }
 }
 
-/// Makes room for a body of a source, which has at most as many places as are free to others. Returns false if there is
+/// Makes room for a body of a source, of which at most as many arrive as are free to others. Returns false if there is
 /// none.
 fn make_room(bodies: &mut BTreeMap<TransferKey, Arriving>, now: Instant, from: Source) -> bool {
-    let oldest = |bodies: &BTreeMap<TransferKey, Arriving>, may_go: &dyn Fn(&Arriving) -> bool| {
+    if 2 * bodies.len() < MAX {
+        return true;
+    }
+    let is_own = |arriving: &Arriving| arriving.from == from;
+    // It is remembered only for copies.
+    let is_answered = |arriving: &Arriving| arriving.answer.borrow().is_some();
+    let has_paused = |arriving: &Arriving| now.saturating_since(arriving.heard) >= PATIENCE;
+    let oldest = |may_go: &dyn Fn(&Arriving) -> bool| {
         let all = bodies.iter().filter(|(_, arriving)| may_go(arriving));
         all.min_by_key(|(_, arriving)| arriving.heard).map(|(key, _)| *key)
     };
-    if bodies.len() >= MAX
-        // An answered body is remembered only for copies.
-        && let Some(answered) = oldest(bodies, &|arriving| arriving.answer.borrow().is_some())
-    {
-        bodies.remove(&answered);
+    let (mut arrive, mut own) = (0, 0);
+    for arriving in bodies.values().filter(|arriving| !is_answered(arriving)) {
+        arrive += 1;
+        own += usize::from(is_own(arriving));
     }
-    let own = bodies.values().filter(|arriving| arriving.from == from).count();
-    let free = MAX.saturating_sub(bodies.len());
-    if free > 0 && own < free {
-        return true;
-    }
-    let has_paused = |arriving: &Arriving| now.saturating_since(arriving.heard) >= PATIENCE;
-    let is_one_of = |arriving: &Arriving| own == 0 || arriving.from == from;
-    let gone = oldest(bodies, &|arriving| is_one_of(arriving) && has_paused(arriving));
+    let free = MAX.saturating_sub(arrive);
+    let gone = if free > 0 && own < free {
+        if bodies.len() < MAX {
+            return true;
+        }
+        oldest(&|arriving| is_own(arriving) && is_answered(arriving))
+            .or_else(|| oldest(&is_answered))
+    } else {
+        let is_one_of = |arriving: &Arriving| own == 0 || is_own(arriving);
+        oldest(&|arriving| is_one_of(arriving) && !is_answered(arriving) && has_paused(arriving))
+    };
     gone.is_some_and(|gone| bodies.remove(&gone).is_some())
 }
 

@@ -309,6 +309,30 @@ async fn one_address_gets_half_of_the_places_of_arriving_bodies_and_a_newcomer_f
 }
 
 #[tokio::test]
+async fn finished_bodies_take_no_share_of_those_that_arrive() {
+    let (server, _store) = serve(Semaphore::MAX_PERMITS);
+    let mut many = ManyClients::new(server.local_addrs()[0]);
+    // Two blocks each, as many as one address may not have at once.
+    for id in 0..600_u16 {
+        let name = id.to_string();
+        for (number, block, code) in [(0, 0x08, Code::CONTINUE), (1, 0x10, Code::CHANGED)] {
+            let options = [(11, name.as_bytes()), (27, &[block][..])];
+            let id = 2 * id + number;
+            let put = Outgoing { code: Code::PUT, id, options: &options, payload: &[0; 16], ..GET };
+            many.say(0, &put);
+            many.flush();
+            let mut answer = None;
+            eventually(|| {
+                many.hear(|_| true, |_, message| answer = Some(message.code()));
+                answer.is_some()
+            })
+            .await;
+            assert_eq!(answer, Some(code), "block {number} of body {name}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_client_that_begins_anew_ends_the_body_before() {
     let (server, store) = serve(Semaphore::MAX_PERMITS);
     let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
