@@ -43,8 +43,13 @@ async fn from_forged_address(
     socket.send_to(request, to).await.unwrap();
     async move {
         let mut buffer = [0; 1280];
-        let length = socket.recv(&mut buffer).await.unwrap();
-        buffer[..length].to_vec()
+        loop {
+            let length = socket.recv(&mut buffer).await.unwrap();
+            // An acknowledgement may come before.
+            if code(&buffer[..length]) != Code::EMPTY {
+                return buffer[..length].to_vec();
+            }
+        }
     }
 }
 
