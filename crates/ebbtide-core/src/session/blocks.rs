@@ -3,8 +3,8 @@
 use super::etags::ETags;
 use super::key::TransferKey;
 use super::message::{BlockSizes, BurstMark, Response};
-use super::transfer_cache::{MAX_TRANSFERS, TransferCache};
-use crate::peer::is_fair;
+use super::protection::Protection;
+use super::transfer_cache::TransferCache;
 use crate::time::{Duration, Instant};
 use crate::wire::{Block, Code, Message, OptionNumber};
 use alloc::collections::BTreeMap;
@@ -14,7 +14,7 @@ use bytes::{Bytes, BytesMut};
 /// (`client::Upload::in_flight`).
 const MAX_AHEAD: usize = 255;
 
-/// How long an upload that has advanced is protected from others.
+/// How long an upload that has advanced is protected from others, within the share of its source.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Max-Age in seconds of the answer to a client that found no room.
 const MAX_AGE: u32 = 10;
@@ -22,19 +22,24 @@ const MAX_AGE: u32 = 10;
 /// A body in parts.
 #[derive(Debug)]
 pub(super) struct BlockTransfers {
-    pub(super) bodies: TransferCache<Block1Upload, Response, Response>,
+    bodies: TransferCache<Block1Upload, Response, Response>,
     pub(super) etags: ETags,
+    protection: Protection,
+    /// How long an upload stays protected: not longer than it may pause.
+    patience: Duration,
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Block1Upload {
+struct Block1Upload {
     body: BytesMut,
     /// Blocks that overtook the next one of `body`, by their offsets.
     ahead: BTreeMap<usize, Bytes>,
     /// The size that the client has announced.
     announced: usize,
-    /// When it last advanced after its first block; `None` if it has not.
-    advanced: Option<Instant>,
+    /// When it last advanced after its first block.
+    advanced: Instant,
+    /// With how many bytes it is protected from others, if it is.
+    protected: Option<usize>,
     /// Whether the last block has arrived.
     whole: bool,
     /// Whether the first block has If-None-Match, which the others do not have (RFC 7959 section 2.10).
@@ -42,10 +47,9 @@ pub(super) struct Block1Upload {
 }
 
 impl Block1Upload {
-    /// Whether it may be dropped in favour of others: it has not advanced after its first block, or
-    /// not for some time.
-    fn may_go(&self, now: Instant) -> bool {
-        self.advanced.is_none_or(|at| now.saturating_since(at) >= PATIENCE)
+    /// Whether it may be dropped in favour of others.
+    fn may_go(&self) -> bool {
+        self.protected.is_none()
     }
 
     /// The bytes that it takes or will take.
@@ -111,7 +115,24 @@ impl BlockTransfers {
     /// EXCHANGE_LIFETIME (RFC 7959 section 2.4 leaves it to the server).
     pub(super) fn new(max_bytes: usize, lifetime: Duration) -> Self {
         let bodies = TransferCache::new(max_bytes, lifetime, Block1Upload::may_go);
-        Self { bodies, etags: ETags::default() }
+        let protection = Protection::new(max_bytes);
+        Self { bodies, etags: ETags::default(), protection, patience: PATIENCE.min(lifetime) }
+    }
+
+    /// The bytes of bodies, the number of uploads including finished ones, and the number of stored downloads.
+    pub(super) fn held(&mut self, now: Instant) -> (usize, usize, usize) {
+        self.expire(now);
+        self.bodies.held(now)
+    }
+
+    /// Whether half of the memory for uploads is taken.
+    pub(super) fn is_half_full(&self) -> bool {
+        self.bodies.is_half_full()
+    }
+
+    /// Uploads that were dropped for lack of memory.
+    pub(super) fn evicted(&self) -> u64 {
+        self.bodies.evicted
     }
 
     /// Accepts a block of a request's body, which may have `max_body` bytes.
@@ -124,11 +145,11 @@ impl BlockTransfers {
         announced: Option<u32>,
         max_body: usize,
     ) -> BlockOutcome {
-        self.bodies.expire(now);
+        self.expire(now);
         let payload = message.payload();
         let end = block.offset() as usize + payload.len();
         if end > max_body || announced.is_some_and(|size| size as usize > max_body) {
-            self.bodies.uploads.remove(&key);
+            self.drop_upload(&key);
             // Another body has begun, whose later blocks are not copies of the answered ones.
             self.bodies.answers.remove(&key);
             return BlockOutcome::Answer(too_large(max_body));
@@ -139,7 +160,7 @@ impl BlockTransfers {
         }
         if block.num() == 0 {
             if !block.more() {
-                self.bodies.uploads.remove(&key);
+                self.drop_upload(&key);
                 self.bodies.answers.remove(&key);
                 return BlockOutcome::Single;
             }
@@ -148,7 +169,8 @@ impl BlockTransfers {
             if !upload.is_some_and(|upload| upload.body.starts_with(payload)) {
                 let announced = announced.map_or(0, |size| size as usize);
                 let upload = Block1Upload { announced, ..Block1Upload::default() };
-                if !self.has_room_for(now, &key, announced.max(payload.len()))
+                self.unprotect(&key);
+                if !self.protection.admits(key.remote.source(), announced.max(payload.len()))
                     || !self.bodies.begin_upload(now, key, upload, 0)
                 {
                     self.bodies.answers.remove(&key);
@@ -169,7 +191,7 @@ impl BlockTransfers {
         if upload.contradicts(&block, payload) {
             // The client has begun again with the first block, which replaces the remains of the
             // former body (RFC 7959 section 2.5).
-            self.bodies.uploads.remove(&key);
+            self.drop_upload(&key);
             return BlockOutcome::Answer(Response::new(Code::REQUEST_ENTITY_INCOMPLETE));
         }
         if upload.has(&block, payload.len()) {
@@ -177,12 +199,18 @@ impl BlockTransfers {
         } else if !upload.may_wait(&block, payload.len()) {
             return self.missing(&key, block);
         } else {
-            // This upload may itself have been dropped.
+            let protected = upload.protected;
             let Some(upload) = self.bodies.grow_upload(now, key, payload.len()) else {
+                // This upload has itself been dropped.
+                if let Some(bytes) = protected {
+                    self.protection.remove(key.remote.source(), bytes);
+                }
                 return BlockOutcome::Answer(no_room());
             };
             upload.add(offset, payload);
-            upload.advanced = (block.num() > 0).then_some(now);
+            if block.num() > 0 {
+                self.protect(now, key);
+            }
         }
         if block.more() {
             let mut response = Response::new(Code::CONTINUE);
@@ -222,24 +250,59 @@ impl BlockTransfers {
         }
     }
 
-    /// Whether a body of so many bytes fits in addition to those that advance, at their full sizes,
-    /// and into the share of its source, in bytes and in places.
-    fn has_room_for(&self, now: Instant, key: &TransferKey, bytes: usize) -> bool {
-        let from = key.remote.source().sharing();
-        let (mut promised, mut own) = (0, 0);
-        let (mut places, mut own_places) = (0, 0);
-        for (other, upload) in self.bodies.uploads.entries() {
-            if other != key && !upload.may_go(now) {
-                promised += upload.promised();
-                places += 1;
-                if other.remote.source().sharing() == from {
-                    own += upload.promised();
-                    own_places += 1;
-                }
+    /// An upload has advanced: it is protected from others, if it and the protected ones of its source are within the
+    /// share of that. Many can begin at once, and without an announcement each can become long, so that the look at
+    /// the first block does not suffice.
+    fn protect(&mut self, now: Instant, key: TransferKey) {
+        let Some(upload) = self.bodies.uploads.get_mut(&key) else { return };
+        upload.advanced = now;
+        let bytes = upload.promised();
+        if upload.protected == Some(bytes) {
+            return;
+        }
+        let was_protected = self.unprotect(&key);
+        if !self.protection.admits(key.remote.source(), bytes) {
+            return;
+        }
+        self.protection.add(key.remote.source(), bytes);
+        if let Some(upload) = self.bodies.uploads.get_mut(&key) {
+            upload.protected = Some(bytes);
+        }
+        if !was_protected {
+            self.bodies.uploads.wait(&key, Some(now + self.patience));
+        }
+    }
+
+    /// An upload is not protected any more. Returns whether it was.
+    fn unprotect(&mut self, key: &TransferKey) -> bool {
+        let upload = self.bodies.uploads.get_mut(key);
+        let Some(bytes) = upload.and_then(|upload| upload.protected.take()) else { return false };
+        self.protection.remove(key.remote.source(), bytes);
+        true
+    }
+
+    fn drop_upload(&mut self, key: &TransferKey) {
+        self.unprotect(key);
+        self.bodies.uploads.remove(key);
+    }
+
+    /// Ends the protection of uploads that have not advanced for some time.
+    fn lapse(&mut self, now: Instant) {
+        while let Some(key) = self.bodies.uploads.pop_due(now) {
+            let Some(upload) = self.bodies.uploads.get(&key) else { continue };
+            let end = upload.advanced + self.patience;
+            if end > now {
+                self.bodies.uploads.wait(&key, Some(end));
+            } else {
+                self.unprotect(&key);
             }
         }
-        is_fair(own, bytes, self.bodies.max_bytes().saturating_sub(promised))
-            && is_fair(own_places, 1, MAX_TRANSFERS.saturating_sub(places))
+    }
+
+    /// Drops transfers that have paused for too long.
+    fn expire(&mut self, now: Instant) {
+        self.lapse(now);
+        self.bodies.expire(now);
     }
 
     /// A later block of a stored response. A request that does not repeat the body of the first one
@@ -251,7 +314,7 @@ impl BlockTransfers {
         wanted: Block,
         sizes: BlockSizes,
     ) -> Option<Response> {
-        self.bodies.expire(now);
+        self.expire(now);
         let key = match self.bodies.downloads.get(&key) {
             None if key.has_no_body() => self.bodies.downloads.newest(key.with_later_bodies())?,
             _ => key,
@@ -273,6 +336,7 @@ impl BlockTransfers {
         if response.code == Code::CONTENT {
             response = self.etags.with_etag(response);
         }
+        self.lapse(now);
         // If it is too long to be stored, the handler is called again for every block.
         self.bodies.keep_download(now, key, response.clone(), response.payload.len());
         slice(&response, wanted, sizes)
@@ -282,6 +346,7 @@ impl BlockTransfers {
     /// refuses a block does not end the upload, since the block may be sent again.
     pub(super) fn finish(&mut self, now: Instant, key: TransferKey, answer: &Response) {
         if self.bodies.uploads.get(&key).is_some_and(|upload| upload.whole) {
+            self.unprotect(&key);
             self.bodies.finish(now, key, answer.clone());
         }
     }

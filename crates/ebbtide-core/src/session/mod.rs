@@ -12,6 +12,7 @@ mod finished;
 mod key;
 mod message;
 mod observers;
+mod protection;
 mod q_block;
 mod rate_limiter;
 mod recency;

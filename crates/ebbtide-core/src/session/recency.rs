@@ -53,9 +53,9 @@ impl<K: Copy + Ord, T> RecencyMap<K, T> {
         self.by_key.iter().map(|(key, entry)| (key, &entry.value))
     }
 
-    /// Of the group that takes most, the entry that has not advanced for longest, of those that `may_go`. The
-    /// keys of a group follow each other; `weigh` says what an entry of so many bytes counts, and `extra` what
-    /// a group takes beside its entries, if it has any. `None` if no group takes more than `above`.
+    /// Of the group that takes most, of those with entries that `may_go`, the one of these that has not advanced for
+    /// longest. The keys of a group follow each other; `weigh` says what an entry of so many bytes counts, and `extra`
+    /// what a group takes beside its entries, if it has any. `None` if no such group takes more than `above`.
     pub(super) fn oldest_of_largest<G: PartialEq>(
         &self,
         may_go: impl Fn(&T) -> bool,
@@ -65,15 +65,18 @@ impl<K: Copy + Ord, T> RecencyMap<K, T> {
         above: usize,
     ) -> Option<K> {
         let mut largest: Option<(usize, u64, K)> = None;
-        let mut entries = self.by_key.iter().filter(|(_, entry)| may_go(&entry.value)).peekable();
-        while let Some((&key, entry)) = entries.next() {
-            let of = group(&key);
-            let (mut weight, mut oldest) = (weigh(entry.bytes) + extra(&of), (entry.advance, key));
+        let mut entries = self.by_key.iter().peekable();
+        while let Some((first, _)) = entries.peek() {
+            let of = group(first);
+            let (mut weight, mut oldest) = (extra(&of), None::<(u64, K)>);
             while let Some((&key, entry)) = entries.next_if(|(key, _)| group(key) == of) {
                 weight += weigh(entry.bytes);
-                oldest = oldest.min((entry.advance, key));
+                if may_go(&entry.value) {
+                    let this = (entry.advance, key);
+                    oldest = Some(oldest.map_or(this, |oldest| oldest.min(this)));
+                }
             }
-            let (advance, key) = oldest;
+            let Some((advance, key)) = oldest else { continue };
             // Of groups alike it is the one whose entry is the oldest.
             let is_larger = largest
                 .is_none_or(|(most, since, _)| weight > most || weight == most && advance < since);

@@ -20,25 +20,16 @@ pub(super) struct TransferCache<U, D, A> {
     /// How long a transfer may pause.
     lifetime: Duration,
     /// Whether an upload may be dropped in favour of others.
-    may_go: fn(&U, Instant) -> bool,
+    may_go: fn(&U) -> bool,
     /// Uploads that were dropped for lack of memory.
     pub(super) evicted: u64,
 }
 
 impl<U, D, A> TransferCache<U, D, A> {
-    pub(super) fn new(
-        max_bytes: usize,
-        lifetime: Duration,
-        may_go: fn(&U, Instant) -> bool,
-    ) -> Self {
+    pub(super) fn new(max_bytes: usize, lifetime: Duration, may_go: fn(&U) -> bool) -> Self {
         let (uploads, downloads) = (RecencyMap::new(), RecencyMap::new());
         let answers = RecencyMap::new();
         Self { uploads, downloads, answers, max_bytes, lifetime, may_go, evicted: 0 }
-    }
-
-    /// The limit in bytes.
-    pub(super) const fn max_bytes(&self) -> usize {
-        self.max_bytes
     }
 
     /// The bytes of bodies, the number of uploads including finished ones, and the number of stored
@@ -84,7 +75,7 @@ impl<U, D, A> TransferCache<U, D, A> {
         bytes: usize,
     ) -> bool {
         self.uploads.remove(&key);
-        let full = self.uploads.len() >= MAX_TRANSFERS && !self.evict_upload(now);
+        let full = self.uploads.len() >= MAX_TRANSFERS && !self.evict_upload(|_| 1, 0);
         if full || !self.make_room(now, bytes) {
             return false;
         }
@@ -141,7 +132,10 @@ impl<U, D, A> TransferCache<U, D, A> {
         while self.bytes() + bytes > self.max_bytes {
             let evicted = self.evict_download(|held| held, |_| 0, self.max_bytes / 2)
                 || self.downloads.pop_oldest(now, Duration::ZERO).is_some();
-            if !evicted && !self.evict_upload(now) {
+            if !evicted
+                && !self.evict_upload(|held| held, self.max_bytes / 2)
+                && !self.evict_upload(|_| 1, 0)
+            {
                 return false;
             }
         }
@@ -163,13 +157,12 @@ impl<U, D, A> TransferCache<U, D, A> {
         oldest.is_some_and(|key| self.downloads.remove(&key).is_some())
     }
 
-    /// Of the uploads of the source that has most, the one that has not advanced for longest is dropped, so that
-    /// one that advances stays, and one that waits for its next block is not dropped for the many of another
-    /// source.
-    fn evict_upload(&mut self, now: Instant) -> bool {
-        let (may_go, of) = (self.may_go, |key: &TransferKey| key.remote.source().sharing());
-        let oldest =
-            self.uploads.oldest_of_largest(|upload| may_go(upload, now), of, |_| 1, |_| 0, 0);
+    /// Of the uploads of the source that takes most, if that is more than `above`, the one that has not advanced for
+    /// longest is dropped, so that one that waits for its next block is not dropped for the many, or the long ones, of
+    /// another source.
+    fn evict_upload(&mut self, weigh: impl Fn(usize) -> usize, above: usize) -> bool {
+        let of = |key: &TransferKey| key.remote.source().sharing();
+        let oldest = self.uploads.oldest_of_largest(self.may_go, of, weigh, |_| 0, above);
         let evicted = oldest.is_some_and(|key| self.uploads.remove(&key).is_some());
         self.evicted += u64::from(evicted);
         evicted

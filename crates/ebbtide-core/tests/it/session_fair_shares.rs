@@ -1,9 +1,12 @@
 //! Fair shares: who takes as much as it can is refused first, and a newcomer finds room.
 
 use crate::common::server_session::{Ask, Bench, Does, ask, at, code, peer};
+use ebbtide_core::endpoint::{Endpoint, EndpointConfig};
 use ebbtide_core::session::{ObserverId, Observers, Registration, Response, Subject, Verify};
 use ebbtide_core::wire::{Block, Code, Message, OptionNumber, encode_uint};
 use ebbtide_core::{PeerId, PeerToken};
+use rand_chacha::ChaCha8Rng;
+use rand_core::SeedableRng;
 use std::net::{Ipv6Addr, SocketAddr};
 
 const MEGABYTE: usize = 1_000_000;
@@ -85,10 +88,14 @@ fn one_address_cannot_announce_all_the_room() {
     assert_eq!(begin(&mut bench, peer(3), 30), yes);
 }
 
-/// The first block of an upload without an end, or a later one.
+/// The first block of an upload without an end, or the second one.
 fn endless(number: u32, id: u16) -> Ask {
+    endless_of(id / 2, number, id)
+}
+
+fn endless_of(upload: u16, number: u32, id: u16) -> Ask {
     let option = Block::new(number, true, 0).unwrap().to_uint();
-    let put = ask(Code::PUT, id, &format!("up{}", id / 2));
+    let put = ask(Code::PUT, id, &format!("up{upload}"));
     put.option(27, encode_uint(option, &mut [0; 4])).payload(&[b'u'; 16])
 }
 
@@ -104,6 +111,114 @@ fn one_address_cannot_hold_all_places_of_uploads_however_short_they_are() {
     }
     assert_eq!(begun, 512, "half of the places are the most");
     assert_eq!(code(&send(&mut bench, peer(2), &endless(0, 0))), Code::CONTINUE);
+}
+
+#[test]
+fn uploads_of_one_address_that_begin_at_once_and_then_advance_leave_room_to_others() {
+    const ALL: u16 = 1024;
+    let mut bench = bench(64 * MEGABYTE);
+    let advance = |bench: &mut Bench, number: u32| {
+        let go_on = |n| endless_of(n, number, number as u16 * ALL + n);
+        let codes = (0..ALL).map(|n| code(&send(bench, peer(1), &go_on(n))));
+        codes.filter(|code| *code == Code::CONTINUE).count()
+    };
+    assert_eq!(advance(&mut bench, 0), 1024);
+    assert_eq!(advance(&mut bench, 1), 1024);
+    let begun = |bench: &mut Bench, from, count: u16| {
+        let codes = (0..count).map(|n| {
+            let begun = code(&send(bench, from, &endless_of(n, 0, 2 * n)));
+            send(bench, from, &endless_of(n, 1, 2 * n + 1));
+            begun
+        });
+        codes.filter(|code| *code == Code::CONTINUE).count()
+    };
+    assert_eq!(begun(&mut bench, peer(2), 600), 256, "half of what the first one leaves");
+    for number in 0..5 {
+        // What they lost was not within the share of the first one.
+        assert!(advance(&mut bench, number + 2) >= 512);
+        let last = number == 4;
+        let answer = code(&send(&mut bench, peer(3), &block(number, 5000, number as u16, "up")));
+        assert_eq!(answer, if last { Code::CHANGED } else { Code::CONTINUE });
+    }
+    // Those that advance no more make room.
+    bench.now = at(106);
+    assert_eq!(begun(&mut bench, peer(4), 600), 512);
+}
+
+#[test]
+fn uploads_of_one_address_that_announce_at_once_or_not_at_all_leave_half_of_the_bytes() {
+    const EACH: usize = 15 * MEGABYTE;
+    let mut bench = bench(64 * MEGABYTE);
+    for number in 0..2 {
+        for n in 0..8 {
+            let put = block(number, EACH, number as u16 * 8 + n, &format!("up{n}"));
+            assert_eq!(code(&send(&mut bench, peer(1), &put)), Code::CONTINUE);
+        }
+    }
+    assert_eq!(code(&send(&mut bench, peer(2), &block(0, EACH, 1, "up"))), Code::CONTINUE);
+    assert_eq!(code(&send(&mut bench, peer(2), &block(1, EACH, 2, "up"))), Code::CONTINUE);
+    assert_eq!(code(&send(&mut bench, peer(3), &block(0, EACH, 1, "up"))), Code::CONTINUE);
+
+    // Of uploads without an announcement nobody knows how long they become.
+    let mut bench = self::bench(MEGABYTE);
+    let grow = |bench: &mut Bench, number: u32| {
+        let mut grown = 0;
+        for n in 0..4 {
+            let option = Block::new(number, true, 6).unwrap().to_uint();
+            let put = ask(Code::PUT, number as u16 * 4 + n, &format!("up{n}"));
+            let put = put.option(27, encode_uint(option, &mut [0; 4])).payload(&[b'u'; 1024]);
+            grown += usize::from(code(&send(bench, peer(1), &put)) == Code::CONTINUE);
+        }
+        grown
+    };
+    for number in 0..240 {
+        assert_eq!(grow(&mut bench, number), 4);
+    }
+    let total = 250_000_usize;
+    for number in 0..total.div_ceil(1024) as u32 {
+        grow(&mut bench, 240 + number);
+        let answer = code(&send(&mut bench, peer(2), &block(number, total, number as u16, "up")));
+        let last = (number as usize + 1) * 1024 >= total;
+        assert_eq!(answer, if last { Code::CHANGED } else { Code::CONTINUE }, "block {number}");
+    }
+}
+
+/// A block of 1024 bytes, or the last one, of a body of `total` bytes in the blocks of RFC 9177.
+fn quick(upload: u16, number: u32, total: u32, id: u16) -> Ask {
+    let rest = total - number * 1024;
+    let option = Block::new(number, rest > 1024, 6).unwrap().to_uint();
+    let put = ask(Code::PUT, id, &format!("up{upload}"));
+    let put = put.option(19, encode_uint(option, &mut [0; 4]));
+    let put = put.option(60, encode_uint(total, &mut [0; 4])).option(292, b"tag");
+    put.payload(&vec![b'u'; rest.min(1024) as usize])
+}
+
+#[test]
+fn long_bodies_in_quick_blocks_of_one_address_displace_its_own() {
+    let mut bench = bench(MEGABYTE);
+    let config = EndpointConfig { q_block: true, ..EndpointConfig::default() };
+    bench.endpoint = Endpoint::new(config, Box::new(ChaCha8Rng::seed_from_u64(2)));
+    for n in 0..5 {
+        bench.take(peer(2), &quick(n, 0, 3000, n).bytes());
+    }
+    assert_eq!(bench.session.load(bench.now).uploads, 5);
+    for number in 0..400 {
+        for n in 0..4 {
+            let block = quick(n, number, 400 * 1024 + 1, number as u16 * 4 + n);
+            bench.take(peer(1), &block.bytes());
+        }
+    }
+    assert!(bench.session.refusals().uploads_evicted > 0);
+    assert!(bench.session.load(bench.now).block_bytes <= MEGABYTE);
+    // The bodies of the other one are whole with their last blocks.
+    let before = bench.calls;
+    for n in 0..5 {
+        for number in 1..3 {
+            let block = quick(n, number, 3000, 10 + 2 * n + number as u16);
+            bench.take(peer(2), &block.bytes());
+        }
+    }
+    assert_eq!(bench.calls - before, 5);
 }
 
 #[test]

@@ -146,3 +146,31 @@ fn is_no_route(error: &io::Error) -> bool {
             | io::ErrorKind::PermissionDenied
     )
 }
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::super::shared::SocketConfig;
+    use super::super::socket::SocketOptions;
+    use super::*;
+    use ebbtide_core::endpoint::EndpointConfig;
+
+    #[tokio::test]
+    async fn reports_that_come_thick_and_fast_leave_turns_to_others() {
+        let config = SocketConfig {
+            endpoint: EndpointConfig::default(),
+            busy_poll: std::time::Duration::ZERO,
+            options: SocketOptions::default(),
+            oscore: None,
+            network: None,
+        };
+        let shared = Shared::new(([127, 0, 0, 1], 0).into(), config, None).unwrap();
+        let socket = shared.device.socket().unwrap().as_udp();
+        let mut sent = 0;
+        while sent < 2 * REPORTS {
+            // A report of an earlier datagram is an error of the next call.
+            sent += usize::from(socket.send_to(&[0], ("127.0.0.1", 1)).is_ok());
+        }
+        assert!(shared.take_errors());
+        assert!(shared.device.take_error().is_some(), "the others wait for the next turn");
+    }
+}

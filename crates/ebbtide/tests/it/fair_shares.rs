@@ -2,12 +2,13 @@
 
 use crate::common::eventually::eventually;
 use crate::common::many_clients::{GET, ManyClients, Outgoing};
-use ebbtide::server::{Resource, Router, Server, Verify, delete, post};
-use ebbtide::{Client, Code, ServerConfig};
+use ebbtide::server::{Call, Resource, Router, Server, Subject, Verify, delete, get, post};
+use ebbtide::{Client, Code, Response, ServerConfig};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 use tokio::sync::Semaphore;
 
 const MAX: usize = 40;
@@ -169,4 +170,71 @@ async fn one_address_gets_half_of_the_places_of_handlers_at_work_and_a_newcomer_
         answered(greedy, Code::CHANGED) == MAX / 2 + 1
     })
     .await;
+}
+
+#[tokio::test]
+async fn a_long_request_takes_more_places_of_handlers_at_work() {
+    let gate = Arc::new(Semaphore::new(0));
+    let limited = ServerConfig::new().limits(|limits| limits.working(MAX));
+    let router = Router::new().route("/slow", waiting_for(&gate, &Arc::default()));
+    let server = Server::with_config(router, limited, ["127.0.0.1:0"]).unwrap();
+    let (meter, at) = (server.meter(), server.local_addrs()[0]);
+    let working = || meter.snapshot().load.working;
+    let ask = |body| async move { Client::new().post(format!("coap://{at}/slow"), body).await };
+    // Six times 16 KiB, and a rest.
+    let long = vec![0; 6 * 16 * 1024 + 1];
+    let first = tokio::spawn(ask(long.clone()));
+    eventually(|| working() == 7).await;
+    let second = tokio::spawn(ask(long.clone()));
+    eventually(|| working() == 14).await;
+    let short = tokio::spawn(ask(Vec::new()));
+    eventually(|| working() == 15).await;
+    gate.add_permits(1000);
+    for answer in [first, second, short] {
+        assert_eq!(answer.await.unwrap().unwrap().code(), Code::CHANGED);
+    }
+    eventually(|| working() == 0).await;
+}
+
+#[tokio::test]
+async fn separate_responses_that_nobody_acknowledges_hold_up_no_others() {
+    const REQUESTS: u16 = 100;
+    let (gate, state) = (Arc::new(Semaphore::new(0)), Subject::new());
+    let config = ServerConfig::new()
+        .acknowledge_after(Duration::from_millis(1))
+        .limits(|limits| limits.exchanges(64).queue_per_peer(100));
+    let observed = get(|_: &Call<'_>| Response::content("state")).observable(&state);
+    let router =
+        Router::new().route("/slow", waiting_for(&gate, &Arc::default())).route("/state", observed);
+    let server = Server::with_config(router, config, ["127.0.0.1:0"]).unwrap();
+    let many = RefCell::new(ManyClients::new(server.local_addrs()[0]));
+    let heard = RefCell::new(BTreeMap::<(u32, Code), usize>::new());
+    let (silent, observer, other) = (0, 1, 2);
+    let hear = |n: u32, code: Code| {
+        many.borrow_mut().hear(
+            |n| n != silent,
+            |n, message| *heard.borrow_mut().entry((n, message.code())).or_default() += 1,
+        );
+        heard.borrow().get(&(n, code)).copied().unwrap_or_default()
+    };
+    let observe = [(6, &b""[..]), (11, b"state")];
+    many.borrow_mut().say(observer, &Outgoing { options: &observe, token: b"o", ..GET });
+    many.borrow_mut().flush();
+    eventually(|| hear(observer, Code::CONTENT) >= 1).await;
+    let slow = [(11, &b"slow"[..])];
+    let post = Outgoing { code: Code::POST, options: &slow, ..GET };
+    for id in 0..REQUESTS {
+        let token = &id.to_be_bytes();
+        many.borrow_mut().say(silent, &Outgoing { id, token, ..post });
+    }
+    many.borrow_mut().flush();
+    eventually(|| hear(silent, Code::EMPTY) >= usize::from(REQUESTS)).await;
+    many.borrow_mut().say(other, &post);
+    many.borrow_mut().flush();
+    eventually(|| hear(other, Code::EMPTY) >= 1).await;
+    gate.add_permits(1000);
+    eventually(|| hear(silent, Code::CHANGED) > 0).await;
+    state.changed();
+    eventually(|| hear(observer, Code::CONTENT) >= 2).await;
+    eventually(|| hear(other, Code::CHANGED) >= 1).await;
 }

@@ -46,7 +46,7 @@ impl QBlockTransfers {
     pub(in crate::session) fn new(max_bytes: usize, params: QBlockParameters) -> Self {
         // RFC 9177 sections 4.3 and 7.2.
         let lifetime = params.non_partial_timeout();
-        let bodies = TransferCache::new(max_bytes, lifetime, |_, _| true);
+        let bodies = TransferCache::new(max_bytes, lifetime, |_| true);
         Self { bodies, params, max_bytes, pace: Pace::new(params) }
     }
 

@@ -240,7 +240,7 @@ impl<S: SharedState<ServerState>> Server<S> {
     /// Returns the load of the session at `now`.
     pub fn load(&self, now: Instant) -> ServerLoad {
         self.tables.with(|tables| {
-            let (bytes, uploads, downloads) = tables.blocks.bodies.held(now);
+            let (bytes, uploads, downloads) = tables.blocks.held(now);
             let quick = tables.q_blocks.bodies.held(now);
             ServerLoad {
                 block_bytes: bytes + quick.0,
@@ -257,7 +257,7 @@ impl<S: SharedState<ServerState>> Server<S> {
         self.tables.with(|tables| Refusals {
             challenged: tables.validation.challenged(),
             too_many_requests: tables.limiter.as_ref().map_or(0, RateLimiter::refused),
-            uploads_evicted: tables.blocks.bodies.evicted + tables.q_blocks.bodies.evicted,
+            uploads_evicted: tables.blocks.evicted() + tables.q_blocks.bodies.evicted,
             ..Refusals::default()
         })
     }

@@ -153,9 +153,9 @@ impl<S: SharedState<ServerState>> Server<S> {
             }
         }
         if received.facts.begins_upload() {
-            let pressed = self.tables.with(|tables| {
-                tables.blocks.bodies.is_half_full() && received.requester.may_be_forged()
-            });
+            let pressed = self
+                .tables
+                .with(|tables| tables.blocks.is_half_full() && received.requester.may_be_forged());
             return pressed.then_some(Substitute::Challenge(None));
         }
         // An idempotent request is handled again.
