@@ -355,12 +355,21 @@ impl Path {
 
     /// Makes a call of the device, and lets everything arrive.
     fn call<R>(&mut self, call: impl FnOnce(&mut PskClient, &mut ClientIo<'_>) -> R) -> R {
+        let mut result = None;
+        let sent = self.undelivered(|device, io| result = Some(call(device, io)));
+        self.deliver(sent);
+        result.unwrap()
+    }
+
+    /// Makes a call of the device, and returns what it sends.
+    fn undelivered(
+        &mut self,
+        call: impl FnOnce(&mut PskClient, &mut ClientIo<'_>),
+    ) -> Vec<Vec<u8>> {
         let mut sent = Vec::new();
         let send = &mut |datagram: &[u8]| sent.push(datagram.to_vec());
-        let io = &mut ClientIo { now: self.now, rng: &mut self.rng, send };
-        let result = call(&mut self.device, io);
-        self.deliver(sent);
-        result
+        call(&mut self.device, &mut ClientIo { now: self.now, rng: &mut self.rng, send });
+        sent
     }
 
     fn deliver(&mut self, mut to_server: Vec<Vec<u8>>) {
@@ -474,15 +483,8 @@ fn a_device_whose_server_restarts_during_the_handshake_begins_another_one() {
 fn a_device_whose_server_forgets_each_handshake_gives_up() {
     let mut path = Path::new();
     path.restart(1024);
-    let mut sent = Vec::new();
-    let mut call = |path: &mut Path, call: &mut dyn FnMut(&mut PskClient, &mut ClientIo<'_>)| {
-        sent.clear();
-        let send = &mut |datagram: &[u8]| sent.push(datagram.to_vec());
-        call(&mut path.device, &mut ClientIo { now: path.now, rng: &mut path.rng, send });
-        sent.clone()
-    };
     let unknown = [21, 0xfe, 0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 2, 20];
-    let mut hellos = call(&mut path, &mut |device, io| device.reconnect(io));
+    let mut hellos = path.undelivered(|device, io| device.reconnect(io));
     for restarts in 0..=3 {
         // Until ClientKeyExchange and its first copy, which are lost.
         while hellos[0][13] != 16 {
@@ -490,7 +492,7 @@ fn a_device_whose_server_forgets_each_handshake_gives_up() {
             path.server.handle_datagram(path.now, from, &mut hellos[0], &mut |_, _| {});
             while let Output::Transmit { datagram, .. } = path.server.poll_output() {
                 let mut datagram = datagram.to_vec();
-                let answers = call(&mut path, &mut |device, io| {
+                let answers = path.undelivered(|device, io| {
                     assert!(device.receive(io, &mut datagram).is_none());
                 });
                 if !answers.is_empty() {
@@ -501,17 +503,17 @@ fn a_device_whose_server_forgets_each_handshake_gives_up() {
         path.restart(1024);
         while path.device.timeout().is_some_and(|at| at < path.now + Duration::from_secs(11)) {
             path.now = path.device.timeout().unwrap();
-            call(&mut path, &mut |device, io| device.handle_timeout(io));
+            path.undelivered(|device, io| device.handle_timeout(io));
         }
         path.now = path.now + Duration::from_secs(11);
-        hellos = call(&mut path, &mut |device, io| {
+        hellos = path.undelivered(|device, io| {
             assert!(device.receive(io, &mut { unknown }).is_none());
         });
         assert_eq!(hellos.len(), usize::from(restarts < 3), "after {restarts}");
     }
     while let Some(at) = path.device.timeout() {
         path.now = at;
-        call(&mut path, &mut |device, io| device.handle_timeout(io));
+        path.undelivered(|device, io| device.handle_timeout(io));
     }
     assert_eq!(path.device.state(), ClientState::Ended(Failure::NoAnswer));
 }
@@ -536,15 +538,8 @@ const FORGED_TWICE: [u8; 30] = [
 #[test]
 fn forged_alerts_end_neither_a_session_nor_the_handshake_that_tries_it() {
     let mut path = Path::new();
-    let mut sent = Vec::new();
-    let mut call = |path: &mut Path, call: &mut dyn FnMut(&mut PskClient, &mut ClientIo<'_>)| {
-        sent.clear();
-        let send = &mut |datagram: &[u8]| sent.push(datagram.to_vec());
-        call(&mut path.device, &mut ClientIo { now: path.now, rng: &mut path.rng, send });
-        sent.clone()
-    };
-    let request = call(&mut path, &mut |device, io| device.send(io, b"a request").unwrap());
-    let hello = call(&mut path, &mut |device, io| {
+    let request = path.undelivered(|device, io| device.send(io, b"a request").unwrap());
+    let hello = path.undelivered(|device, io| {
         assert!(device.receive(io, &mut { FORGED_TWICE }).is_none());
     });
     assert_eq!((hello.len(), path.device.state()), (1, ClientState::Established));
@@ -553,13 +548,13 @@ fn forged_alerts_end_neither_a_session_nor_the_handshake_that_tries_it() {
     let session = path.at_server.unwrap();
     let mut answer = Vec::new();
     path.server.send(path.now, session, b"an answer", &mut answer).unwrap();
-    call(&mut path, &mut |device, io| {
+    path.undelivered(|device, io| {
         assert_eq!(device.receive(io, &mut answer).unwrap().data, b"an answer");
     });
     // Every datagram of the handshake is lost, until it is given up.
     while let Some(at) = path.device.timeout() {
         path.now = at;
-        call(&mut path, &mut |device, io| device.handle_timeout(io));
+        path.undelivered(|device, io| device.handle_timeout(io));
     }
     path.request();
     assert_eq!((path.arrived, path.at_server), (2, Some(session)), "in the session before");

@@ -203,17 +203,28 @@ fn topic(name: char) -> Vec<u8> {
     [&b"\xa2\x00\x61"[..], &[name as u8], b"\x02\x6ccore.ps.data"].concat()
 }
 
-#[tokio::test]
-async fn forged_addresses_leave_half_of_a_directory_and_of_a_broker_to_others() {
+/// Where a directory and a broker are that have 16 KiB each.
+fn small_tables() -> [SocketAddr; 2] {
     let room = 16 << 10;
     let directory = Directory::open(DirectoryConfig::new().max_bytes(room)).unwrap();
     let broker = Broker::open(BrokerConfig::new().max_bytes(room)).unwrap();
-    let [at_directory, at_broker] = [directory.router(), broker.router()].map(wary);
-    let query = OptionNumber::URI_QUERY;
-    let register = |n: usize| {
-        message(Code::POST, &[(PATH, b"rd"), (query, format!("ep=n{n}").as_bytes())], b"")
-    };
-    let create = |n: usize| message(Code::POST, &[(PATH, b"ps")], &topic((b'a' + n as u8) as char));
+    [directory.router(), broker.router()].map(wary)
+}
+
+/// The registration of an endpoint.
+fn register(n: usize) -> Vec<u8> {
+    let name = format!("ep=n{n}");
+    message(Code::POST, &[(PATH, b"rd"), (OptionNumber::URI_QUERY, name.as_bytes())], b"")
+}
+
+/// The creation of a topic.
+fn create(n: usize) -> Vec<u8> {
+    message(Code::POST, &[(PATH, b"ps")], &topic((b'a' + n as u8) as char))
+}
+
+#[tokio::test]
+async fn forged_addresses_leave_half_of_a_directory_and_of_a_broker_to_others() {
+    let [at_directory, at_broker] = small_tables();
     for (at, requests) in [
         (at_directory, (0..20).map(register).collect::<Vec<_>>()),
         (at_broker, (0..20).map(create).collect()),
@@ -232,15 +243,7 @@ async fn forged_addresses_leave_half_of_a_directory_and_of_a_broker_to_others() 
 
 #[tokio::test]
 async fn clients_that_cannot_echo_refresh_and_remove_what_they_have_in_a_share_that_is_used_up() {
-    let room = 16 << 10;
-    let directory = Directory::open(DirectoryConfig::new().max_bytes(room)).unwrap();
-    let broker = Broker::open(BrokerConfig::new().max_bytes(room)).unwrap();
-    let [at_directory, at_broker] = [directory.router(), broker.router()].map(wary);
-    let query = OptionNumber::URI_QUERY;
-    let register = |n: usize| {
-        message(Code::POST, &[(PATH, b"rd"), (query, format!("ep=n{n}").as_bytes())], b"")
-    };
-    let create = |n: usize| message(Code::POST, &[(PATH, b"ps")], &topic((b'a' + n as u8) as char));
+    let [at_directory, at_broker] = small_tables();
     let ask = async |to, request: Vec<u8>| from_forged_address(0, to, &request).await.await;
     let number = |created: &[u8]| {
         assert_eq!(code(created), Code::CREATED);
@@ -266,7 +269,11 @@ async fn clients_that_cannot_echo_refresh_and_remove_what_they_have_in_a_share_t
         (at_directory, register(0), Code::CREATED),
         (at_directory, at_registration(Code::POST), Code::CHANGED),
         (at_directory, at_registration(Code::DELETE), Code::DELETED),
-        (at_broker, message(Code::GET, &[(PATH, b"ps"), (query, b"rt=none")], b""), Code::CONTENT),
+        (
+            at_broker,
+            message(Code::GET, &[(PATH, b"ps"), (OptionNumber::URI_QUERY, b"rt=none")], b""),
+            Code::CONTENT,
+        ),
         (at_broker, at_topic(Code::GET), Code::CONTENT),
         (at_broker, publish(), Code::CHANGED),
         (at_broker, at_topic(Code::DELETE), Code::DELETED),
